@@ -1,0 +1,25 @@
+"""What can go wrong, as one tree. A message says what was needed, what was given, and what to do."""
+
+
+class WindowError(Exception):
+    """The root of every error this project raises on purpose."""
+
+
+class InvalidSpec(WindowError, ValueError):
+    """The definition contradicts itself, or nothing here can run it exactly."""
+
+
+class UnknownWindow(WindowError, LookupError):
+    """The window is not in flight for this key."""
+
+
+class WatermarkRegression(WindowError, ValueError):
+    """A run would move time backwards. Raised by jobs only: the operator does as Flink does."""
+
+
+class StateMismatch(WindowError):
+    """The state was stored by another spec or in another format."""
+
+
+class ExpectationsFailed(WindowError):
+    """A table broke its suite."""
