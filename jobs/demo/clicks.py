@@ -1,0 +1,171 @@
+"""Clicks with a known truth: sessions are made first, their events second, so what a run must find is never computed.
+
+A *visit* is one true session: events of one user, neighbours at most ``GAP_MS`` apart. Visits of one user lie more than
+``GAP_MS`` apart. So a session window of the truth is ``[first event, last event + GAP_MS)``, by construction.
+The boundary is planted: last gaps of exactly ``GAP_MS - 1`` and ``GAP_MS`` (one session: windows that touch merge) and
+distances of exactly ``GAP_MS + 1`` between visits (two sessions).
+
+Three kinds of visits say how their events may travel (`arrivals.py` sends them):
+
+ORDINARY   nearly all; users by Zipf's law, so the first user alone has a tenth of the traffic
+MARATHON   hours long, one early event comes so late that only the company of its session saves it
+EDGE       one event each; comes exactly when the watermark makes it late, or 1 ms before
+"""
+
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+GAP_MS = 30 * MINUTE_MS
+BASE_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()) * 1000
+ORDINARY, MARATHON, EDGE = 0, 1, 2
+
+# A visit lasts at most LONGEST_MS plus one planted gap, so ROOM_MS for each visit leaves time between them.
+LONGEST_MS = 25 * MINUTE_MS
+ROOM_MS = LONGEST_MS + 2 * GAP_MS + 5 * MINUTE_MS
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ClickSettings:
+    """How much to make: ``events`` events by about ``users`` users (and a few edge visits), arriving in ``files`` files, one for each hour.
+
+    >>> ClickSettings(events=20_000, users=1_000, files=8).span_ms // HOUR_MS
+    8
+    """
+
+    events: int = 1_200_000
+    users: int = 50_000
+    files: int = 10
+    seed: int = 2026
+
+    def __post_init__(self) -> None:
+        if self.files < 8 or self.users < 10 or self.events < 4 * self.users:
+            raise ValueError(f"need files >= 8, users >= 10 and events >= 4 * users, got {self}; change the settings")
+
+    @property
+    def span_ms(self) -> int:
+        return self.files * HOUR_MS
+
+    @property
+    def marathons(self) -> int:
+        return max(4, self.users // 250)
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Sessions of the truth, one row each: user number, first and last event, number of events, kind."""
+
+    user: Ints
+    first_ms: Ints
+    last_ms: Ints
+    size: Ints
+    kind: Ints
+
+    @property
+    def end_ms(self) -> Ints:
+        """End (exclusive) of the session window."""
+        return self.last_ms + GAP_MS
+
+    def __add__(self, other: Self) -> "Visits":
+        return Visits(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Clicks:
+    """Visits and their events, those of one visit next to each other, in time order."""
+
+    visits: Visits
+    timestamp_ms: Ints
+
+    @property
+    def visit(self) -> Ints:
+        """The visit of each event."""
+        return np.repeat(np.arange(len(self.visits.size)), self.visits.size)
+
+    def __add__(self, other: "Clicks") -> "Clicks":
+        return Clicks(self.visits + other.visits, np.concatenate([self.timestamp_ms, other.timestamp_ms]))
+
+
+def make_clicks(settings: ClickSettings, rng: np.random.Generator) -> Clicks:
+    """Ordinary visits and marathons; ``settings.events`` events in all."""
+    marathons = _marathons(settings, rng)
+    return _ordinary(settings, settings.events - len(marathons.timestamp_ms), rng) + marathons
+
+
+def single_events(first_user: int, timestamp_ms: Ints) -> Clicks:
+    """EDGE visits: one event each, each by a user of its own."""
+    size = np.ones_like(timestamp_ms)
+    user = first_user + np.arange(len(size))
+    return Clicks(Visits(user, timestamp_ms, timestamp_ms, size, np.full_like(size, EDGE)), timestamp_ms)
+
+
+def _ordinary(settings: ClickSettings, events: int, rng: np.random.Generator) -> Clicks:
+    rank = np.arange(1, settings.users + 1)
+    per_user = 1 + rng.multinomial(events - settings.users, (1 / rank) / (1 / rank).sum())
+    most = settings.span_ms // ROOM_MS
+    visits_of = np.minimum(np.minimum(per_user, most), 1 + rng.poisson(per_user / 8))
+    user = np.repeat(np.arange(settings.users), visits_of)
+    size = _sizes(per_user, visits_of, rng)
+    offset = _offsets(size, rng)
+    last = offset[np.cumsum(size) - 1]
+    first = BASE_MS + _starts(visits_of, last, settings.span_ms, rng)
+    visits = Visits(user, first, first + last, size, np.full_like(size, ORDINARY))
+    return Clicks(visits, np.repeat(first, size) + offset)
+
+
+def _sizes(per_user: Ints, visits_of: Ints, rng: np.random.Generator) -> Ints:
+    """Events of each visit: at least one, the rest of the user's events by lot."""
+    rest = per_user - visits_of
+    lot = np.repeat(np.cumsum(visits_of) - visits_of, rest)
+    lot += (rng.random(len(lot)) * np.repeat(visits_of, rest)).astype(np.int64)
+    return 1 + np.bincount(lot, minlength=int(visits_of.sum()))
+
+
+def _offsets(size: Ints, rng: np.random.Generator) -> Ints:
+    """Distance of each event from the first of its visit; the last gap of some visits is planted."""
+    first = np.cumsum(size) - size
+    steps = rng.exponential(size=int(size.sum()))
+    steps[first] = 0
+    walked = np.cumsum(steps)
+    walked -= np.repeat(walked[first], size)
+    last = first + size - 1
+    length = rng.integers(MINUTE_MS, LONGEST_MS, len(size)) / np.maximum(walked[last], 1e-9)
+    offset = (walked * np.repeat(length, size)).astype(np.int64)
+    planted = rng.random(len(size)) < 0.04
+    planted &= size > 1
+    at = last[planted]
+    offset[at] = offset[at - 1] + GAP_MS - rng.integers(0, 2, len(at))
+    return offset
+
+
+def _starts(visits_of: Ints, length: Ints, span_ms: int, rng: np.random.Generator) -> Ints:
+    """First event of each visit: the user's spare time is shared out by lot before, between and after the visits."""
+    first = np.cumsum(visits_of) - visits_of
+    needed = length + GAP_MS + 1
+    share = rng.exponential(size=len(length))
+    planted = rng.random(len(length)) < 0.04
+    planted[first] = False
+    share[planted] = 0                                       # this visit begins exactly GAP_MS + 1 after the one before
+    all_shares = np.add.reduceat(share, first) + rng.exponential(size=len(first))
+    spare = span_ms + GAP_MS - np.add.reduceat(needed, first)         # nothing must follow the last visit
+    lead = (share * np.repeat(spare / all_shares, visits_of)).astype(np.int64)
+    begin = np.cumsum(lead + needed) - needed
+    return begin - np.repeat(begin[first] - lead[first], visits_of)
+
+
+def _marathons(settings: ClickSettings, rng: np.random.Generator) -> Clicks:
+    """Long visits with gaps so small that without one event they are still one session."""
+    number, size = settings.marathons, 26
+    gaps = rng.integers(8 * MINUTE_MS, 13 * MINUTE_MS, (number, size))
+    times = BASE_MS + rng.integers(0, 2 * HOUR_MS, (number, 1)) + np.cumsum(gaps, axis=1)
+    sizes = np.full(number, size)
+    users = settings.users + np.arange(number)
+    return Clicks(Visits(users, times[:, 0], times[:, -1], sizes, np.full(number, MARATHON)), times.reshape(-1))

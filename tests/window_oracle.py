@@ -1,0 +1,104 @@
+"""Windows worked out the plain way: dictionaries, one batch after another, no code of the project.
+
+The rule of a batch: windows of its events and those in flight are joined where they touch; what is then late against the
+watermark of the batch's start (``end - 1 + lateness <= watermark``) is dropped whole; then the watermark moves to the
+largest event time so far less ``out_of_orderness + 1``, windows it has reached are published, those past their clean-up go.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Event(NamedTuple):
+    event_id: str
+    key: str
+    timestamp_ms: int
+    value: int | None
+
+
+@dataclass
+class Window:
+    start: int
+    end: int
+    events: list[Event]
+    published: set[tuple[int, int]] = field(default_factory=set)
+    changed: bool = True
+
+
+@dataclass
+class Outcome:
+    """``results``: (key, start, end) → (events, total); ``late``: event ids; ``in_flight``: (key, start, end)."""
+
+    results: dict[tuple[str, int, int], tuple[int, int | None]]
+    late: set[str]
+    in_flight: set[tuple[str, int, int]]
+    watermark_ms: int
+
+
+MIN_WATERMARK = -(2**63)
+Assign = Callable[[int], list[tuple[int, int]]]
+
+
+def session(gap: int) -> Assign:
+    return lambda t: [(t, t + gap)]
+
+
+def sliding(size: int, slide: int) -> Assign:
+    return lambda t: [(start, start + size) for start in range(t // slide * slide, t - size, -slide)]
+
+
+def run(batches: Iterable[list[Event]], assign: Assign, merges: bool, out_of_orderness: int, lateness: int) -> Outcome:
+    outcome = Outcome({}, set(), set(), MIN_WATERMARK)
+    flying: dict[str, list[Window]] = defaultdict(list)
+    for batch in batches:
+        for key, events in _by_key(batch).items():
+            new = [Window(start, end, [event]) for event in events for start, end in assign(event.timestamp_ms)]
+            joined = _join(flying[key] + new, merges)
+            flying[key] = [window for window in joined if window.end - 1 + lateness > outcome.watermark_ms]
+            dropped = [window for window in joined if window.end - 1 + lateness <= outcome.watermark_ms]
+            outcome.late |= _ids(dropped) - (_ids(flying[key]) if dropped else set())
+        largest = max((event.timestamp_ms for event in batch), default=MIN_WATERMARK)
+        outcome.watermark_ms = max(outcome.watermark_ms, largest - out_of_orderness - 1)
+        _publish(flying, outcome)
+        for key, windows in flying.items():
+            flying[key] = [window for window in windows if window.end - 1 + lateness > outcome.watermark_ms]
+    outcome.in_flight = {(key, window.start, window.end) for key, windows in flying.items() for window in windows}
+    return outcome
+
+
+def _by_key(batch: list[Event]) -> dict[str, list[Event]]:
+    events: dict[str, list[Event]] = defaultdict(list)
+    for event in batch:
+        events[event.key].append(event)
+    return events
+
+
+def _ids(windows: list[Window]) -> set[str]:
+    return {event.event_id for window in windows for event in window.events}
+
+
+def _join(windows: list[Window], merges: bool) -> list[Window]:
+    joined: list[Window] = []
+    for window in sorted(windows, key=lambda w: (w.start, w.end)):
+        last = joined[-1] if joined else None
+        if last and (window.start <= last.end if merges else window.start == last.start):
+            last.end = max(last.end, window.end)
+            last.events += window.events
+            last.published |= window.published
+            last.changed |= window.changed
+        else:
+            joined.append(window)
+    return joined
+
+
+def _publish(flying: dict[str, list[Window]], outcome: Outcome) -> None:
+    for key, windows in flying.items():
+        for window in windows:
+            if window.changed and window.end - 1 <= outcome.watermark_ms:
+                for bounds in window.published:
+                    del outcome.results[key, *bounds]
+                values = [event.value for event in window.events if event.value is not None]
+                outcome.results[key, window.start, window.end] = (len(window.events), sum(values) if values else None)
+                window.published, window.changed = {(window.start, window.end)}, False
