@@ -1,0 +1,141 @@
+"""Rules of a definition that concern several keys at once.
+
+They look at the TOML as it was written, and only at what has the right form, so that they can speak even where other
+keys are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jobs import spark_types
+from jobs.aggregate_sql import columns_used
+from jobs.mistakes import Mistake, given, nearest
+
+# Columns that the tables have beside a pipeline's own; compared without case, as Spark does.
+RESULT_COLUMNS = {
+    "window_start", "window_end", "window_day", "last_event_time", "firing", "timing", "batch_id", "change", "cause",
+}  # fmt: skip
+KEY_COLUMNS = RESULT_COLUMNS | {
+    "timestamp_ms", "arrival", "event_time", "event_id", "raw", "watermark", "late_by_ms", "source_file", "source_row",
+    "readmitted_by", "elements", "last_event_ms", "window_start_ms", "window_end_ms", "published",
+    "state_window_start_ms", "state_window_end_ms", "end_partition",
+}  # fmt: skip
+
+
+def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
+    """Every rule over several keys that the TOML breaks."""
+    source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
+    schema = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
+    yield from _names(source, aggregates)
+    yield from _duplicates(source)
+    yield from _gap(window)
+    yield from _schema(source, schema)
+    if schema:
+        yield from _columns_in_schema(source, window, aggregates, schema)
+        yield from _types_fit(source, window, schema)
+
+
+def _names(source: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
+    keys = [key.casefold() for key in _texts(source.get("key"))]
+    for key in keys:
+        if keys.count(key) > 1:
+            yield Mistake("source.key", f"names {given(key)} twice")
+        if key in KEY_COLUMNS or _is_partial(key):
+            yield Mistake(
+                "source.key", f"{given(key)} is the name of a column that windowlib adds; rename it in the source"
+            )
+    seen: dict[str, str] = {}
+    for name in aggregates:
+        output, where = name.casefold(), f"aggregates.{name}"
+        if output in RESULT_COLUMNS or _is_partial(output):
+            yield Mistake(where, f"{given(name)} is a column that windowlib adds itself; choose another name")
+        if output in keys:
+            yield Mistake(where, f"{given(name)} is a key column already; choose another name")
+        if output in seen:
+            yield Mistake(where, f"differs from {given(seen[output])} in case only, which Spark does not tell apart")
+        seen.setdefault(output, name)
+
+
+def _duplicates(source: dict[str, Any]) -> Iterator[Mistake]:
+    if "dedup_horizon" in source and "event_id" not in source:
+        yield Mistake("source.dedup_horizon", 'has no meaning without event_id = "column"; add it, or leave this out')
+
+
+def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
+    if window.get("type") == "session" and ("gap" in window) == ("gap_column" in window):
+        got = "both" if "gap" in window else "neither"
+        yield Mistake(
+            "window.gap", f'need either gap or gap_column, given {got}; allowed: gap = "30m", or gap_column = "ms"'
+        )
+
+
+def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+    if source.get("format") in ("json", "csv") and "schema" not in source:
+        yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
+    for name, kind in schema.items():
+        if not spark_types.is_type(kind):
+            proposal = nearest(kind, spark_types.WORDS)
+            yield Mistake(
+                f"source.schema.{name}", f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}"
+            )
+
+
+def _columns_in_schema(
+    source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any], schema: dict[str, str]
+) -> Iterator[Mistake]:
+    used = [("source.key", name) for name in _texts(source.get("key"))]
+    used += [("source.timestamp", name) for name in _texts([source.get("timestamp")])]
+    used += [("source.event_id", name) for name in _texts([source.get("event_id")])]
+    used += [("window.gap_column", name) for name in _texts([window.get("gap_column")])]
+    for output, expression in aggregates.items():
+        used += [(f"aggregates.{output}", name) for name in _readable_columns(expression)]
+    known = {name.casefold() for name in schema} | {"timestamp_ms"}
+    for key, name in used:
+        if name.casefold() not in known:
+            yield Mistake(
+                key, f"column {given(name)} is not in source.schema{nearest(name, schema)}; there: {', '.join(schema)}"
+            )
+
+
+def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+    timestamp, unit = _type_of(source.get("timestamp"), schema), source.get("timestamp_unit")
+    if timestamp.startswith(spark_types.NUMBERS) and unit is None:
+        yield Mistake(
+            "source.timestamp_unit", f'missing, and needed as the timestamp is {timestamp}; allowed: "s", "ms", "us"'
+        )
+    if timestamp and not timestamp.startswith(spark_types.NUMBERS) and unit is not None:
+        yield Mistake(
+            "source.timestamp_unit",
+            f"given {given(unit)}, but the timestamp is {timestamp}, not a number; leave it out",
+        )
+    gap = _type_of(window.get("gap_column"), schema)
+    if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
+        yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")
+
+
+def _table(raw: dict[str, Any], key: str) -> dict[str, Any]:
+    found = raw.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def _is_partial(name: str) -> bool:
+    index, _, part = name.removeprefix("p").partition("_")
+    return name.startswith("p") and index.isdecimal() and bool(part)
+
+
+def _type_of(column: Any, schema: dict[str, str]) -> str:
+    types = {name.casefold(): kind.strip().casefold() for name, kind in schema.items()}
+    return types.get(column.casefold(), "") if isinstance(column, str) else ""
+
+
+def _readable_columns(expression: Any) -> list[str]:
+    try:
+        return columns_used(expression) if isinstance(expression, str) else []
+    except ValueError:
+        return []  # reported already, as an expression that cannot be read

@@ -1,0 +1,44 @@
+"""Durations as people write them: ``500ms 10s 5m 1h 30m 1d``, parts in falling order, ``-`` in front for negative ones.
+
+In memory and in tables a duration is an integer number of milliseconds, with the unit in its name.
+"""
+
+from __future__ import annotations
+
+import re
+
+UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+LONGEST_MS = 36_500 * UNITS["d"]  # a century: far from where 64-bit milliseconds end
+ALLOWED = 'a duration such as "500ms", "10s", "5m", "1h 30m", "1d"'
+
+_PATTERN = re.compile(r"\s*(?P<sign>-?)" + "".join(rf"\s*(?:(?P<{unit}>[0-9]+)\s*{unit})?" for unit in UNITS) + r"\s*")
+
+
+def parse_duration(text: object) -> int:
+    """Milliseconds of a written duration; raises ValueError for anything else, numbers without a unit included.
+
+    >>> parse_duration("1h 30m"), parse_duration("500ms"), parse_duration("-5m")
+    (5400000, 500, -300000)
+    """
+    match = _PATTERN.fullmatch(text) if isinstance(text, str) else None
+    parts = {unit: match[unit] for unit in UNITS if match[unit]} if match else {}
+    if not match or not parts:
+        raise ValueError("not a duration")
+    duration_ms = sum(int(count) * UNITS[unit] for unit, count in parts.items())
+    if duration_ms > LONGEST_MS:
+        raise ValueError(f"longer than {format_duration(LONGEST_MS)}")
+    return -duration_ms if match["sign"] else duration_ms
+
+
+def format_duration(duration_ms: int) -> str:
+    """The shortest text that ``parse_duration`` reads back.
+
+    >>> format_duration(5_400_000), format_duration(0), format_duration(-1)
+    ('1h 30m', '0ms', '-1ms')
+    """
+    rest, parts = abs(duration_ms), []
+    for unit, unit_ms in UNITS.items():
+        count, rest = divmod(rest, unit_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+    return ("-" if duration_ms < 0 else "") + (" ".join(parts) or "0ms")

@@ -1,0 +1,51 @@
+"""Spark's names of column types, as `[source.schema]` gives them; checked without Spark."""
+
+from __future__ import annotations
+
+import re
+
+ALLOWED = (
+    "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp, timestamp_ntz,"
+    " binary, array<…>, map<…,…>, struct<name:…>"
+)
+WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
+NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
+WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary")
+
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+_NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL)
+_FIELD = re.compile(r"\s*(?:`[^`]+`|\w+)\s*(?:\s|:)\s*(.*)", re.DOTALL)
+
+
+def is_type(text: str) -> bool:
+    """Whether Spark knows a type of that name.
+
+    >>> is_type("decimal(10, 2)"), is_type("struct<a: int, b: array<string>>"), is_type("text"), is_type("decimal(39)")
+    (True, True, False, False)
+    """
+    text = text.strip().casefold()
+    if decimal := _DECIMAL.fullmatch(text):
+        precision, scale = int(decimal[1]), int(decimal[2] or 0)
+        return 1 <= precision <= 38 and scale <= precision
+    if nested := _NESTED.fullmatch(text):
+        return _are_types(nested[1], _split(nested[2]))
+    return text in WORDS
+
+
+def _are_types(kind: str, parts: list[str]) -> bool:
+    if kind == "struct":
+        fields = [_FIELD.fullmatch(part) for part in parts]
+        return all(field is not None and is_type(field[1]) for field in fields)
+    return len(parts) == {"array": 1, "map": 2}[kind] and all(map(is_type, parts))
+
+
+def _split(text: str) -> list[str]:
+    """Parts between the commas that are in no bracket."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
