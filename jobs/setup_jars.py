@@ -1,0 +1,91 @@
+"""Delta's JARs, resolved once into `.jars`: `python -m jobs.setup_jars`.
+
+Only Spark's own reading and maintenance of Delta tables needs them. Spark would resolve them at every start
+(`spark.jars.packages`) and wait for a repository that may not answer; here its bundled Ivy does so once, with a cache
+of its own inside the project, and leaves the JARs that Spark does not bring itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from jobs.setup_java import find_java
+from jobs.spark import JARS
+from windowlib.errors import WindowError
+
+
+class MissingJars(WindowError):
+    """The JARs could not be resolved."""
+
+
+def delta_module() -> tuple[str, str, str]:
+    """Organisation, name and revision of Delta for Spark, as the installed Python packages say."""
+    spark = ".".join(version("pyspark").split(".")[:2])
+    return "io.delta", f"delta-spark_{spark}_2.13", version("delta-spark")
+
+
+def resolve(folder: Path = JARS) -> list[Path]:
+    """The JARs in `folder`, fetched when Delta's own is not there yet. Raises `MissingJars`, `UnusableJava`."""
+    _, name, revision = delta_module()
+    if not (folder / f"{name}-{revision}.jar").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _fetch(folder.with_name(folder.name + ".part"), folder)
+    return sorted(folder.glob("*.jar"))
+
+
+def artifact(jar: str) -> str:
+    """A JAR's name without its version.
+
+    >>> artifact("delta-spark_4.2_2.13-4.4.0.jar"), artifact("zstd-jni-1.5.7-3.jar")
+    ('delta-spark_4.2_2.13', 'zstd-jni')
+    """
+    return re.sub(r"-\d[\w.-]*\.jar$", "", jar)
+
+
+def _fetch(work: Path, folder: Path) -> None:
+    """Everything Delta needs into `work`; then what Spark does not bring into `folder`, all at once."""
+    shutil.rmtree(work, ignore_errors=True)
+    bundled = Path(find_spec("pyspark").submodule_search_locations[0]) / "jars"
+    _run_ivy(next(bundled.glob("ivy-*.jar")), work)
+    _keep_new(work / "new", (work / "all").glob("*.jar"), {artifact(jar.name) for jar in bundled.glob("*.jar")})
+    (work / "new").rename(folder)
+    shutil.rmtree(work)
+
+
+def _run_ivy(ivy: Path, work: Path) -> None:
+    command = [find_java(), f"-Divy.default.ivy.user.dir={work / 'ivy'}", "-jar", str(ivy), "-warn"]
+    command += ["-dependency", *delta_module(), "-confs", "default", "-types", "jar", "bundle"]
+    command += ["-retrieve", f"{work}/all/[artifact]-[revision](-[classifier]).[ext]"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise MissingJars(
+            f"could not fetch {':'.join(delta_module())}: need a connection to a Maven repository once; "
+            f"check the network (proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…) and run `make setup` again.\n"
+            f"Ivy said: {_last_lines(done.stdout + done.stderr)}"
+        )
+
+
+def _keep_new(folder: Path, jars: Iterable[Path], bundled: set[str]) -> None:
+    folder.mkdir()
+    for jar in jars:
+        if artifact(jar.name) not in bundled:
+            jar.rename(folder / jar.name)
+
+
+def _last_lines(text: str, count: int = 8) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip(" .\t:")]
+    return "\n  ".join(lines[-count:])
+
+
+if __name__ == "__main__":
+    try:
+        print(f"{len(resolve())} JARs in {JARS}")
+    except WindowError as error:
+        sys.exit(str(error))
