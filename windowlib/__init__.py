@@ -1,17 +1,63 @@
 """Event-time windows with the semantics of Apache Flink's window operator: the definition, in pure Python."""
 
+from windowlib.aggregates import Count, Max, Min, Reduce, Sum, Together
 from windowlib.assigners import DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.elements import Element, Firing, Late, Watermark
 from windowlib.errors import InvalidSpec, WindowError
+from windowlib.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from windowlib.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.timed_triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    ProcessingTimeoutTrigger,
+)
+from windowlib.triggers import (
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    TriggerResult,
+)
 from windowlib.windows import GLOBAL_WINDOW, TimeWindow
 
 __all__ = [
     "GLOBAL_WINDOW",
+    "ContinuousEventTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
+    "Count",
+    "CountEvictor",
+    "CountTrigger",
+    "DeltaEvictor",
+    "DeltaTrigger",
     "DynamicSession",
+    "Element",
+    "EndOfStreamTrigger",
+    "EventTimeTrigger",
+    "Firing",
     "Global",
     "InvalidSpec",
+    "Late",
+    "Max",
+    "Min",
+    "NeverTrigger",
+    "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
+    "PurgingTrigger",
+    "Reduce",
     "Session",
     "Sliding",
+    "Sum",
+    "TimeEvictor",
     "TimeWindow",
+    "Together",
+    "TriggerResult",
     "Tumbling",
+    "Watermark",
     "WindowError",
+    "WindowSpec",
+    "sliding_count",
+    "tumbling_count",
 ]

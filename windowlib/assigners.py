@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from windowlib.errors import InvalidSpec
-from windowlib.windows import GLOBAL_WINDOW, TimeWindow, window_start
+from windowlib.errors import InvalidElement, InvalidSpec
+from windowlib.windows import GLOBAL_WINDOW, MIN_TIME_MS, TimeWindow, window_start
 
 
 class Assigner(Protocol):
@@ -43,6 +43,7 @@ class Tumbling:
             raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < size_ms, got {self}")
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
         start_ms = window_start(timestamp_ms, self.size_ms, self.offset_ms)
         return [TimeWindow(start_ms, start_ms + self.size_ms)]
 
@@ -67,6 +68,7 @@ class Sliding:
             raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < slide_ms, got {self}")
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
         last_start_ms = window_start(timestamp_ms, self.slide_ms, self.offset_ms)
         starts = range(last_start_ms, timestamp_ms - self.size_ms, -self.slide_ms)
         return [TimeWindow(start_ms, start_ms + self.size_ms) for start_ms in reversed(starts)]
@@ -112,13 +114,19 @@ class DynamicSession:
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
         gap_ms = _column(value, self.gap) if isinstance(self.gap, str) else self.gap(value)
         if gap_ms <= 0:
-            raise InvalidSpec(f"need a gap > 0 ms for every element, got {gap_ms} for {value!r}")
+            raise InvalidElement(f"need a gap > 0 ms for every element, got {gap_ms} for {value!r}")
         return [TimeWindow(timestamp_ms, timestamp_ms + gap_ms)]
+
+
+def _require_timestamp(timestamp_ms: int) -> None:
+    """An element without a timestamp counts as the least time there is; aligned windows refuse it, as Flink's do."""
+    if timestamp_ms <= MIN_TIME_MS:
+        raise InvalidElement(f"need a timestamp for a window of event time, got {timestamp_ms}; quarantine the element")
 
 
 def _column(value: Any, name: str) -> int:
     if not isinstance(value, Mapping) or not isinstance(value.get(name), int):
-        raise InvalidSpec(f"need an integer number of ms in {name!r} of every element, got {value!r}")
+        raise InvalidElement(f"need an integer number of ms in {name!r} of every element, got {value!r}")
     gap_ms: int = value[name]
     return gap_ms
 
@@ -127,10 +135,13 @@ def _column(value: Any, name: str) -> int:
 class Global:
     """One window for everything, which never ends: its trigger alone decides.
 
+    Without a trigger it never fires, or with ``end_of_stream`` once, when the watermark reaches its maximum.
+
     >>> Global().assign(5) == [GLOBAL_WINDOW]
     True
     """
 
+    end_of_stream: bool = False
     merges: ClassVar[bool] = False
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:

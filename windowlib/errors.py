@@ -9,6 +9,10 @@ class InvalidSpec(WindowError, ValueError):
     """The definition contradicts itself, or nothing here can run it exactly."""
 
 
+class InvalidElement(WindowError, ValueError):
+    """The element cannot be placed in time: it lacks a timestamp, or brings a gap that is not positive."""
+
+
 class UnknownWindow(WindowError, LookupError):
     """The window is not in flight for this key."""
 
