@@ -59,10 +59,13 @@ _FINISHES = {
 
 def typed(aggregates: AggregateSet, events: DataFrame) -> AggregateSet:
     """The aggregates with the decimal types of their arguments, which decide how sums are stored; runs no job."""
-    sums = {a.argument_sql: F.expr(a.argument_sql) for a in aggregates.aggregates if a.argument_sql and _adds(a)}
-    types = [field.dataType for field in events.select(*sums.values()).schema] if sums else []
-    decimals = {sql: (t.precision, t.scale) for sql, t in zip(sums, types, strict=True) if isinstance(t, DecimalType)}
-    known = tuple(replace(a, decimal=decimals.get(a.argument_sql)) if _adds(a) else a for a in aggregates.aggregates)
+    summed = dict.fromkeys(a.argument_sql for a in aggregates.aggregates if a.argument_sql and _adds(a))
+    types = [field.dataType for field in events.select(*map(F.expr, summed)).schema] if summed else []
+    decimals = {sql: (t.precision, t.scale) for sql, t in zip(summed, types, strict=True) if isinstance(t, DecimalType)}
+    known = tuple(
+        replace(a, decimal=decimals[a.argument_sql]) if _adds(a) and a.argument_sql in decimals else a
+        for a in aggregates.aggregates
+    )
     return replace(aggregates, aggregates=known)
 
 

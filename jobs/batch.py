@@ -1,0 +1,449 @@
+"""One batch, computed: source files and windows in flight in, changes to every table out. Nothing is committed here.
+
+The Spark jobs of a batch, and why each is there:
+
+1. *figures*: rows, reasons, event times per file. Time cannot move before the greatest event time is known.
+2. *windows*: slices, islands or windows, outcome, written once, split into what fires and what stays in flight.
+3. only if rows were refused: *quarantine*; only if events were late: *late events*; only if published results are
+   replaced: *replacement* (`jobs.replacement`); only with an event id: *duplicates* before 1, *seen ids* after it; only
+   for json and csv: *parsing* before everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deltalake import Schema
+
+from jobs import delta, figures, publish, source
+from jobs.definition import Definition
+from jobs.ledger import Commit, Plan
+from jobs.publish import Changes
+from jobs.reach import Bucket, Reach, earliest_firing_ms, reach
+from jobs.tables import TABLES
+from windowlib import watermark
+from windowlib.watermark import MIN_WATERMARK, SourceState, SourceWatermark, WatermarkPolicy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from windowlib.plans.admission import Admission
+    from windowlib.plans.step import Step
+
+SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """What the first job found in one source file."""
+
+    rows: int
+    min_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the first job found in the batch."""
+
+    files: dict[str, FileFigures] = field(default_factory=dict)  # by path relative to the source
+    reasons: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+    admitted: int = 0
+    maybe_late: int = 0
+    max_timestamp_ms: int | None = None
+    max_file: str | None = None
+    max_row: int | None = None
+    buckets: list[Bucket] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a batch makes: the changes to each table, the watermark it leaves, its figures."""
+
+    changes: dict[str, Changes]
+    watermark_out_ms: int
+    figures: dict[str, int | None]
+
+
+@dataclass(slots=True)
+class Batch:
+    """One attempt at one frozen plan. `before` is the commit it builds on (None: the first batch)."""
+
+    definition: Definition
+    plan: Plan
+    before: Commit | None
+    spark: SparkSession
+    attempt: str  # names this attempt's files
+    staging: Path
+    changes: dict[str, Changes] = field(default_factory=dict)
+    _results_schema: Schema | None = None
+
+    def compute(self) -> Outcome:
+        """Runs the jobs and gives what to commit."""
+        rows, uris = None, {}
+        if self.plan.files:
+            raw = source.rows(self.spark, self.definition, self.plan.files, self.staging)
+            rows, uris = self._admit(raw), raw.paths
+        seen = self._figures(rows, uris)
+        time, watermark_row = self._move_time(seen)
+        step = self._step(time, rows)
+        reached = reach(self.files("open_windows"), seen.buckets, step)
+        events = None if rows is None or not seen.admitted else rows.where("reason IS NULL")
+        counted = self._windows(events, reached, step, seen)
+        if rows is not None:
+            self._quarantine(rows, seen, uris)
+            self._late_events(events, seen, step, uris)
+            self._remember_ids(events, seen, step)
+        self._replace_results(step)
+        self.changes["watermarks"] = Changes(rows=[watermark_row])
+        self.changes["source_files"] = Changes(rows=self._read_files(seen))
+        found = figures.of_batch(self, seen, counted, step, watermark_row["candidate_ms"])
+        return Outcome(self.changes, time, found)
+
+    # -- the jobs -----------------------------------------------------------------------------------------------
+
+    def _admit(self, raw: source.Rows) -> DataFrame:
+        """Every row with timestamp_ms, reason, and arrival where something needs the order of arrival."""
+        from windowlib.plans import admission
+        from windowlib.plans.duplicates import mark_duplicates
+
+        rows = admission.events(raw.frame, self._admission())
+        if self.definition.aggregates.needs_arrival or self.definition.source.event_id:
+            rows = rows.withColumn("arrival", raw.arrival())
+        if self.definition.source.event_id:
+            rows = mark_duplicates(
+                rows,
+                self.definition.source.event_id,
+                self.table("seen_ids"),
+                lambda repeated: self._write_and_read(repeated, "repeated"),
+            )
+        return rows
+
+    def _figures(self, rows: DataFrame | None, uris: Mapping[str, str]) -> Seen:
+        from windowlib.plans import admission
+
+        seen = Seen()
+        if rows is None:
+            return seen
+        for row in admission.figures(rows, self._admission(), self.definition.storage.state_partition_ms).collect():
+            path = uris[row["_source_file"]]
+            seen.rows += row["rows"]
+            for reason in admission.REASONS:
+                seen.reasons[reason] = seen.reasons.get(reason, 0) + row[reason]
+            seen.admitted += row["admitted"]
+            seen.maybe_late += row["maybe_late"]
+            low, high = row["min_timestamp_ms"], row["max_timestamp_ms"]
+            known = seen.files.get(path, FileFigures(0, None, None))
+            seen.files[path] = FileFigures(known.rows + row["rows"], _least(known.min_timestamp_ms, low), _most(known.max_timestamp_ms, high))
+            if high is not None:
+                seen.buckets.append(Bucket(low, high, row["max_window_end_ms"]))
+                # The first in arrival order of those that share the greatest time, so that a retry says the same.
+                if seen.max_timestamp_ms is None or (high, _reversed(path)) > (seen.max_timestamp_ms, _reversed(seen.max_file)):
+                    seen.max_timestamp_ms, seen.max_file, seen.max_row = high, path, row["max_row"]
+        return seen
+
+    def _move_time(self, seen: Seen) -> tuple[int, dict[str, Any]]:
+        """The watermark after this batch, and its row in `watermarks`."""
+        policy = policy_of(self.definition)
+        earlier = last_watermark(self.definition.root, self.before)
+        known = SourceWatermark(
+            earlier["applied_ms"] if earlier else MIN_WATERMARK,
+            SourceState.ACTIVE,
+            earlier["active_at_ms"] if earlier else None,
+        )
+        now = watermark.observe(known, seen.max_timestamp_ms, self.plan.plan_time_ms, policy)
+        time = watermark.combine(self.watermark_in_ms, [now], self.plan.plan_time_ms, policy)
+        candidate = None if seen.max_timestamp_ms is None else policy.candidate_ms(seen.max_timestamp_ms)
+        row = {
+            "batch_id": self.plan.batch_id,
+            "source": SOURCE,
+            "plan_time": utc(self.plan.plan_time_ms),
+            "state": now.state.value,
+            "candidate_ms": candidate,
+            "applied_ms": time,
+            "clamped": candidate is not None and candidate < time,
+            "max_event_time_ms": seen.max_timestamp_ms,
+            "source_file": seen.max_file,
+            "source_row": seen.max_row,
+            "active_at_ms": now.heard_ms,
+        }
+        return time, row
+
+    def _windows(self, events: DataFrame | None, reached: Reach, step: Step, seen: Seen) -> dict[str, int]:
+        """The windows job: writes what fires, what stays in flight and what is late, and moves the files."""
+        from pyspark.sql import Observation
+
+        changes = self.changes["open_windows"] = Changes(remove=reached.replaced)
+        self.changes["results"] = Changes()
+        self.changes["result_changes"] = Changes()
+        state = self._state(reached, step)
+        if events is None and state is None:
+            return {}
+        observation = Observation("windows")
+        plan = _plan_module(step)
+        extra = {} if step.assigner.merges else {"earliest_ms": earliest_firing_ms(seen.buckets, step)}
+        made = plan.advance(events, state, step, observation, **extra)
+        if events is None:
+            made = self._as_stored(made, "results")
+        self.write(made, "windows", "part", "slot")
+        changes.schema = publish.table_schema(made.schema, plan.state_columns(step), {"end_partition": "long"})
+        self._results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
+        self._move_fired(changes)
+        return observation.get
+
+    def _move_fired(self, open_windows: Changes) -> None:
+        from windowlib.plans.step import LATE, ON_TIME, OPEN
+
+        for path, partition in publish.staged(self.staging / "windows"):
+            match partition["part"]:
+                case part if part == OPEN:
+                    file = publish.move(
+                        path, self._folder("open_windows"), self._name(path), {"end_partition": int(partition["slot"])}
+                    )
+                    open_windows.add.append(file)
+                case part if part in (ON_TIME, LATE):
+                    self.publish_result(path, publish.day(partition["slot"]), "firing" if part == ON_TIME else "late")
+
+    def publish_result(self, path: Path, window_day: date, cause: str | None, change: str = "enter") -> None:
+        """A staged file of rows into `results` and, as the same file, into `result_changes` (without cause: no change)."""
+        name = self._name(path)
+        file = publish.move(path, self._folder("results"), name, {"window_day": window_day})
+        self.changes["results"].add.append(file)
+        if cause:
+            partition = {"change": change, "cause": cause, "window_day": window_day}
+            linked = publish.link(file, self._folder("results"), self._folder("result_changes"), name, partition)
+            self.changes["result_changes"].add.append(linked)
+
+    def publish_withdrawn(self, path: Path, window_day: date) -> None:
+        """A staged file of withdrawn rows into `result_changes`."""
+        partition = {"change": "withdraw", "cause": "merge", "window_day": window_day}
+        file = publish.move(path, self._folder("result_changes"), self._name(path), partition)
+        self.changes["result_changes"].add.append(file)
+
+    def _quarantine(self, rows: DataFrame, seen: Seen, uris: Mapping[str, str]) -> None:
+        from windowlib.plans.rejects import quarantined
+
+        self.changes["quarantine"] = Changes()
+        if any(seen.reasons.values()):
+            refused = quarantined(rows, self._source_columns(rows), self.plan.batch_id)
+            self._append("quarantine", source.with_path(self.spark, refused, uris))
+
+    def _late_events(self, events: DataFrame | None, seen: Seen, step: Step, uris: Mapping[str, str]) -> None:
+        from windowlib.plans.rejects import late_events
+        from windowlib.plans.step import DROPPED
+
+        changes = self.changes["late_events"] = Changes()
+        if events is None or not seen.maybe_late:
+            return
+        dropped = None
+        if step.assigner.merges:
+            files = [str(path) for path, p in publish.staged(self.staging / "windows") if p["part"] == DROPPED]
+            if not files:
+                return
+            dropped = self.spark.read.parquet(*files)
+        late = late_events(events, dropped, step, self._source_columns(events), self.definition.source.event_id)
+        late = source.with_path(self.spark, late, uris)
+        self._append("late_events", late)
+        changes.schema = publish.table_schema(late.schema, late.columns, {})
+
+    def _remember_ids(self, events: DataFrame | None, seen: Seen, step: Step) -> None:
+        """New ids into `seen_ids`; files whose every id is past the horizon out of it."""
+        from pyspark.sql import functions as F
+
+        from windowlib.plans.admission import quoted
+
+        event_id = self.definition.source.event_id
+        if not event_id:
+            return
+        self.changes["seen_ids"] = Changes()
+        if events is not None:
+            column = F.col(quoted(event_id)).cast("string").alias("event_id")
+            self._append("seen_ids", events.select(column, "timestamp_ms").where("event_id IS NOT NULL"))
+        oldest_ms = step.watermark_out_ms - self.definition.source.dedup_horizon_ms
+        gone = [f for f in self.files("seen_ids") if f.high["timestamp_ms"] <= oldest_ms]
+        self.changes["seen_ids"].remove = gone
+
+    def _replace_results(self, step: Step) -> None:
+        from jobs.replacement import replace_results
+        from windowlib.plans.step import UPDATE
+
+        updates = [path for path, p in publish.staged(self.staging / "windows") if p["part"] == UPDATE]
+        if updates:
+            replace_results(self, updates, step)
+        if self.changes["results"].add or self.changes["results"].remove:
+            self.changes["results"].schema = self._results_schema
+            self.changes["result_changes"].schema = publish.changes_schema(self._results_schema)
+
+    # -- what the jobs share ------------------------------------------------------------------------------------
+
+    @property
+    def watermark_in_ms(self) -> int:
+        return MIN_WATERMARK if self.plan.watermark_in_ms is None else self.plan.watermark_in_ms
+
+    def _admission(self) -> Admission:
+        from windowlib.plans.admission import Admission
+
+        skew = self.definition.watermark.max_future_skew_ms
+        return Admission(
+            keys=self.definition.source.key,
+            timestamp=self.definition.source.timestamp,
+            timestamp_unit=self.definition.source.timestamp_unit,
+            assigner=self.definition.window.assigner,
+            allowed_lateness_ms=self.definition.window.allowed_lateness_ms,
+            watermark_in_ms=self.watermark_in_ms,
+            future_after_ms=None if skew is None else self.plan.plan_time_ms + skew,
+        )
+
+    def _step(self, watermark_out_ms: int, rows: DataFrame | None) -> Step:
+        from windowlib.plans.aggregates import typed
+
+        step = step_of(self.definition, self.plan.batch_id, self.watermark_in_ms, watermark_out_ms)
+        return step if rows is None else replace(step, aggregates=typed(step.aggregates, rows))
+
+    def _state(self, reached: Reach, step: Step) -> DataFrame | None:
+        from pyspark.sql import functions as F
+
+        rewritten = self.table("open_windows", reached.rewritten)
+        if step.assigner.merges:
+            return rewritten
+        frames = [
+            frame.withColumn("rewritten", F.lit(flag))
+            for frame, flag in ((rewritten, True), (self.table("open_windows", reached.read), False))
+            if frame is not None
+        ]
+        return frames[0].unionByName(frames[1]) if len(frames) == 2 else frames[0] if frames else None
+
+    def _as_stored(self, made: DataFrame, table: str) -> DataFrame:
+        """`made` with the types that a table has: without events nothing tells the precision of a decimal."""
+        from pyspark.sql import functions as F
+
+        version = self._pinned(table)
+        if version is None:
+            return made
+        stored = publish.spark_schema(self._folder(table), version)
+        return made.withColumns({field.name: F.col(f"`{field.name}`").cast(field.dataType) for field in stored})
+
+    def _folder(self, table: str) -> Path:
+        return self.definition.root / table
+
+    def _pinned(self, table: str) -> int | None:
+        return self.before.versions.get(table) if self.before else None
+
+    def files(self, table: str) -> list[delta.DataFile]:
+        return delta.files(self._folder(table), self._pinned(table))
+
+    def table(self, table: str, files: Sequence[delta.DataFile] | None = None) -> DataFrame | None:
+        """A table's rows as of the commit this batch builds on (or some of its files); None without files."""
+        chosen = self.files(table) if files is None else files
+        if not chosen:
+            return None
+        version = self._pinned(table)
+        assert version is not None, "files are listed at a version"
+        folder = self._folder(table)
+        schema = publish.spark_schema(folder, version)
+        return self.spark.read.schema(schema).parquet(*(str(folder / f.path) for f in chosen))
+
+    def write(self, frame: DataFrame, name: str, *partition_by: str) -> Path:
+        folder = self.staging / name
+        frame.write.partitionBy(*partition_by).parquet(str(folder))
+        return folder
+
+    def _write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
+        return self.spark.read.schema(frame.schema).parquet(str(self.write(frame, name)))
+
+    def _append(self, table: str, frame: DataFrame) -> None:
+        """Writes rows and adds the files to an unpartitioned table."""
+        for path, _ in publish.staged(self.write(frame, table)):
+            file = publish.move(path, self._existing_folder(table), self._name(path), {})
+            if file.rows:
+                self.changes[table].add.append(file)
+
+    def _existing_folder(self, table: str) -> Path:
+        folder = self._folder(table)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _name(self, path: Path) -> str:
+        return f"{self.attempt}-{'-'.join(path.parent.parts[len(self.staging.parts) :])}-{path.name}".replace("=", "-")
+
+    def _source_columns(self, rows: DataFrame) -> list[str]:
+        ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
+        return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
+
+    def _read_files(self, seen: Seen) -> list[dict[str, Any]]:
+        nothing = FileFigures(0, None, None)
+        return [
+            {
+                "path": f.path,
+                "size_bytes": f.size_bytes,
+                "modified_ns": f.modified_ns,
+                "sequence": f.sequence,
+                "batch_id": self.plan.batch_id,
+                "rows": seen.files.get(f.path, nothing).rows,
+                "min_timestamp_ms": seen.files.get(f.path, nothing).min_timestamp_ms,
+                "max_timestamp_ms": seen.files.get(f.path, nothing).max_timestamp_ms,
+            }
+            for f in self.plan.files
+        ]
+
+
+
+def _plan_module(step: Step) -> Any:
+    from windowlib.plans import aligned, sessions
+
+    return sessions if step.assigner.merges else aligned
+
+
+def utc(time_ms: int) -> datetime:
+    """A TIMESTAMP of whole milliseconds."""
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
+
+
+def policy_of(definition: Definition) -> WatermarkPolicy:
+    """The core's policy of a definition."""
+    return WatermarkPolicy(definition.watermark.out_of_orderness_ms, definition.watermark.idle_timeout_ms)
+
+
+def step_of(definition: Definition, batch_id: int, watermark_in_ms: int, watermark_out_ms: int) -> Step:
+    """The plan's view of a batch."""
+    from windowlib.plans.step import Step
+
+    return Step(
+        assigner=definition.window.assigner,
+        allowed_lateness_ms=definition.window.allowed_lateness_ms,
+        keys=definition.source.key,
+        aggregates=definition.aggregates,
+        watermark_in_ms=watermark_in_ms,
+        watermark_out_ms=watermark_out_ms,
+        batch_id=batch_id,
+        partition_ms=definition.storage.state_partition_ms,
+    )
+
+
+def last_watermark(root: Path, before: Commit | None) -> dict[str, Any] | None:
+    """The newest row of `watermarks` as of a commit."""
+    name = "watermarks"
+    if before is None or name not in before.versions:
+        return None
+    files = delta.files(root / name, before.versions[name])
+    newest = max(files, key=lambda f: f.high["batch_id"])
+    rows = delta.read_parquet(root / name / newest.path, TABLES[name].columns).to_pylist()
+    return max(rows, key=lambda row: row["batch_id"])
+
+
+def _reversed(path: str | None) -> tuple[int, ...]:
+    """Sorts names the other way round."""
+    return tuple(-ord(c) for c in path or "")
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return min((x for x in (a, b) if x is not None), default=None)
+
+
+def _most(a: int | None, b: int | None) -> int | None:
+    return max((x for x in (a, b) if x is not None), default=None)

@@ -1,0 +1,259 @@
+"""Delta tables as lists of Parquet files, committed by compare-and-set.
+
+A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. Whoever
+prepared on a version that is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written
+before, by Spark or pyarrow, into the table's folder; until a commit names them nobody sees them.
+
+The statistics of a file (rows, smallest and largest value of each column) are read from its footer. They are what
+readers skip files by, so they must be right; a column whose footer has none simply has none here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+# Old versions stay readable this long, so that runs can be taken back and looked at as they were.
+CONFIGURATION = {
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 365 days",
+}
+# A table of small commits is folded into fewer files when it has this many small ones.
+SMALL_FILES = 64
+SMALL_BYTES = 4 << 20
+_LONGEST_STRING_IN_STATISTICS = 32
+
+
+class Conflict(Exception):
+    """Somebody else committed first: nothing of this commit was applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file of a table: `path` relative to its folder, `low` and `high` by column (absent when unknown)."""
+
+    path: str
+    size_bytes: int
+    rows: int
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    low: Mapping[str, Any] = field(default_factory=dict)
+    high: Mapping[str, Any] = field(default_factory=dict)
+
+
+def exists(folder: Path) -> bool:
+    return (folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(folder))
+
+
+def version(folder: Path) -> int | None:
+    """The newest version, or None where there is no table."""
+    return DeltaTable(str(folder)).version() if exists(folder) else None
+
+
+def create(folder: Path, schema: Schema, partition_by: Sequence[str] = ()) -> int:
+    """Creates an empty table at version 0; `Conflict` if somebody else just did."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        DeltaTable.create(
+            str(folder), schema, mode="error", partition_by=list(partition_by), configuration=dict(CONFIGURATION)
+        )
+    except DeltaError as error:
+        if exists(folder):
+            raise Conflict(f"{folder} was created by another run") from error
+        raise
+    return 0
+
+
+def files(folder: Path, at: int | None) -> list[DataFile]:
+    """The files of version `at`; none for a table that does not exist (`at` is None)."""
+    if at is None:
+        return []
+    return _files(DeltaTable(str(folder), version=at))
+
+
+def _files(table: DeltaTable) -> list[DataFile]:
+    def part(action: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        return {k.removeprefix(prefix): v for k, v in action.items() if k.startswith(prefix) and v is not None}
+
+    return [
+        DataFile(
+            path=action["path"],
+            size_bytes=action["size_bytes"],
+            rows=action["num_records"],
+            partition={k.removeprefix("partition."): v for k, v in action.items() if k.startswith("partition.")},
+            low=part(action, "min."),
+            high=part(action, "max."),
+        )
+        for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    ]
+
+
+def transaction_version(folder: Path, app_id: str) -> int | None:
+    """The newest batch that committed to this table under `app_id`."""
+    return DeltaTable(str(folder)).transaction_version(app_id) if exists(folder) else None
+
+
+def commit(
+    folder: Path,
+    expected: int,
+    *,
+    add: Iterable[DataFile] = (),
+    remove: Iterable[DataFile] = (),
+    transaction: tuple[str, int] | None = None,
+) -> int:
+    """Adds and removes files in one commit on version `expected`, and gives the new version.
+
+    `transaction` is (application id, batch id), kept in the log for a retry to find. Raises `Conflict` when the table
+    has moved on since `expected`.
+    """
+    table = DeltaTable(str(folder), version=expected)
+    partition_by = table.metadata().partition_columns
+    now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(f.path, f.size_bytes, _log_values(f.partition), now_ms, True, _statistics(f)) for f in add
+    ]
+    actions += [RemoveAction(f.path, True, now_ms, f.size_bytes, _log_values(f.partition)) for f in remove]
+    try:
+        table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=table.schema(),
+            partition_by=partition_by or None,
+            commit_properties=CommitProperties(
+                max_commit_retries=0, app_transactions=[Transaction(*transaction)] if transaction else None
+            ),
+        )
+    except CommitFailedError as error:
+        raise Conflict(f"{folder.name} is no longer at version {expected}") from error
+    return expected + 1
+
+
+def append_rows(
+    folder: Path, expected: int, rows: Sequence[Mapping[str, Any]], transaction: tuple[str, int] | None = None
+) -> int:
+    """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them."""
+    table = DeltaTable(str(folder), version=expected)
+    schema = pa.schema(table.schema().to_arrow())
+    data = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    small = [f for f in _files(table) if f.size_bytes < SMALL_BYTES]
+    fold = small if len(small) >= SMALL_FILES else []
+    if fold:
+        data = pa.concat_tables([*(read_parquet(folder / f.path, schema) for f in fold), data])
+    if not data.num_rows:
+        return commit(folder, expected, transaction=transaction)
+    name = f"{uuid.uuid4()}.parquet"
+    pq.write_table(data, folder / name)
+    return commit(folder, expected, add=[data_file(folder, name)], remove=fold, transaction=transaction)
+
+
+def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
+    """One file with exactly the columns of `schema`; a column the file lacks is null."""
+    table = pq.ParquetFile(path).read()
+    if schema is None:
+        return table
+    columns = [
+        table[f.name].cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
+    """Describes a Parquet file that lies in a table's folder, with the statistics of its footer."""
+    footer = pq.ParquetFile(folder / path).metadata
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    unknown: set[str] = set()
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            name, statistics = column.path_in_schema, column.statistics
+            if "." in name or statistics is None or not statistics.has_min_max:
+                if statistics is None or statistics.null_count != column.num_values:
+                    unknown.add(name)
+                continue
+            low[name] = min(low.get(name, statistics.min), statistics.min)
+            high[name] = max(high.get(name, statistics.max), statistics.max)
+    return DataFile(
+        path=path,
+        size_bytes=(folder / path).stat().st_size,
+        rows=footer.num_rows,
+        partition=dict(partition or {}),
+        low={k: v for k, v in low.items() if k not in unknown},
+        high={k: v for k, v in high.items() if k not in unknown},
+    )
+
+
+def restore(folder: Path, at: int | None, transaction: tuple[str, int] | None = None) -> int | None:
+    """Brings the table's files back to those of version `at` (empty for None) by a new commit, if they differ."""
+    newest = version(folder)
+    if newest is None:
+        return None
+    have = {f.path: f for f in files(folder, newest)}
+    want = {f.path: f for f in files(folder, at)}
+    add = [f for path, f in want.items() if path not in have]
+    remove = [f for path, f in have.items() if path not in want]
+    if not add and not remove:
+        return newest
+    return commit(folder, newest, add=add, remove=remove, transaction=transaction)
+
+
+def _log_values(partition: Mapping[str, Any]) -> dict[str, str | None]:
+    return {k: None if v is None else v.isoformat() if isinstance(v, date) else str(v) for k, v in partition.items()}
+
+
+def _statistics(file: DataFile) -> str:
+    low = {k: v for k, v in ((k, _log_low(v)) for k, v in file.low.items()) if v is not None}
+    high = {k: v for k, v in ((k, _log_high(v)) for k, v in file.high.items()) if v is not None}
+    return json.dumps({"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": {}})
+
+
+def _log_low(value: Any) -> Any:
+    match value:
+        case bool():
+            return None
+        case int():
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else None
+        case str():
+            return value[:_LONGEST_STRING_IN_STATISTICS]
+        case datetime():
+            # The log keeps milliseconds: round down for the smallest, up for the largest.
+            return _timestamp(value, 0)
+        case date():
+            return value.isoformat()
+        case _:
+            return None  # decimals, bytes: readers do without
+
+
+def _log_high(value: Any) -> Any:
+    match value:
+        case str():
+            return value if len(value) <= _LONGEST_STRING_IN_STATISTICS else None
+        case datetime():
+            return _timestamp(value, 999)
+        case _:
+            return _log_low(value)
+
+
+def _timestamp(value: datetime, round_up_us: int) -> str:
+    utc = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+    micros = (utc - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND
+    millis = (micros + round_up_us) // 1000
+    seconds, rest = divmod(millis, 1000)
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:03d}Z"
+
+
+_MICROSECOND = datetime.resolution

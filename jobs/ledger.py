@@ -1,0 +1,285 @@
+"""The control plane: who may run, what a run will read, and which runs exist.
+
+The ledger is one append-only Delta table whose every append is a compare-and-set, so that its rows are totally
+ordered, on a local disk too. Two rules make a run safe to kill and safe to start twice:
+
+* **A plan is frozen.** Before any work a `plan` row fixes the batch: files, watermark, plan time. Whoever retries
+  finds that row and does the same work again.
+* **A claim fences.** A `claim` row names its owner and raises the epoch; a writer whose epoch is not the highest any
+  more is refused its next row (`Superseded`). A claim lives while its process does, or, where that cannot be seen,
+  while its heartbeat is younger than the lease.
+
+A `commit` row, written last, names the version of every table: from then on the run exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import psutil
+from deltalake import Schema
+
+from jobs import delta
+from jobs.tables import LEDGER
+from windowlib.errors import WindowError
+
+Clock = Callable[[], int]  # milliseconds since the epoch
+
+
+class Superseded(WindowError):
+    """Another run holds this pipeline, or has taken it over."""
+
+
+class Rejected(WindowError):
+    """The checks refused this batch; it waits for `windowlib approve` or `windowlib abandon`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of the source at its place in arrival order (`sequence` from 1)."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one batch will do, frozen before any work. The source range is `(from_sequence, to_sequence]`."""
+
+    batch_id: int
+    plan_time_ms: int
+    watermark_in_ms: int | None
+    from_sequence: int
+    files: tuple[SourceFile, ...]
+    fingerprint: str
+    definition: str
+
+    @property
+    def to_sequence(self) -> int:
+        return self.from_sequence + len(self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A run that exists: the versions of all tables, the watermark and the source position it left."""
+
+    batch_id: int
+    versions: Mapping[str, int]
+    watermark_out_ms: int | None
+    to_sequence: int
+    fingerprint: str
+    definition: str
+    counts: Mapping[str, int]
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs now, or ran last: `alive_at_ms` is the claim's or its newest heartbeat's time."""
+
+    epoch: int
+    owner: str
+    alive_at_ms: int
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """The ledger's tail, read back to its newest commit row."""
+
+    version: int | None = None
+    sequence: int = 0
+    last_batch_id: int = 0
+    commit: Commit | None = None
+    claim: Claim | None = None
+    plan: Plan | None = None  # frozen, not committed, not abandoned
+    rejection: str | None = None  # why the checks refused that plan
+    approved_by: str | None = None
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The ledger of one pipeline. `root` is the pipeline's folder; `clock` stamps rows and judges leases."""
+
+    root: Path
+    clock: Clock
+    lease_timeout_ms: int = 120_000
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def folder(self) -> Path:
+        return self.root / LEDGER.name
+
+    def state(self) -> LedgerState:
+        """What holds now."""
+        return _fold(self.folder)
+
+    def claim(self) -> tuple[LedgerState, Claim]:
+        """Claims the pipeline, and tells what held before. Raises `Superseded` when a live run holds it or is faster."""
+        state = self.state()
+        if state.claim and not state.claim.released and (alive := self._alive(state.claim)):
+            raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
+        epoch = (state.claim.epoch if state.claim else 0) + 1
+        claim = Claim(epoch, _this_process(), self.clock())
+        try:
+            self._append(state, {"kind": "claim", "epoch": epoch, "owner": claim.owner})
+        except delta.Conflict as error:
+            raise Superseded("another run claimed this pipeline a moment earlier; it goes on, this one leaves") from error
+        return state, claim
+
+    def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
+        """Appends a row. With `epoch`, only while no later claim exists: else raises `Superseded`."""
+        while True:
+            with self._lock:
+                state = self.state()
+                current = state.claim.epoch if state.claim else 0
+                if epoch is not None and current != epoch:
+                    raise Superseded(f"another run took this pipeline over (claim {current}, this run has {epoch})")
+                try:
+                    return self._append(state, {"epoch": current, **row})
+                except delta.Conflict:
+                    continue  # an operator, a planner or a heartbeat was faster: look again
+
+    def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
+        """The plan to work on: the frozen one, or the one `make` gives, frozen now; None when there is nothing to do."""
+        while True:
+            with self._lock:
+                state = self.state()
+                if state.plan:
+                    return state, state.plan
+                plan = make(state)
+                if plan is None:
+                    return state, None
+                try:
+                    self._append(state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **_plan_row(plan)})
+                except delta.Conflict:
+                    continue
+                return replace(state, plan=plan), plan
+
+    def _append(self, state: LedgerState, row: Mapping[str, Any]) -> None:
+        version = state.version
+        if version is None:
+            version = delta.create(self.folder, Schema.from_arrow(LEDGER.columns))
+        at = datetime.fromtimestamp(self.clock() / 1000, timezone.utc)
+        delta.append_rows(self.folder, version, [{"sequence": state.sequence + 1, "at": at, **row}])
+
+    def _alive(self, claim: Claim) -> str | None:
+        """Who holds the claim, in words, or None when nobody does any more."""
+        owner = json.loads(claim.owner)
+        here = json.loads(_this_process())
+        if (owner["host"], owner["boot"]) == (here["host"], here["boot"]):
+            try:
+                alive = abs(psutil.Process(owner["pid"]).create_time() - owner["started"]) < 0.05
+            except psutil.NoSuchProcess:
+                alive = False
+            return f"process {owner['pid']} on this machine" if alive else None
+        age_ms = self.clock() - claim.alive_at_ms
+        if age_ms >= self.lease_timeout_ms:
+            return None
+        return f"process {owner['pid']} on {owner['host']}, last heard of {age_ms // 1000} s ago"
+
+
+def _this_process() -> str:
+    process = psutil.Process()
+    owner = {"host": socket.gethostname(), "boot": int(psutil.boot_time()), "pid": os.getpid(), "started": process.create_time()}
+    return json.dumps(owner)
+
+
+def _plan_row(plan: Plan) -> dict[str, Any]:
+    return {
+        "batch_id": plan.batch_id,
+        "plan_time_ms": plan.plan_time_ms,
+        "watermark_in_ms": plan.watermark_in_ms,
+        "from_sequence": plan.from_sequence,
+        "to_sequence": plan.to_sequence,
+        "files": [{name: getattr(f, name) for name in SourceFile.__dataclass_fields__} for f in plan.files],
+        "fingerprint": plan.fingerprint,
+        "definition": plan.definition,
+    }
+
+
+def _fold(folder: Path) -> LedgerState:
+    version = delta.version(folder)
+    if version is None:
+        return LedgerState()
+    state = LedgerState(version=version)
+    for row in _tail(folder, version):
+        state = _apply(replace(state, sequence=row["sequence"]), row)
+    return state
+
+
+def _tail(folder: Path, version: int) -> Sequence[Mapping[str, Any]]:
+    """The rows from the newest commit row on, and the newest claim before it, oldest first.
+
+    Files are read newest first and only as far as needed, so the ledger's length does not matter.
+    """
+    schema = LEDGER.columns
+    rows: list[Mapping[str, Any]] = []
+    newest_first = sorted(delta.files(folder, version), key=lambda f: -f.high["sequence"])
+    for file in newest_first:
+        rows += delta.read_parquet(folder / file.path, schema).to_pylist()
+        kinds = {row["kind"] for row in rows}
+        if {"claim", "commit"} <= kinds:
+            break
+    return sorted(rows, key=lambda row: row["sequence"])
+
+
+def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
+    at_ms = int(row["at"].timestamp() * 1000)
+    if row["batch_id"] is not None:
+        state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
+    match row["kind"]:
+        case "claim":
+            return replace(state, claim=Claim(row["epoch"], row["owner"], at_ms))
+        case "heartbeat" if state.claim:
+            return replace(state, claim=replace(state.claim, alive_at_ms=at_ms))
+        case "release" if state.claim:
+            return replace(state, claim=replace(state.claim, released=True))
+        case "plan":
+            return replace(state, plan=_plan(row), rejection=None, approved_by=None)
+        case "reject":
+            return replace(state, rejection=row["reason"], approved_by=None)
+        case "approve":
+            return replace(state, approved_by=row["who"])
+        case "abandon":
+            return replace(state, plan=None, rejection=None, approved_by=None)
+        case "commit":
+            return replace(state, commit=_commit(row, at_ms), plan=None, rejection=None, approved_by=None)
+    return state
+
+
+def _plan(row: Mapping[str, Any]) -> Plan:
+    return Plan(
+        batch_id=row["batch_id"],
+        plan_time_ms=row["plan_time_ms"],
+        watermark_in_ms=row["watermark_in_ms"],
+        from_sequence=row["from_sequence"],
+        files=tuple(SourceFile(**f) for f in row["files"] or ()),
+        fingerprint=row["fingerprint"],
+        definition=row["definition"],
+    )
+
+
+def _commit(row: Mapping[str, Any], at_ms: int) -> Commit:
+    return Commit(
+        batch_id=row["batch_id"],
+        versions=dict(row["versions"]),
+        watermark_out_ms=row["watermark_out_ms"],
+        to_sequence=row["to_sequence"],
+        fingerprint=row["fingerprint"],
+        definition=row["definition"],
+        counts=dict(row["counts"]),
+        at_ms=at_ms,
+    )
+
+

@@ -1,0 +1,46 @@
+"""Tables as of one run: every table at the version that the newest commit row names."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+
+from jobs.advance import wall_clock_ms
+from jobs.definition import Definition
+from jobs.ledger import Ledger
+from jobs.tables import TABLES
+from windowlib.errors import WindowError
+
+
+class UnknownTable(WindowError, LookupError):
+    """No table of that name, or nothing committed to it yet."""
+
+
+def read_table(definition: Definition, table: str) -> pa.Table:
+    """The rows of a table as of the newest commit; the ledger as it is now.
+
+    Raises `UnknownTable` when there is no such table, or no run has committed yet. A table that no batch has had rows
+    for gives no rows and no columns unless its columns are the same for every pipeline.
+    """
+    if table not in TABLES:
+        raise UnknownTable(f"no table {table!r}; there are {', '.join(TABLES)}")
+    state = Ledger(definition.root, wall_clock_ms).state()
+    folder = definition.root / table
+    if table == "ledger" and state.version is not None:
+        return DeltaTable(str(folder), version=state.version).to_pyarrow_table()
+    if state.commit is None:
+        raise UnknownTable(f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first")
+    version = state.commit.versions.get(table)
+    if version is None:
+        columns = TABLES[table].columns
+        return columns.empty_table() if columns is not None else pa.table({})
+    return DeltaTable(str(folder), version=version).to_pyarrow_table()
+
+
+def table_versions(definition: Definition) -> dict[str, int]:
+    """The version of each table as of the newest commit."""
+    commit = Ledger(definition.root, wall_clock_ms).state().commit
+    return dict(commit.versions) if commit else {}
+
+

@@ -1,0 +1,271 @@
+"""The source: which files are new, in which order they arrived, and their rows as a DataFrame.
+
+A source is a sequence of files, numbered 1, 2, 3, … in *arrival order*: modification time, then name, among those a
+plan finds new; for a Delta source, version, then name. A file is read once and must not change afterwards. Folders and
+files whose name begins with `_` or `.` are not looked at: write there, then rename.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jobs import delta
+from jobs.definition import Definition
+from jobs.ledger import SourceFile
+from jobs.tables import SOURCE_FILES
+from windowlib.errors import StateMismatch, WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+class SourceError(WindowError):
+    """The source cannot be read as the definition says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file in the source folder, not yet numbered. `order` sorts by arrival."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    order: tuple[int, str]
+
+
+def new_files(definition: Definition, at: int | None, after_sequence: int, at_most: int = 0) -> list[SourceFile]:
+    """The files that no batch has read, in arrival order, numbered from `after_sequence` + 1; at most `at_most` (0: all).
+
+    `at` is the version of `source_files` that says what was read. Raises `SourceError` when the folder is missing or
+    a file that was read has changed since.
+    """
+    read = known_files(definition, at)
+    found = _delta_files(definition) if definition.source.format == "delta" else _folder_files(definition)
+    for file in found:
+        if (before := read.get(file.path)) and before != (file.size_bytes, file.modified_ns):
+            raise SourceError(
+                f"{definition.source.path / file.path} has changed since it was read (was {before[0]} bytes, is"
+                f" {file.size_bytes}). A file is read once: put new events into a new file and restore this one,"
+                " or rerun its time range."
+            )
+    fresh = sorted((f for f in found if f.path not in read), key=lambda f: f.order)
+    if at_most:
+        fresh = fresh[:at_most]
+    return [
+        SourceFile(f.path, f.size_bytes, f.modified_ns, number) for number, f in enumerate(fresh, after_sequence + 1)
+    ]
+
+
+def known_files(definition: Definition, at: int | None) -> dict[str, tuple[int, int]]:
+    """Path → (size, modification time) of the files read up to version `at` of `source_files`."""
+    folder = definition.root / SOURCE_FILES.name
+    known: dict[str, tuple[int, int]] = {}
+    for file in delta.files(folder, at):
+        table = delta.read_parquet(folder / file.path, SOURCE_FILES.columns)
+        columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns"))
+        known |= {path: (size, modified) for path, size, modified in zip(*columns, strict=True)}
+    return known
+
+
+def _folder_files(definition: Definition) -> list[Found]:
+    folder = definition.source.path
+    if not folder.is_dir():
+        raise SourceError(f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}")
+    found = []
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if any(part.startswith(("_", ".")) for part in name.parts) or not path.is_file():
+            continue
+        stat = path.stat()
+        found.append(Found(str(name), stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, str(name))))
+    return found
+
+
+def _delta_files(definition: Definition) -> list[Found]:
+    folder = definition.source.path
+    log = folder / "_delta_log"
+    if not log.is_dir():
+        raise SourceError(f"{folder} is not a Delta table (it has no _delta_log); correct source.path in {definition.file}")
+    commits = sorted(log.glob("*.json"))
+    if not commits or int(commits[0].stem) != 0:
+        raise SourceError(f"the log of {folder} no longer begins at version 0, so files may be missing; keep its log longer")
+    found: dict[str, Found] = {}
+    for commit in commits:
+        version = int(commit.stem)
+        for line in commit.read_text().splitlines():
+            action = json.loads(line)
+            if (remove := action.get("remove")) and remove.get("dataChange", True):
+                raise SourceError(
+                    f"version {version} of {folder} removes rows ({remove['path']}); a Delta source must be append-only"
+                )
+            add = action.get("add")
+            if add and add.get("dataChange", True):
+                if add.get("deletionVector"):
+                    raise SourceError(f"version {version} of {folder} uses deletion vectors; a Delta source must be append-only")
+                path = unquote(add["path"])
+                found[path] = Found(path, add["size"], add["modificationTime"] * 1_000_000, (version, path))
+    return list(found.values())
+
+
+def check_readable(definition: Definition, files: Sequence[SourceFile], pinned: Mapping[str, str] | None) -> dict[str, str]:
+    """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
+
+    `pinned` are the types that earlier batches saw: `StateMismatch` when they have changed. For json and csv the
+    declared types count.
+    """
+    if definition.source.format in ("json", "csv"):
+        return {name: definition.source.columns[name] for name in used_columns(definition)}
+    seen = dict(pinned or {})
+    for file in files:
+        path = definition.source.path / file.path
+        try:
+            schema = pq.read_schema(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise SourceError(
+                f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, then run again;"
+                " nothing of this batch has been taken in."
+            ) from error
+        types = {**{f.name: str(f.type) for f in schema}, **_partition_types(file.path)}
+        for name in used_columns(definition):
+            if name not in types:
+                raise StateMismatch(f"{path} has no column {name!r}; it has {', '.join(sorted(types))}")
+            before = seen.setdefault(name, types[name])
+            if not _same_type(before, types[name]):
+                raise StateMismatch(
+                    f"column {name!r} of {path} is {types[name]}, but was {before} in earlier files. Convert the file,"
+                    " or start a new pipeline for the new type."
+                )
+    _check_types(definition, seen)
+    return seen
+
+
+def _partition_types(path: str) -> dict[str, str]:
+    """Columns that stand in the folders' names, as in `day=2026-03-02/part.parquet`."""
+    return {part.split("=", 1)[0]: "partition" for part in path.split("/")[:-1] if "=" in part}
+
+
+def _same_type(a: str, b: str) -> bool:
+    return a.removeprefix("large_") == b.removeprefix("large_")
+
+
+def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
+    source = definition.source
+    given = types.get(source.timestamp)
+    if given is None:
+        return
+    is_time = given.startswith(("timestamp", "date"))
+    if source.timestamp_unit is None and not is_time:
+        raise SourceError(
+            f"source.timestamp = {source.timestamp!r} is {given} in the files; need a timestamp, or an integer with"
+            " timestamp_unit = \"s\", \"ms\" or \"us\""
+        )
+    if source.timestamp_unit is not None and not given.startswith(("int", "uint", "bigint", "long")):
+        raise SourceError(
+            f"source.timestamp = {source.timestamp!r} is {given} in the files; timestamp_unit ="
+            f" {source.timestamp_unit!r} needs an integer"
+        )
+
+
+def used_columns(definition: Definition) -> list[str]:
+    """The source columns that the definition names, in order, once each."""
+    source = definition.source
+    gap = getattr(definition.window.assigner, "gap_column", None)
+    names = [*source.key, source.timestamp, source.event_id, gap, *sorted(definition.aggregates.columns_used)]
+    return list(dict.fromkeys(name for name in names if name))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A batch's source rows: the source's columns, _source_file (a URI), _source_row (long), _corrupt (string).
+
+    _source_row counts from 0 in file order; where the format has no row numbers (json, csv) in the order of timestamp,
+    event id and the whole row. `paths` gives the path relative to the source for each URI, `sequences` its number.
+    """
+
+    frame: DataFrame
+    paths: Mapping[str, str]
+    sequences: Mapping[str, int]
+
+    def arrival(self) -> Column:
+        """The place of a row in arrival order (long): its file's sequence, then its row."""
+        from pyspark.sql import functions as F
+
+        if len(numbers := set(self.sequences.values())) == 1:
+            sequence = F.lit(*numbers)
+        else:
+            known = [F.lit(x) for pair in self.sequences.items() for x in pair]
+            sequence = F.element_at(F.create_map(*known), F.col("_source_file"))
+        return sequence.cast("long") * F.lit(1 << 40) + F.col("_source_row")
+
+
+def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile], staging: Path) -> Rows:
+    """The rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`."""
+    from pyspark.sql import functions as F
+
+    folder = definition.source.path
+    paths = [str(folder / f.path) for f in files]
+    if definition.source.format in ("parquet", "delta"):
+        read = spark.read.option("basePath", str(folder)).parquet(*paths)
+        frame = read.select(
+            "*",
+            F.col("_metadata.file_path").alias("_source_file"),
+            F.col("_metadata.row_index").alias("_source_row"),
+            F.lit(None).cast("string").alias("_corrupt"),
+        )
+    else:
+        read = _text(spark, definition, paths)
+        frame = _parsed(read, definition, staging / "rows")
+    by_path = {str(Path(folder / f.path).resolve()): f for f in files}
+    uris = {
+        spelled: by_path[str(Path(unquote(urlsplit(uri).path)).resolve())]
+        for uri in read.inputFiles()
+        for spelled in (uri, uri.replace("file:///", "file:/", 1))  # _metadata.file_path has one slash
+    }
+    return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
+
+
+def _text(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+    """JSON or CSV with the declared columns; what does not parse stands whole in _corrupt."""
+    source = definition.source
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in source.columns.items())
+    options: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "_corrupt"}
+    if source.format == "csv":
+        options |= {"header": True, "enforceSchema": False}
+    reader = spark.read.schema(f"{columns}, _corrupt string").options(**options)
+    return reader.format(source.format).load(list(paths))
+
+
+def _parsed(read: DataFrame, definition: Definition, staging: Path) -> DataFrame:
+    """Text rows, numbered within their file, as Parquet."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    source = definition.source
+    keys = [F.col(f"`{name}`") for name in (source.timestamp, source.event_id) if name]
+    in_order = Window.partitionBy("_source_file").orderBy(*keys, F.to_json(F.struct(*read.columns)))
+    numbered = read.select("*", F.col("_metadata.file_path").alias("_source_file")).withColumn(
+        "_source_row", F.row_number().over(in_order).cast("long") - 1
+    )
+    numbered.write.parquet(str(staging))
+    return read.sparkSession.read.schema(numbered.schema).parquet(str(staging))
+
+
+def with_path(spark: SparkSession, rows: DataFrame, paths: Mapping[str, str]) -> DataFrame:
+    """`rows` with source_file (relative to the source) in place of _source_file."""
+    from pyspark.sql import functions as F
+
+    names = spark.createDataFrame(list(paths.items()), "_source_file string, source_file string")
+    columns = ["source_file" if c == "_source_file" else c for c in rows.columns]
+    return rows.join(F.broadcast(names), "_source_file").select(*(f"`{c}`" for c in columns))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

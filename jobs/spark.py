@@ -1,0 +1,68 @@
+"""The Spark session of a run: small, local by default, with the settings that every plan relies on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What the plans rely on. A definition's [spark.conf] may add to it, not change it.
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A malformed CSV line must be malformed whichever columns a query reads.
+    "spark.sql.csv.parser.columnPruning.enabled": "false",
+}
+LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    # Tasks write into many partitions at once instead of sorting their rows first.
+    "spark.sql.maxConcurrentOutputFileWriters": "64",
+    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+}
+JARS = Path(__file__).resolve().parent.parent / ".jars"
+
+
+def session(master: str = "local[*]", conf: Mapping[str, str] | None = None, *, with_delta: bool = False) -> SparkSession:
+    """A session for runs; `with_delta` adds the Delta reader and commands, which a run itself does not need.
+
+    Raises FileNotFoundError when Delta's JARs have not been put into `.jars`.
+    """
+    from pyspark.sql import SparkSession
+
+    cores = os.cpu_count() or 2
+    settings = {**LOCAL, "spark.sql.shuffle.partitions": str(cores), **(conf or {}), **REQUIRED}
+    settings.setdefault("spark.pyspark.python", sys.executable)
+    if with_delta:
+        settings |= delta_settings()
+    builder = SparkSession.builder.master(master).appName("windowlib").config(map=settings)
+    spark = builder.getOrCreate()
+    for name, value in REQUIRED.items():  # an existing session keeps its own otherwise
+        spark.conf.set(name, value)
+    return spark
+
+
+def delta_settings() -> dict[str, str]:
+    """The settings that let Spark read and maintain Delta tables itself."""
+    jars = sorted(JARS.glob("*.jar"))
+    if not jars:
+        raise FileNotFoundError(f"need Delta's JARs in {JARS}, found none; run `make setup` once")
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }

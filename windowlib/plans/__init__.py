@@ -1,0 +1,4 @@
+"""The windows as Spark plans: a DataFrame in, a DataFrame out, native expressions only.
+
+Every plan keeps to what Spark Connect offers, reads no clock and starts no job: a job starts when the caller writes.
+"""

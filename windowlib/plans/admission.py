@@ -1,0 +1,149 @@
+"""Admission: which source rows become events, and why the others do not.
+
+An admitted row has all its key columns, an event time that is neither missing nor too far in the future, a gap > 0
+where elements bring their own, and at least one window. Everything else is refused with one reason, the first that
+applies in the order of `REASONS`; refused rows never move the watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windowlib.assigners import DynamicSession, Session, Sliding, Tumbling
+from windowlib.lateness import late_up_to_ms
+
+REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
+
+# Event times a TIMESTAMP can show: the years 1 to 9998.
+MIN_TIMESTAMP_MS = -62_135_596_800_000
+MAX_TIMESTAMP_MS = 253_370_764_799_999
+
+Assigner = Tumbling | Sliding | Session | DynamicSession
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What decides about a row: the columns it needs, and the instant of the run.
+
+    `timestamp_unit` is None for a TIMESTAMP column, else s, ms or us since the epoch. `future_after_ms` is the
+    greatest event time allowed (None: no bound).
+    """
+
+    keys: Sequence[str]
+    timestamp: str
+    timestamp_unit: str | None
+    assigner: Assigner
+    allowed_lateness_ms: int
+    watermark_in_ms: int
+    future_after_ms: int | None = None
+
+
+def events(rows: DataFrame, admission: Admission) -> DataFrame:
+    """Every source row with its event time and the reason to refuse it.
+
+    rows:    the source's columns, _corrupt (string, null when the row could be read)
+    returns: the same and timestamp_ms (long), reason (string, null when admitted), duplicates not looked for
+    """
+    return rows.withColumn("timestamp_ms", timestamp_ms(admission)).withColumn("reason", reason(admission))
+
+
+def timestamp_ms(admission: Admission) -> Column:
+    """Event time floored to whole milliseconds; null where it is missing or does not fit."""
+    column = F.col(quoted(admission.timestamp))
+    match admission.timestamp_unit:
+        case None:
+            return F.unix_millis(column.cast("timestamp"))
+        case "s":
+            return F.try_multiply(column.cast("long"), F.lit(1000).cast("long"))
+        case "us":
+            micros = column.cast("long")
+            return ((micros - F.pmod(micros, F.lit(1000))) / F.lit(1000)).cast("long")
+        case _:
+            return column.cast("long")
+
+
+def reason(admission: Admission) -> Column:
+    """Why a row is refused, or null; over the rows of `events` with their timestamp_ms."""
+    timestamp = F.col("timestamp_ms")
+    no_key = F.lit(False)
+    for key in admission.keys:
+        no_key = no_key | F.col(quoted(key)).isNull()
+    unfit = F.col(quoted(admission.timestamp)).isNotNull() & (
+        timestamp.isNull() | ~timestamp.between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
+    )
+    result = (
+        F.when(F.col("_corrupt").isNotNull() | unfit, "malformed")
+        .when(timestamp.isNull(), "null_timestamp")
+        .when(no_key, "null_key")
+    )
+    if admission.future_after_ms is not None:
+        result = result.when(timestamp > admission.future_after_ms, "future")
+    match admission.assigner:
+        case DynamicSession() as session:
+            gap = F.col(quoted(session.gap_column))
+            result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS), "bad_gap")
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms) as sliding if slide_ms > size_ms:
+            # As in Flink: without a window, an element is late by its own time, else it is in a hole.
+            late_up_to = late_up_to_ms(admission.allowed_lateness_ms, admission.watermark_in_ms)
+            result = result.when(in_hole(sliding) & (timestamp > late_up_to), "hole")
+    return result
+
+
+def in_hole(assigner: Tumbling | Sliding) -> Column:
+    """Whether an event lies between two windows (slide > size)."""
+    if isinstance(assigner, Tumbling):
+        return F.lit(False)
+    return F.pmod(F.col("timestamp_ms") - assigner.offset_ms, F.lit(assigner.slide_ms)) >= assigner.size_ms
+
+
+def own_window_end_ms(assigner: Assigner) -> Column:
+    """The end of the last window that an event alone would have; in a hole, the event's own time + 1."""
+    timestamp = F.col("timestamp_ms")
+    match assigner:
+        case Session(gap_ms=gap_ms):
+            return timestamp + gap_ms
+        case DynamicSession() as session:
+            return timestamp + F.col(quoted(session.gap_column)).cast("long")
+        case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
+            return aligned_start_ms(timestamp, size_ms, offset_ms) + size_ms
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
+            return F.greatest(aligned_start_ms(timestamp, slide_ms, offset_ms) + size_ms, timestamp + 1)
+
+
+def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:
+    """`windowlib.windows.window_start` for a column."""
+    return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
+
+
+def quoted(name: str) -> str:
+    """A column's name as an identifier, dots and spaces included."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def figures(events: DataFrame, admission: Admission, bucket_ms: int) -> DataFrame:
+    """What the driver must know before time can move: one row per source file and bucket of event time.
+
+    events:  the columns of `events`, _source_file, _source_row
+    returns: _source_file, bucket (floor(timestamp_ms / bucket_ms); null for refused rows), rows, one count per reason,
+             admitted, min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), max_window_end_ms (of
+             the events' own windows), maybe_late (events that would be late alone)
+    """
+    admitted = F.col("reason").isNull()
+    timestamp = F.when(admitted, F.col("timestamp_ms"))
+    late_up_to = late_up_to_ms(admission.allowed_lateness_ms, admission.watermark_in_ms)
+    maybe_late = admitted & (own_window_end_ms(admission.assigner) - 1 <= late_up_to)
+    bucket = aligned_start_ms(F.col("timestamp_ms"), bucket_ms)
+    return events.groupBy("_source_file", F.when(admitted, bucket).alias("bucket")).agg(
+        F.count(F.lit(1)).alias("rows"),
+        *(F.count_if(F.col("reason") == name).alias(name) for name in REASONS),
+        F.count_if(admitted).alias("admitted"),
+        F.min(timestamp).alias("min_timestamp_ms"),
+        F.max(timestamp).alias("max_timestamp_ms"),
+        F.max_by(F.when(admitted, F.col("_source_row")), timestamp).alias("max_row"),
+        F.max(F.when(admitted, own_window_end_ms(admission.assigner))).alias("max_window_end_ms"),
+        F.count_if(maybe_late).alias("maybe_late"),
+    )

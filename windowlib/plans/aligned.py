@@ -1,0 +1,158 @@
+"""Tumbling and sliding windows as a Spark plan: slices, windows, outcome.
+
+1. *Slices*. Each event is aggregated once, into the slice of its time (`gcd(size, slide)` wide); slices are what is
+   stored, so `size / slide` copies of an event are never made.
+2. *Windows*. Only windows that can fire now are put together from their slices: those the watermark passes, and those
+   it had passed before which a late event touches.
+3. *Outcome*. A slice is dropped when its last window is late, kept until that window is retired.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from windowlib.assigners import Sliding, Tumbling
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
+from windowlib.plans.step import LATE, ON_TIME, OPEN, UPDATE, WINDOWS, Step, observed, results, slot
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Size, slide, offset and slice width of an aligned assigner; tumbling is sliding by its own size."""
+
+    size_ms: int
+    slide_ms: int
+    offset_ms: int
+
+    @classmethod
+    def of(cls, assigner: Tumbling | Sliding) -> Grid:
+        match assigner:
+            case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
+                return cls(size_ms, size_ms, offset_ms)
+            case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
+                return cls(size_ms, slide_ms, offset_ms)
+
+    @property
+    def slice_ms(self) -> int:
+        return gcd(self.size_ms, self.slide_ms)
+
+    def last_window_end_ms(self, slice_start: Column) -> Column:
+        """The end of the last window over a slice; in a hole it is not above the slice's start."""
+        return aligned_start_ms(slice_start, self.slide_ms, self.offset_ms) + self.size_ms
+
+
+def advance(
+    events: DataFrame | None,
+    state: DataFrame | None,
+    step: Step,
+    observation: Observation,
+    *,
+    earliest_ms: int,
+) -> DataFrame:
+    """What a batch makes of the slices in flight it can reach.
+
+    events:  the source's columns, timestamp_ms (arrival where an aggregate needs it)        one row per admitted event
+    state:   key, state_window_start_ms, state_window_end_ms, partials,
+             rewritten (bool: the row's file is replaced by this step, not only read)        one row per key and slice
+    earliest_ms: the least max_timestamp_ms of a window that may fire - a window that has passed fires
+             again only if the batch touches it, so it ends after the batch's first event
+    returns: key, state window bounds, partials, `results`, `replaced`, part, slot           see windowlib.plans.step
+    """
+    grid = Grid.of(step.assigner)
+    fresh = None if events is None else slices(events, grid, step)
+    contents = merged(fresh, state, step)
+    return kept(contents, grid, step, observation).unionByName(
+        fired(contents, grid, step, earliest_ms), allowMissingColumns=True
+    )
+
+
+def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
+    """One row per key and slice: state_window_start_ms (the slice's start) and partials."""
+    start = aligned_start_ms(F.col("timestamp_ms"), grid.slice_ms, grid.offset_ms)
+    return events.groupBy(*step.key_columns, start.alias("state_window_start_ms")).agg(*step.partials())
+
+
+def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
+    """The batch's slices and those in flight: also touched, before (elements), rewritten."""
+    parts = []
+    if new is not None:
+        parts.append(new.withColumns({"touched": F.lit(True), "before": F.lit(0).cast("long"), "rewritten": F.lit(True)}))
+    if state is not None:
+        parts.append(state.withColumns({"touched": F.lit(False), "before": F.col("elements")}))
+    columns = [*step.keys, "state_window_start_ms", *step.partial_names, "touched", "before", "rewritten"]
+    both = reduce(DataFrame.unionByName, [part.select(*map(quoted, columns)) for part in parts])
+    if len(parts) == 1:
+        return both
+    flags = [F.max("touched").alias("touched"), F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
+    return both.groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
+
+
+def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) -> DataFrame:
+    """The slices that stay in flight and must be written, as rows of part `open`."""
+    start = F.col("state_window_start_ms")
+    last = grid.last_window_end_ms(start) - 1
+    dropped = (last <= step.late_in_ms) | (last < start)
+    stays = ~dropped & (last > step.late_out_ms)
+    part = F.lit(OPEN)
+    return (
+        observed(contents, observation, dropped=dropped, kept=stays)
+        .where(stays & F.col("rewritten"))
+        .select(
+            *step.key_columns,
+            "state_window_start_ms",
+            (start + grid.slice_ms).alias("state_window_end_ms"),
+            *step.partial_names,
+            part.alias("part"),
+            F.floor((last + 1) / F.lit(step.partition_ms)).alias("slot"),
+        )
+    )
+
+
+def fired(contents: DataFrame, grid: Grid, step: Step, earliest_ms: int) -> DataFrame:
+    """The windows that fire, put together from their slices."""
+    start = F.col("state_window_start_ms")
+    first = F.greatest(start + grid.slice_ms - grid.size_ms, _time(earliest_ms + 1 - grid.size_ms))
+    last = F.least(start, _time(step.watermark_out_ms + 1 - grid.size_ms))
+    # The aligned starts in [first, last].
+    first_start = -aligned_start_ms(-first, grid.slide_ms, -grid.offset_ms)
+    last_start = aligned_start_ms(last, grid.slide_ms, grid.offset_ms)
+    in_range = contents.withColumns({"_first": first_start, "_last": last_start}).where("_first <= _last")
+    if grid.size_ms == grid.slide_ms:
+        windows = in_range.withColumn("window_start_ms", F.col("_first"))
+    else:
+        windows = (
+            in_range.withColumn("window_start_ms", F.explode(F.sequence("_first", "_last", F.lit(grid.slide_ms))))
+            .groupBy(*step.key_columns, "window_start_ms")
+            .agg(*step.merges(), F.max("touched").alias("touched"), F.sum("before").alias("before"))
+        )
+    passed = F.col("window_end_ms") - 1 <= step.watermark_in_ms
+    part = F.when(~passed, ON_TIME).when(F.col("before") > 0, UPDATE).otherwise(LATE)
+    itself = F.array(F.struct("window_start_ms", "window_end_ms"))
+    return (
+        windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
+        .where(~passed | F.col("touched"))
+        .withColumn("part", part)
+        .select(
+            *step.key_columns,
+            *step.partial_names,
+            F.when(F.col("part") == UPDATE, itself).otherwise(F.array().cast(WINDOWS)).alias("replaced"),
+            *results(step, F.lit(True)),
+            "part",
+            slot(F.col("part"), F.col("window_end_ms"), step).alias("slot"),
+        )
+    )
+
+
+def _time(bound_ms: int) -> Column:
+    """A bound that event times can be compared with; further out it would only overflow."""
+    return F.lit(min(max(bound_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS))
+
+
+def state_columns(step: Step) -> list[str]:
+    """The columns of a row of `open_windows`, its partition column aside."""
+    return [*step.keys, "state_window_start_ms", "state_window_end_ms", *step.partial_names]

@@ -1,0 +1,80 @@
+"""What a batch turns away: quarantined rows, and late events for the side output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from windowlib.assigners import Sliding, Tumbling
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, in_hole, own_window_end_ms, quoted
+from windowlib.plans.step import Step
+
+
+def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int) -> DataFrame:
+    """The refused rows of a batch.
+
+    rows:    the source's columns, timestamp_ms, reason, _corrupt, _source_file, _source_row
+    returns: reason, raw (JSON of the row, or the unparsed line), event_time, _source_file, source_row, batch_id
+    """
+    shown = F.col("timestamp_ms").between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
+    return rows.where("reason IS NOT NULL").select(
+        "reason",
+        F.coalesce("_corrupt", raw(source_columns)).alias("raw"),
+        F.when(shown, F.timestamp_millis("timestamp_ms")).alias("event_time"),
+        "_source_file",
+        F.col("_source_row").alias("source_row"),
+        F.lit(batch_id).cast("long").alias("batch_id"),
+    )
+
+
+def late_events(
+    events: DataFrame, dropped: DataFrame | None, step: Step, source_columns: Sequence[str], event_id: str | None
+) -> DataFrame:
+    """The late events of a batch, each with the window it missed.
+
+    events:  admitted events with timestamp_ms
+    dropped: key, window_start_ms, window_end_ms of the sessions that were late as a whole; None for aligned windows,
+             where an event is late by itself
+    returns: key, event_time, event_id, raw, window_start, window_end (null in a hole), watermark, late_by_ms (how far
+             the watermark was past the cleanup time), batch_id, _source_file, source_row, readmitted_by
+    """
+    candidates = events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
+    if isinstance(step.assigner, Tumbling | Sliding):
+        late = _with_last_window(candidates, step.assigner)
+    else:
+        assert dropped is not None, "sessions are late by window"
+        windows = dropped.select(
+            *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "window_start_ms", "window_end_ms"
+        )
+        inside = (F.col("timestamp_ms") >= F.col("window_start_ms")) & (F.col("timestamp_ms") < F.col("window_end_ms"))
+        for i, key in enumerate(step.keys):
+            inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
+        late = candidates.join(windows, inside)
+    last = F.coalesce(F.col("window_end_ms") - 1, F.col("timestamp_ms"))
+    return late.select(
+        *step.key_columns,
+        F.timestamp_millis("timestamp_ms").alias("event_time"),
+        (F.col(quoted(event_id)).cast("string") if event_id else F.lit(None).cast("string")).alias("event_id"),
+        raw(source_columns).alias("raw"),
+        F.timestamp_millis("window_start_ms").alias("window_start"),
+        F.timestamp_millis("window_end_ms").alias("window_end"),
+        F.timestamp_millis(F.lit(step.watermark_in_ms)).alias("watermark"),
+        (F.lit(step.late_in_ms) - last).alias("late_by_ms"),
+        F.lit(step.batch_id).cast("long").alias("batch_id"),
+        "_source_file",
+        F.col("_source_row").alias("source_row"),
+        F.lit(None).cast("long").alias("readmitted_by"),
+    )
+
+
+def _with_last_window(events: DataFrame, assigner: Tumbling | Sliding) -> DataFrame:
+    """Events with the bounds of the last window over them; null in a hole."""
+    end = F.when(~in_hole(assigner), own_window_end_ms(assigner))
+    return events.withColumns({"window_start_ms": end - assigner.size_ms, "window_end_ms": end})
+
+
+def raw(source_columns: Sequence[str]) -> Column:
+    """A source row as JSON."""
+    return F.to_json(F.struct(*(F.col(quoted(name)) for name in source_columns)))

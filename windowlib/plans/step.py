@@ -1,0 +1,132 @@
+"""One step of a plan: the windows in flight and a batch of events in, what fires and what stays in flight out.
+
+Both native plans (`sessions`, `aligned`) give one relation, so that one Spark job writes everything. Its rows are
+told apart by `part`:
+
+==========  =======================================================================================================
+`open`      state that stays in flight
+`on_time`   a result whose window the watermark has just passed
+`late`      a result that a late event made, where there was none
+`update`    a result that replaces published rows, named in `replaced`
+`dropped`   a window that is late as a whole: its events go to the late side output
+==========  =======================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from windowlib.lateness import late_up_to_ms
+from windowlib.plans.admission import Assigner, quoted
+from windowlib.plans.aggregates import finishes, merges, partial_names, partials
+
+OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
+FIRED = (ON_TIME, LATE, UPDATE)
+WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
+DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one batch is computed with. Watermarks are those before and after the batch.
+
+    `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`.
+    """
+
+    assigner: Assigner
+    allowed_lateness_ms: int
+    keys: Sequence[str]
+    aggregates: Any
+    watermark_in_ms: int
+    watermark_out_ms: int
+    batch_id: int
+    partition_ms: int
+
+    @property
+    def late_in_ms(self) -> int:
+        """Windows whose max_timestamp_ms is not above this were late when the batch began."""
+        return late_up_to_ms(self.allowed_lateness_ms, self.watermark_in_ms)
+
+    @property
+    def late_out_ms(self) -> int:
+        """Windows whose max_timestamp_ms is not above this are retired when the batch ends."""
+        return late_up_to_ms(self.allowed_lateness_ms, self.watermark_out_ms)
+
+    @property
+    def key_columns(self) -> list[Column]:
+        return [F.col(quoted(key)) for key in self.keys]
+
+    @property
+    def keeps_fired_windows(self) -> bool:
+        return self.allowed_lateness_ms > 0
+
+    def partials(self) -> list[Column]:
+        """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
+        return [
+            F.count(F.lit(1)).alias("elements"),
+            F.max("timestamp_ms").alias("last_event_ms"),
+            *partials(self.aggregates.aggregates),
+        ]
+
+    def merges(self) -> list[Column]:
+        """The same over rows that hold them."""
+        return [
+            F.sum("elements").alias("elements"),
+            F.max("last_event_ms").alias("last_event_ms"),
+            *merges(self.aggregates.aggregates),
+        ]
+
+    @property
+    def partial_names(self) -> list[str]:
+        return ["elements", "last_event_ms", *partial_names(self.aggregates.aggregates)]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [column.name for column in self.aggregates.columns]
+
+    @property
+    def result_names(self) -> list[str]:
+        """The columns of `results`, its partition column aside."""
+        return [*self.keys, "window_start", "window_end", "last_event_time", *self.output_names, "firing", "timing", "batch_id"]
+
+
+def results(step: Step, fired: Column) -> list[Column]:
+    """The columns of `results` where `fired`, else null; over rows with window bounds and merged partials."""
+    timing = F.when(F.col("window_end_ms") - 1 <= step.watermark_in_ms, "late").otherwise("on_time")
+    values = {
+        "window_start": F.timestamp_millis("window_start_ms"),
+        "window_end": F.timestamp_millis("window_end_ms"),
+        "last_event_time": F.timestamp_millis("last_event_ms"),
+        **{c.name: value for c, value in zip(step.aggregates.columns, finishes(step.aggregates), strict=True)},
+        "firing": F.lit(1),
+        "timing": timing,
+        "batch_id": F.lit(step.batch_id).cast("long"),
+    }
+    return [F.when(fired, value).alias(name) for name, value in values.items()]
+
+
+def slot(part: Column, end_ms: Column, step: Step) -> Column:
+    """The partition a row goes to: by the hour (or so) of its end while open, by day once it is a result."""
+    day = F.floor((F.col("window_end_ms") - 1) / F.lit(DAY_MS))
+    return F.when(part == OPEN, F.floor(end_ms / F.lit(step.partition_ms))).when(part == DROPPED, F.lit(0)).otherwise(day)
+
+
+def observed(contents: DataFrame, observation: Observation, *, dropped: Column, kept: Column) -> DataFrame:
+    """`contents`, counting elements on the way: what was there before, what is late, what stays, what is retired."""
+
+    def elements(where: Column) -> Column:
+        return F.coalesce(F.sum(F.when(where, F.col("elements"))), F.lit(0))
+
+    return contents.observe(
+        observation,
+        F.coalesce(F.sum("before"), F.lit(0)).alias("elements_before"),
+        elements(dropped).alias("elements_dropped"),
+        elements(kept).alias("elements_kept"),
+        elements(~dropped & ~kept).alias("elements_retired"),
+        F.count_if(~dropped & ~kept).alias("rows_retired"),
+    )
