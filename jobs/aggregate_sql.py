@@ -8,6 +8,7 @@ by arrival.
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 
 import sqlglot
@@ -16,7 +17,7 @@ from sqlglot.errors import SqlglotError
 
 from windowlib.aggregate_set import FUNCTIONS, Aggregate, AggregateSet, OutputColumn
 
-_FUNCTION_OF_NODE: dict[type[exp.Expression], str] = {
+_FUNCTION_OF_NODE: dict[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -74,24 +75,31 @@ def _read(sql: str, found: list[Aggregate]) -> str:
     return text
 
 
-def _parse(sql: str) -> exp.Expression:
+def _parse(sql: str) -> exp.Expr:
     if _MARK in sql:
         raise ValueError("holds a control character")
     try:
-        return sqlglot.parse_one(sql, dialect="spark")
+        return sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
     except SqlglotError as error:
         first = (getattr(error, "errors", None) or [{}])[0]
         where = f" at character {first['col']}" if first.get("col") else ""
-        raise ValueError(f"is no SQL expression: {first.get('description') or error}{where}") from error
+        raise ValueError(
+            f"is no SQL expression: {first.get('description') or error}{where}{_alias_hint(sql)}"
+        ) from error
+    except (IndexError, AttributeError, TypeError) as error:  # the parser's own slips on text such as "map (0"
+        raise ValueError("is no SQL expression") from error
 
 
-def _sql(node: exp.Expression) -> str:
+def _alias_hint(sql: str) -> str:
+    named = re.search(r"\bas\s+`?\w+`?\s*$", sql, re.IGNORECASE)
+    return f"; leave out {named[0]!r}, the key on the left names the column" if named else ""
+
+
+def _sql(node: exp.Expr) -> str:
     return node.sql(dialect="spark", identify=True)
 
 
-def _refuse_what_is_not_mergeable(tree: exp.Expression) -> None:
-    if isinstance(tree, exp.Alias):
-        raise ValueError(f"has a name of its own: leave out {tree.alias!r}, the key on the left names the column")
+def _refuse_what_is_not_mergeable(tree: exp.Expr) -> None:
     if tree.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
         raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
     for function in tree.find_all(exp.Func):
@@ -100,16 +108,16 @@ def _refuse_what_is_not_mergeable(tree: exp.Expression) -> None:
             raise ValueError(f"uses {name.lower()}(), which gives another answer at each retry")
 
 
-def _aggregate(node: exp.AggFunc) -> tuple[exp.Expression, Aggregate]:
+def _aggregate(node: exp.AggFunc) -> tuple[exp.Expr, Aggregate]:
     """An aggregate and the node to replace by it, which includes ``ignore nulls`` and ``filter (where …)``."""
     function = _FUNCTION_OF_NODE.get(type(node))
     if function is None:
         raise ValueError(f"uses {_named(_sql(node).partition('(')[0])}")
-    if node.find_ancestor(exp.AggFunc):
-        raise ValueError(f"has an aggregate inside an aggregate: {_sql(node.find_ancestor(exp.AggFunc))}")
+    if around := node.find_ancestor(exp.AggFunc):
+        raise ValueError(f"has an aggregate inside an aggregate: {_sql(around)}")
     argument = _argument(function, node)
-    outer: exp.Expression = node
-    conditions: list[exp.Expression] = []
+    outer: exp.Expr = node
+    conditions: list[exp.Expr] = []
     if isinstance(outer.parent, exp.IgnoreNulls):
         outer = outer.parent
         conditions.append(argument.copy().is_(exp.null()).not_())
@@ -120,8 +128,8 @@ def _aggregate(node: exp.AggFunc) -> tuple[exp.Expression, Aggregate]:
     return outer, Aggregate(function, None if isinstance(argument, exp.Star) else _sql(argument), where)
 
 
-def _argument(function: str, node: exp.AggFunc) -> exp.Expression:
-    argument = node.this
+def _argument(function: str, node: exp.AggFunc) -> exp.Expr:
+    argument: exp.Expr = node.this
     if isinstance(argument, exp.Distinct):
         values = ", ".join(map(_sql, argument.expressions))
         instead = f"approx_count_distinct({f'struct({values})' if len(argument.expressions) > 1 else values})"
@@ -133,7 +141,7 @@ def _argument(function: str, node: exp.AggFunc) -> exp.Expression:
     return argument
 
 
-def _refuse_what_is_outside(tree: exp.Expression) -> None:
+def _refuse_what_is_outside(tree: exp.Expr) -> None:
     for function in tree.find_all(exp.Anonymous):
         if get_close_matches(function.name.lower(), [*FUNCTIONS, *_SYNONYMS], n=1, cutoff=0.75):
             raise ValueError(f"uses {_named(function.name)}")

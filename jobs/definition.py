@@ -98,7 +98,7 @@ class Section(BaseModel):
 def _duration(key: str, text: str, default: Any = ...) -> Any:
     """A field whose name ends in the unit and whose TOML key does not."""
     value = parse_duration(default) if isinstance(default, str) else default
-    return Field(value, alias=key, description=f"{text}, {ALLOWED}")
+    return Field(default=value, alias=key, description=f"{text}, {ALLOWED}")
 
 
 class Source(Section):
@@ -110,18 +110,22 @@ class Source(Section):
         description='a list of columns such as ["user_id"]; [] for windows over all events'
     )
     timestamp: Column = Field(description="the column that holds the event time")
-    timestamp_unit: Literal["s", "ms", "us"] | None = Field(None, description='"s", "ms" or "us" for epoch numbers')
-    event_id: Column | None = Field(None, description="the column by which duplicates are known")
+    timestamp_unit: Literal["s", "ms", "us"] | None = Field(
+        default=None, description='"s", "ms" or "us" for epoch numbers'
+    )
+    event_id: Column | None = Field(default=None, description="the column by which duplicates are known")
     dedup_horizon_ms: Positive = _duration("dedup_horizon", "how far back duplicates are looked for", "1d")
-    max_files_per_run: int = Field(0, ge=0, description="0 for everything new, or at most so many files a batch")
-    columns: dict[str, str] = Field({}, alias="schema", description='column = "spark type"')
+    max_files_per_run: int = Field(
+        default=0, ge=0, description="0 for everything new, or at most so many files a batch"
+    )
+    columns: dict[str, str] = Field(default={}, alias="schema", description='column = "spark type"')
 
     @field_validator("path", mode="before")
     @classmethod
     def _absolute(cls, path: Any, info: ValidationInfo) -> Path:
         if not isinstance(path, str):
             raise ValueError("not a text")
-        return _resolved(info.context["folder"], _local(path))
+        return _resolved((info.context or {})["folder"], _local(path))
 
     @field_validator("key", mode="before")
     @classmethod
@@ -179,7 +183,9 @@ class SessionWindow(Section):
 
     type: Literal["session"]
     gap_ms: Positive | None = _duration("gap", "the silence that ends a session", None)
-    gap_column: Column | None = Field(None, description="the column that holds each event's gap in ms, instead of gap")
+    gap_column: Column | None = Field(
+        default=None, description="the column that holds each event's gap in ms, instead of gap"
+    )
     allowed_lateness_ms: NotNegative = _duration("allowed_lateness", "how long past its end a window is kept", "0s")
 
     @cached_property
@@ -190,15 +196,19 @@ class SessionWindow(Section):
 class Airflow(Section):
     """`[airflow]`: when to look for new input. The schedule never selects the input."""
 
-    schedule: Schedule | None = Field(None, description='a cron line such as "*/10 * * * *"; without: by hand only')
-    retries: int = Field(2, ge=0, description="how often a failed task is tried again")
+    schedule: Schedule | None = Field(
+        default=None, description='a cron line such as "*/10 * * * *"; without: by hand only'
+    )
+    retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
     retry_delay_ms: NotNegative = _duration("retry_delay", "how long to wait before that", "1m")
 
 
 class Checks(Section):
     """`[checks]`: bounds of the quality checks."""
 
-    max_late_share: Share = Field(0.1, description="0 to 1: the share of late events above which a run is reported")
+    max_late_share: Share = Field(
+        default=0.1, description="0 to 1: the share of late events above which a run is reported"
+    )
 
 
 class Storage(Section):
@@ -210,16 +220,16 @@ class Storage(Section):
 class Spark(Section):
     """`[spark]`: where a plan runs."""
 
-    master: str = Field("local[*]", description='"local[*]", a cluster, or "sc://host:port" for Spark Connect')
-    conf: dict[str, str] = Field({}, description='"spark.setting" = "value"')
+    master: str = Field(default="local[*]", description='"local[*]", a cluster, or "sc://host:port" for Spark Connect')
+    conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
 
 
 class DefinitionFile(Section):
     """What stands in the TOML file."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="a-z, 0-9 and _, a letter first, at most 63 long")
-    warehouse: Folder = Field("warehouse", description="the folder for all tables, relative to this file")
-    lease_timeout_ms: Positive = _duration("lease_timeout", "after how long a silent run counts as dead", "5m")
+    warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
+    lease_timeout_ms: Positive = _duration("lease_timeout", "after how long a silent run counts as dead", "2m")
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: Watermark = Field(description="[watermark] with out_of_orderness")
     window: TumblingWindow | SlidingWindow | SessionWindow = Field(

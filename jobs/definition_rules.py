@@ -43,9 +43,7 @@ def _names(source: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mista
         if keys.count(key) > 1:
             yield Mistake("source.key", f"names {given(key)} twice")
         if key in KEY_COLUMNS or _is_partial(key):
-            yield Mistake(
-                "source.key", f"{given(key)} is the name of a column that windowlib adds; rename it in the source"
-            )
+            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; rename it in the source")
     seen: dict[str, str] = {}
     for name in aggregates:
         output, where = name.casefold(), f"aggregates.{name}"
@@ -66,9 +64,8 @@ def _duplicates(source: dict[str, Any]) -> Iterator[Mistake]:
 def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
     if window.get("type") == "session" and ("gap" in window) == ("gap_column" in window):
         got = "both" if "gap" in window else "neither"
-        yield Mistake(
-            "window.gap", f'need either gap or gap_column, given {got}; allowed: gap = "30m", or gap_column = "ms"'
-        )
+        allowed = 'gap = "30m", or gap_column = "column"'
+        yield Mistake("window.gap", f"need either gap or gap_column, given {got}; allowed: {allowed}")
 
 
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:

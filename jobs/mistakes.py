@@ -25,8 +25,8 @@ _KIND = {
     "tuple_type": "not a list",
     "dict_type": "not a table",
     "string_pattern_mismatch": "not of the right form",
-    "greater_than_equal": "less than {ge}",
-    "less_than_equal": "greater than {le}",
+    "greater_than_equal": "less than {ge:g}",
+    "less_than_equal": "greater than {le:g}",
     "too_short": "empty",
     "model_type": "not a table",
     "model_attributes_type": "not a table",
@@ -105,7 +105,7 @@ def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> tuple[list[st
         tagged = [choice for choice in choices if len(choices) > 1 and _tag(choice) == part]
         if tagged:
             section, choices = tagged[0], tagged
-        elif part != "[key]":
+        elif choices or part != "[key]":  # pydantic's mark of a mistake in a key itself
             section = choices[0] if choices else section
             field = _fields(section).get(part) if choices else None
             choices = _models(field) if field else []

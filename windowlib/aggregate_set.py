@@ -55,3 +55,8 @@ class AggregateSet:
     aggregates: tuple[Aggregate, ...]
     columns: tuple[OutputColumn, ...]
     columns_used: tuple[str, ...] = ()
+
+    @property
+    def needs_arrival(self) -> bool:
+        """Whether the order of arrival decides: ``first`` and ``last`` break ties by it."""
+        return any(aggregate.function in ("first", "last") for aggregate in self.aggregates)
