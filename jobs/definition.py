@@ -52,7 +52,7 @@ def _not_negative(duration_ms: int) -> int:
 
 def _local(path: str) -> str:
     if "://" in path or not path:
-        raise ValueError("not a folder of this machine")
+        raise ValueError("not a path on this machine")
     return path
 
 
@@ -80,9 +80,16 @@ def _cron(schedule: str) -> str:
     return schedule
 
 
+def _beside(path: Any, info: ValidationInfo) -> Path:
+    if not isinstance(path, str):
+        raise ValueError("not a text")
+    return _resolved((info.context or {})["folder"], _local(path))
+
+
 Duration = Annotated[int, BeforeValidator(parse_duration)]
 Positive = Annotated[Duration, AfterValidator(_positive)]
 NotNegative = Annotated[Duration, AfterValidator(_not_negative)]
+PathBeside = Annotated[Path, BeforeValidator(_beside)]  # relative to the definition
 Folder = Annotated[str, AfterValidator(_local)]
 Column = Annotated[str, AfterValidator(_not_empty)]
 KeyColumn = Annotated[str, AfterValidator(_key_column)]
@@ -105,7 +112,7 @@ class Source(Section):
     """`[source]`: the folder (or Delta table) of events, and which of their columns mean what."""
 
     format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
-    path: Path = Field(description="the folder of the events, relative to this file")
+    path: PathBeside = Field(description="the folder of the events, relative to this file")
     key: tuple[KeyColumn, ...] = Field(
         description='a list of columns such as ["user_id"]; [] for windows over all events'
     )
@@ -119,13 +126,6 @@ class Source(Section):
         default=0, ge=0, description="0 for everything new, or at most so many files a batch"
     )
     columns: dict[str, str] = Field(default={}, alias="schema", description='column = "spark type"')
-
-    @field_validator("path", mode="before")
-    @classmethod
-    def _absolute(cls, path: Any, info: ValidationInfo) -> Path:
-        if not isinstance(path, str):
-            raise ValueError("not a text")
-        return _resolved((info.context or {})["folder"], _local(path))
 
     @field_validator("key", mode="before")
     @classmethod
@@ -204,11 +204,30 @@ class Airflow(Section):
 
 
 class Checks(Section):
-    """`[checks]`: bounds of the quality checks."""
+    """`[checks]`: bounds of the quality checks, and checks of one's own."""
 
     max_late_share: Share = Field(
         default=0.1, description="0 to 1: the share of late events above which a run is reported"
     )
+    max_unusable_share: Share = Field(
+        default=0.1, description="0 to 1: the share of unusable rows above which a run is reported"
+    )
+    figures_suite: Path | None = Field(
+        default=None, description="a JSON file of expectations about the figures of a batch, relative to this file"
+    )
+    results_suite: Path | None = Field(
+        default=None, description="a JSON file of expectations about the result rows of a batch, relative to this file"
+    )
+
+    @field_validator("figures_suite", "results_suite", mode="before")
+    @classmethod
+    def _file(cls, path: Any, info: ValidationInfo) -> Path:
+        if not isinstance(path, str):
+            raise ValueError("not a text")
+        file = _resolved((info.context or {})["folder"], path)
+        if not file.is_file():
+            raise ValueError("no such file")
+        return file
 
 
 class Storage(Section):
