@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from jobs.aggregate_sql import read_aggregates
 from windowlib.aggregate_set import AggregateSet
-from windowlib.plans.aggregates import finishes, merges, partial_names, partials, typed
+from windowlib.plans.aggregates import finishes, merges, partial_names, partials, typed, typed_as_stored
 
 pytestmark = pytest.mark.spark
 
@@ -34,6 +34,7 @@ NATIVE = {
     "i_avg": "avg(i)",
     "d_avg": "avg(d) filter (where i % 2 = 0)",
     "m_avg": "avg(m)",
+    "fine_avg": "avg(cast(d as decimal(20, 8)))",
     "m_min": "min(m)",
     "d_max": "max(d)",
     "s_min": "min(s)",
@@ -129,8 +130,10 @@ def test_first_and_last_go_by_time_then_arrival(events: DataFrame) -> None:
 
 def test_partials_keep_their_types_when_merged(events: DataFrame) -> None:
     everything = {**NATIVE, "first": "first(m)", "distinct": "approx_count_distinct(s)"}
-    aggregates = typed(read_aggregates(everything), events).aggregates
+    whole = typed(read_aggregates(everything), events)
+    aggregates = whole.aggregates
     slices = events.groupBy("k", "b").agg(*partials(aggregates))
+    assert typed_as_stored(read_aggregates(everything), slices) == whole
     merged = slices.groupBy("k").agg(*merges(aggregates))
     again = merged.groupBy().agg(*merges(aggregates))
     names = partial_names(aggregates)

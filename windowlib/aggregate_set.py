@@ -16,7 +16,7 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "approx_count
 class Aggregate:
     """``function(argument_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
 
-    ``decimal`` is the precision and scale of an argument that is a decimal number: known once the events' types are.
+    ``decimal`` is the precision and scale of the sum where decimal numbers are added: known once the events' types are.
 
     >>> str(Aggregate("sum", "`value`", "`value` > 0"))
     'sum(`value`) filter (where `value` > 0)'

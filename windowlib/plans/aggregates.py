@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType
+from pyspark.sql.types import DataType, DecimalType
 
 from windowlib.aggregate_set import Aggregate, AggregateSet
 
@@ -58,15 +58,23 @@ _FINISHES = {
 
 
 def typed(aggregates: AggregateSet, events: DataFrame) -> AggregateSet:
-    """The aggregates with the decimal types of their arguments, which decide how sums are stored; runs no job."""
+    """The aggregates with the decimal types of their sums, which `events` decide; runs no job."""
     summed = dict.fromkeys(a.argument_sql for a in aggregates.aggregates if a.argument_sql and _adds(a))
-    types = [field.dataType for field in events.select(*map(F.expr, summed)).schema] if summed else []
-    decimals = {sql: (t.precision, t.scale) for sql, t in zip(summed, types, strict=True) if isinstance(t, DecimalType)}
-    known = tuple(
-        replace(a, decimal=decimals[a.argument_sql]) if _adds(a) and a.argument_sql in decimals else a
-        for a in aggregates.aggregates
-    )
-    return replace(aggregates, aggregates=known)
+    sums = [F.expr(f"sum({sql})") for sql in summed]
+    types = dict(zip(summed, (field.dataType for field in events.select(*sums).schema), strict=True)) if sums else {}
+    return _with_decimals(aggregates, [types.get(a.argument_sql or "") for a in aggregates.aggregates])
+
+
+def typed_as_stored(aggregates: AggregateSet, state: DataFrame) -> AggregateSet:
+    """The same from rows that hold partials, for a run without events."""
+    types = {field.name: field.dataType for field in state.schema}
+    return _with_decimals(aggregates, [types.get(f"p{i}_{_SUM.name}") for i in range(len(aggregates.aggregates))])
+
+
+def _with_decimals(aggregates: AggregateSet, sums: Sequence[DataType | None]) -> AggregateSet:
+    decimals = [(t.precision, t.scale) if isinstance(t, DecimalType) else None for t in sums]
+    pairs = zip(aggregates.aggregates, decimals, strict=True)
+    return replace(aggregates, aggregates=tuple(replace(a, decimal=d) if _adds(a) else a for a, d in pairs))
 
 
 def partials(aggregates: Sequence[Aggregate]) -> list[Column]:
@@ -116,20 +124,26 @@ def _partial_sql(aggregate: Aggregate, part: Part) -> str:
 
 
 def _stored(aggregate: Aggregate, part: Part, sql: str) -> str:
-    """Decimal sums at the widest precision: Spark's own sum is ten digits wider than its input, each time."""
+    """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
     if part is _SUM and aggregate.decimal:
-        return f"cast({sql} as decimal({MAX_PRECISION}, {aggregate.decimal[1]}))"
+        precision, scale = aggregate.decimal
+        return f"cast({sql} as decimal({precision}, {scale}))"
     return sql
 
 
 def _finish_sql(aggregate: Aggregate, index: int) -> str:
-    """Decimals get the types of Spark's sum and avg; beyond 24 digits avg has those of Spark's decimal division."""
     columns = {part.name: f"p{index}_{part.name}" for part in _PARTS[aggregate.function]}
-    if not aggregate.decimal:
-        return _FINISHES[aggregate.function].format(**columns)
-    precision, scale = aggregate.decimal
-    columns["sum"] = f"cast({columns['sum']} as decimal({min(precision + 10, MAX_PRECISION)}, {scale}))"
     finished = _FINISHES[aggregate.function].format(**columns)
-    if aggregate.function == "avg":
-        return f"cast({finished} as decimal({min(precision + 4, MAX_PRECISION)}, {min(scale + 4, MAX_PRECISION)}))"
+    if aggregate.function == "avg" and aggregate.decimal:
+        return f"cast({finished} as {_average_type(*aggregate.decimal)})"
     return finished
+
+
+def _average_type(sum_precision: int, scale: int) -> str:
+    """Spark's type for the average of decimals: four digits more than they have, where their sum has ten more.
+
+    A sum at the widest precision does not tell how wide its decimals were: then the average is at the widest, too. (Its
+    last digits are those of Spark's division of such a sum, which keeps six digits after the point.)
+    """
+    precision = sum_precision - 6 if sum_precision < MAX_PRECISION else MAX_PRECISION
+    return f"decimal({precision}, {min(scale + 4, precision)})"
