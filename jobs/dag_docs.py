@@ -1,0 +1,92 @@
+"""What Airflow shows about a pipeline: a page in Markdown, made from its definition."""
+
+from __future__ import annotations
+
+from jobs.definition import Definition
+from jobs.durations import format_duration
+
+_PAGE = """\
+### {title}
+
+| | |
+|---|---|
+| windows | {windows}, of {key} |
+| a window is kept | {lateness} past its end: a late event mends its result until then, and goes to `late_events` after |
+| watermark | the newest event time less {out_of_orderness}; {quiet} |
+| computes | {aggregates} |
+| reads | `{source}` ({format}, event time in `{timestamp}`) |
+| tables | `{root}` |
+| definition | `{file}` |
+
+**plan** fixes what is read: everything that has arrived, whatever the run's date says. Nothing new: the rest is skipped.
+**advance** computes it as a process of its own, and publishes it only if the checks agree.
+**report** brings the checks' pages up to date, also after a failure; its button *Data Docs* opens them.
+
+#### To look
+```
+windowlib status {file}
+windowlib read {file} results
+```
+
+#### To run again
+*Clear* a finished run, trigger one by hand, or backfill: each only looks again for input that no run has read yet. What is
+published stays as it is; with nothing new, advance is skipped and says so. A run that failed half-way is finished by
+the next one, with the same input. Two runs at once do not disturb each other: one of them leaves (skipped).
+
+#### When it is red
+*Refused by its checks*: look at the report, then `windowlib approve {file}` or `windowlib abandon {file}`, and clear
+the task. *A mistake in the definition or the source*: the log's last line says which. Neither is tried again by itself;
+anything else is, {retries} times.
+"""
+
+
+def page(definition: Definition) -> str:
+    """The page of a pipeline."""
+    source, window, watermark = definition.source, definition.window, definition.watermark
+    return _PAGE.format(
+        title=_title(definition),
+        windows=_windows(definition),
+        key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
+        lateness=format_duration(window.allowed_lateness_ms) if window.allowed_lateness_ms else "not at all",
+        out_of_orderness=format_duration(watermark.out_of_orderness_ms),
+        quiet=_quiet(watermark.idle_timeout_ms),
+        aggregates=", ".join(f"`{name}` = `{_cell(sql)}`" for name, sql in definition.expressions.items()),
+        source=source.path,
+        format=source.format,
+        timestamp=source.timestamp,
+        root=definition.root,
+        file=definition.file,
+        retries=definition.airflow.retries,
+    )
+
+
+def broken_page(message: str) -> str:
+    """The page of a definition that cannot be used, with its mistakes."""
+    return f"### This definition cannot be used\n\nMend the file; the pipeline comes back by itself.\n\n```\n{message}\n```\n"
+
+
+def _title(definition: Definition) -> str:
+    first = definition.file.read_text(encoding="utf-8").lstrip().splitlines()[0]
+    return first.lstrip("# ") if first.startswith("#") else f"The pipeline {definition.name}"
+
+
+def _windows(definition: Definition) -> str:
+    window = definition.window
+    match window.type:
+        case "tumbling":
+            return f"tumbling, {format_duration(window.size_ms)} long"
+        case "sliding":
+            return f"sliding, {format_duration(window.size_ms)} long, every {format_duration(window.slide_ms)}"
+    if window.gap_ms:
+        return f"sessions, ended by {format_duration(window.gap_ms)} of silence"
+    return f"sessions, ended by a silence of `{window.gap_column}` milliseconds"
+
+
+def _quiet(idle_timeout_ms: int | None) -> str:
+    if idle_timeout_ms is None:
+        return "it waits while nothing arrives"
+    return f"after {format_duration(idle_timeout_ms)} without new events it moves on by the clock"
+
+
+def _cell(sql: str) -> str:
+    return sql.replace("|", "\\|")

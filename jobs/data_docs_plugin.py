@@ -1,0 +1,63 @@
+"""An Airflow plugin that shows each pipeline's report under `/windowlib/<pipeline>/`, to whoever is logged in.
+
+Installed with this project; every Airflow process loads it, so what only the API server needs is imported on request.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from airflow.plugins_manager import AirflowPlugin
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import FileResponse
+
+PREFIX = "/windowlib"
+
+
+async def logged_in(request: Request) -> None:
+    """Refuses with 401 whoever has no session with this Airflow."""
+    from airflow.api_fastapi.core_api.security import get_user
+
+    await get_user(request, None, None)
+
+
+app = FastAPI(title="windowlib reports", docs_url=None, redoc_url=None, openapi_url=None)
+
+
+@app.get("/{pipeline}/{page:path}", dependencies=[Depends(logged_in)])
+def show(pipeline: str, page: str) -> FileResponse:
+    """A page of the newest report of a pipeline."""
+    from jobs.report import FOLDER, OVERVIEW
+
+    folder = (_root(pipeline) / FOLDER).resolve()
+    file = (folder / (page or OVERVIEW)).resolve()
+    if not file.is_relative_to(folder):
+        raise HTTPException(404, "no such page")
+    if not file.is_file():
+        raise HTTPException(404, f"{pipeline} has no such page; its report is made by the task `report`")
+    return FileResponse(file)
+
+
+def _root(pipeline: str) -> Path:
+    """Where the pipeline of that name keeps its tables. Only names that definitions have lead anywhere."""
+    from airflow.configuration import conf
+
+    from jobs.definition import InvalidDefinition, load_definition
+
+    folder = os.environ.get("WINDOWLIB_PIPELINES") or Path(conf.get_mandatory_value("core", "dags_folder"), "pipelines")
+    for file in sorted(Path(folder).glob("*.toml")):
+        try:
+            definition = load_definition(file)
+        except InvalidDefinition:
+            continue  # its own DAG says so
+        if definition.name == pipeline:
+            return definition.root
+    raise HTTPException(404, f"no pipeline {pipeline!r}")
+
+
+class WindowlibPlugin(AirflowPlugin):
+    """Adds the pages to Airflow's web server."""
+
+    name = "windowlib"
+    fastapi_apps = [{"app": app, "url_prefix": PREFIX, "name": "windowlib reports"}]  # noqa: RUF012
