@@ -19,9 +19,10 @@ def empty(spec: WindowSpec) -> Any:
 
 
 def add(spec: WindowSpec, contents: Any, element: Element) -> Any:
-    """The contents with one element more."""
+    """The contents with one element more; the contents given are used up."""
     if spec.aggregate is None or spec.keeps_elements:
-        return [*contents, element]
+        contents.append(element)
+        return contents
     return spec.aggregate.add(contents, element.value)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windowlib.elements import Element
-from windowlib.windows import TimeWindow
+from windowlib.windows import MIN_TIME_MS, TimeWindow
 
 Elements = Sequence[Element]
 
@@ -45,7 +45,7 @@ class CountEvictor:
 
 @dataclass(frozen=True, slots=True)
 class TimeEvictor:
-    """Keeps the elements less than ``keep_ms`` older than the newest; all, where elements have no timestamps."""
+    """Keeps the elements less than ``keep_ms`` older than the newest; all, where the first has no timestamp."""
 
     keep_ms: int
     after: bool = False
@@ -57,11 +57,11 @@ class TimeEvictor:
         return self._keep(elements) if self.after else elements
 
     def _keep(self, elements: Elements) -> Elements:
-        timestamps = [element.timestamp_ms for element in elements if element.timestamp_ms is not None]
-        if len(timestamps) < len(elements) or not timestamps:
+        if not elements or elements[0].timestamp_ms is None:
             return elements
+        timestamps = [MIN_TIME_MS if e.timestamp_ms is None else e.timestamp_ms for e in elements]
         cutoff_ms = max(timestamps) - self.keep_ms
-        return [e for e in elements if e.timestamp_ms is not None and e.timestamp_ms > cutoff_ms]
+        return [element for element, timestamp_ms in zip(elements, timestamps, strict=True) if timestamp_ms > cutoff_ms]
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,8 @@ class CountTrigger:
         return CONTINUE
 
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        context.state["count"] = sum(state.get("count", 0) for state in merged)
+        if count := sum(state.get("count", 0) for state in merged):
+            context.state["count"] = count
 
     def clear(self, context: TriggerContext) -> None:
         context.state.pop("count", None)
@@ -188,8 +189,9 @@ class DeltaTrigger:
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
         current = value[self.of]
+        is_first = "value" not in context.state
         delta = current - context.state.setdefault("value", current)
-        if (abs(delta) if self.absolute else delta) <= self.threshold:
+        if is_first or (abs(delta) if self.absolute else delta) <= self.threshold:
             return CONTINUE
         context.state["value"] = current
         return FIRE

@@ -1,0 +1,126 @@
+"""What Hypothesis draws: specs over the whole cross product, and histories of batches with watermarks.
+
+Times lie close together and on both sides of zero, so that windows touch, bridge and end exactly on a watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from windowlib.aggregates import Count, Max, Min, Sum, Together
+from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.elements import Element
+from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from windowlib.spec import WindowSpec
+from windowlib.timed_triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    ProcessingTimeoutTrigger,
+)
+from windowlib.triggers import (
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
+
+settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
+settings.load_profile("windowlib")
+
+History = list[tuple[list[Element], int]]
+"""Batches, each with the watermark that follows it."""
+
+TIMESTAMPS = st.integers(-40, 40)
+KEYS = st.sampled_from("ab")
+LATENESSES = st.sampled_from([0, 0, 1, 5, 20, 2**63 - 1])
+AGGREGATE = Together((Count(), Sum("value"), Min("value"), Max("value")))
+
+
+@st.composite
+def tumblings(draw: st.DrawFn) -> Tumbling:
+    size_ms = draw(st.integers(1, 12))
+    return Tumbling(size_ms, draw(st.integers(1 - size_ms, size_ms - 1)))
+
+
+@st.composite
+def slidings(draw: st.DrawFn) -> Sliding:
+    slide_ms = draw(st.integers(1, 12))
+    return Sliding(draw(st.integers(1, 12)), slide_ms, draw(st.integers(1 - slide_ms, slide_ms - 1)))
+
+
+def sessions() -> st.SearchStrategy[Session]:
+    return st.builds(Session, st.integers(1, 10))
+
+
+def time_assigners() -> st.SearchStrategy[Assigner]:
+    return st.one_of(tumblings(), slidings(), sessions(), st.just(DynamicSession("gap_ms")))
+
+
+def elements() -> st.SearchStrategy[Element]:
+    values = st.fixed_dictionaries({"value": st.integers(-9, 9), "gap_ms": st.integers(1, 12)})
+    return st.builds(Element, KEYS, TIMESTAMPS, values)
+
+
+def _numbered(batches: Sequence[Sequence[Element]]) -> list[list[Element]]:
+    arrivals = iter(range(sum(map(len, batches))))
+    return [[Element(e.key, e.timestamp_ms, e.value, next(arrivals)) for e in batch] for batch in batches]
+
+
+@st.composite
+def histories(draw: st.DrawFn, max_batches: int = 5, max_size: int = 12) -> History:
+    batches = draw(st.lists(st.lists(elements(), max_size=max_size), min_size=1, max_size=max_batches))
+    watermarks = sorted(draw(st.lists(st.integers(-45, 60), min_size=len(batches), max_size=len(batches))))
+    return list(zip(_numbered(batches), watermarks, strict=True))
+
+
+def order_free_specs() -> st.SearchStrategy[WindowSpec]:
+    return st.builds(WindowSpec, time_assigners(), st.just(AGGREGATE), allowed_lateness_ms=LATENESSES)
+
+
+def evictors() -> st.SearchStrategy[Evictor]:
+    return st.one_of(
+        st.builds(CountEvictor, st.integers(0, 3), after=st.booleans()),
+        st.builds(TimeEvictor, st.integers(1, 9), after=st.booleans()),
+        st.builds(DeltaEvictor, st.integers(1, 9), st.just("value"), absolute=st.booleans(), after=st.booleans()),
+    )
+
+
+def plain_triggers() -> st.SearchStrategy[Trigger]:
+    return st.one_of(
+        st.sampled_from([EventTimeTrigger(), ProcessingTimeTrigger(), NeverTrigger(), EndOfStreamTrigger()]),
+        st.builds(CountTrigger, st.integers(1, 4)),
+        st.builds(DeltaTrigger, st.integers(0, 5), st.just("value"), absolute=st.booleans()),
+        st.builds(ContinuousEventTimeTrigger, st.integers(1, 9)),
+        st.builds(ContinuousProcessingTimeTrigger, st.integers(1, 9)),
+    )
+
+
+def triggers() -> st.SearchStrategy[Trigger]:
+    return st.one_of(
+        plain_triggers(),
+        st.builds(PurgingTrigger, plain_triggers()),
+        st.builds(ProcessingTimeoutTrigger, plain_triggers(), st.integers(1, 20), st.booleans(), st.booleans()),
+    )
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> WindowSpec:
+    """Any spec that is allowed: assigner × trigger × evictor × lateness × time."""
+    assigner = draw(st.one_of(time_assigners(), st.just(Global()), st.just(Global(end_of_stream=True))))
+    kind = "global" if isinstance(assigner, Global) else "time"
+    fitting = triggers().filter(lambda t: t.window_kind in ("any", kind) and (t.merges or not assigner.merges))
+    return WindowSpec(
+        assigner,
+        AGGREGATE,
+        trigger=draw(st.none() | fitting),
+        evictor=draw(st.none() | evictors()),
+        allowed_lateness_ms=draw(LATENESSES),
+        time=draw(st.sampled_from(["event", "event", "processing"])),
+    )
