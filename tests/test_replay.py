@@ -30,10 +30,10 @@ def test_a_scenario_comes_to_steps() -> None:
 @pytest.mark.parametrize(
     ("function", "emitted"),
     [
-        ("count", [{"value": 2}]),
-        ("max", [{"value": 7}]),
-        ("min", [{"value": 3}]),
-        ("reduce_sum", [{"value": 10}]),
+        ("count", [2]),
+        ("max", [7]),
+        ("min", [3]),
+        ("reduce_sum", [10]),
         ("none", []),
     ],
 )
