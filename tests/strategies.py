@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from windowlib.aggregates import Count, Max, Min, Sum, Together
-from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.elements import Element
 from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from windowlib.spec import WindowSpec
@@ -60,7 +60,8 @@ def sessions() -> st.SearchStrategy[Session]:
 
 
 def time_assigners() -> st.SearchStrategy[Assigner]:
-    return st.one_of(tumblings(), slidings(), sessions(), st.just(DynamicSession("gap_ms")))
+    staggered = st.builds(Staggered, st.one_of(tumblings(), slidings()))
+    return st.one_of(tumblings(), slidings(), staggered, sessions(), st.just(DynamicSession("gap_ms")))
 
 
 def elements() -> st.SearchStrategy[Element]:

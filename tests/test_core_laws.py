@@ -82,7 +82,7 @@ def test_the_batch_rule_is_the_operator_fed_in_descending_order_of_window_ends(
     together, one_by_one = SetEngine(spec), OperatorEngine(spec)
 
     def last_end_ms(element: Element) -> int:
-        windows = spec.assigner.assign(element.timestamp_ms or 0, element.value)
+        windows = spec.assigner.assign(element.timestamp_ms or 0, element.value, element.key)
         return max((window.end_ms for window in windows), default=0)
 
     for batch, watermark_ms in history:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
+from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import TIMESTAMPS, sessions, slidings, tumblings
-from windowlib.assigners import DynamicSession, Session, Sliding, Tumbling
+from windowlib.assigners import DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.errors import InvalidElement, InvalidSpec
 from windowlib.lateness import cleanup_time_ms, is_late
 from windowlib.slices import (
@@ -31,6 +32,18 @@ def test_aligned_windows_are_all_that_hold_the_timestamp(assigner: Tumbling | Sl
     starts = (assigner.offset_ms + k * slide_ms for k in range(-99, 99))
     holding = [s for s in starts if s <= timestamp_ms < s + assigner.size_ms]
     assert assigner.assign(timestamp_ms) == [TimeWindow(s, s + assigner.size_ms) for s in holding]
+
+
+@given(st.one_of(tumblings(), slidings()), st.text(max_size=3))
+def test_staggered_windows_are_those_of_an_assigner_with_another_offset(of: Tumbling | Sliding, key: str) -> None:
+    shift_ms = crc32(key.encode()) % of.size_ms
+    for timestamp_ms in range(-15, 15):
+        unshifted = of.assign(timestamp_ms - shift_ms)
+        windows = Staggered(of).assign(timestamp_ms, key=key)
+        assert [(w.start_ms - shift_ms, w.end_ms - shift_ms) for w in windows] == [
+            (w.start_ms, w.end_ms) for w in unshifted
+        ]
+        assert all(w.start_ms <= timestamp_ms < w.end_ms for w in windows)
 
 
 @given(BOUNDS, BOUNDS)

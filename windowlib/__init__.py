@@ -1,11 +1,13 @@
 """Event-time windows with the semantics of Apache Flink's window operator: the definition, in pure Python."""
 
 from windowlib.aggregates import Count, Max, Min, Reduce, Sum, Together
-from windowlib.assigners import DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.elements import Element, Firing, Late, Watermark
 from windowlib.errors import InvalidSpec, WindowError
 from windowlib.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from windowlib.operator import run
 from windowlib.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.state import OperatorState
 from windowlib.timed_triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -43,12 +45,14 @@ __all__ = [
     "Max",
     "Min",
     "NeverTrigger",
+    "OperatorState",
     "ProcessingTimeTrigger",
     "ProcessingTimeoutTrigger",
     "PurgingTrigger",
     "Reduce",
     "Session",
     "Sliding",
+    "Staggered",
     "Sum",
     "TimeEvictor",
     "TimeWindow",
@@ -58,6 +62,7 @@ __all__ = [
     "Watermark",
     "WindowError",
     "WindowSpec",
+    "run",
     "sliding_count",
     "tumbling_count",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
+from zlib import crc32
 
 from windowlib.errors import InvalidElement, InvalidSpec
 from windowlib.windows import GLOBAL_WINDOW, MIN_TIME_MS, TimeWindow, window_start
@@ -72,6 +73,26 @@ class Sliding:
         last_start_ms = window_start(timestamp_ms, self.slide_ms, self.offset_ms)
         starts = range(last_start_ms, timestamp_ms - self.size_ms, -self.slide_ms)
         return [TimeWindow(start_ms, start_ms + self.size_ms) for start_ms in reversed(starts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Staggered:
+    """The windows of ``of``, shifted for each key by its own share of their size, so that not all fire in one run.
+
+    The share is ``crc32(str(key)) % size_ms``: the same in every run and on every machine.
+
+    >>> [Staggered(Tumbling(size_ms=10)).assign(0, key=key) for key in "ab"]
+    [[TimeWindow(start_ms=-3, end_ms=7)], [TimeWindow(start_ms=-9, end_ms=1)]]
+    """
+
+    of: Tumbling | Sliding
+    merges: ClassVar[bool] = False
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        shift_ms = crc32(str(key).encode()) % self.of.size_ms
+        windows = self.of.assign(timestamp_ms - shift_ms)
+        return [TimeWindow(window.start_ms + shift_ms, window.end_ms + shift_ms) for window in windows]
 
 
 @dataclass(frozen=True, slots=True)
