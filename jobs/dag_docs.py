@@ -11,16 +11,16 @@ _PAGE = """\
 | | |
 |---|---|
 | windows | {windows}, of {key} |
-| a window is kept | {lateness} past its end: a late event mends its result until then, and goes to `late_events` after |
+| allowed lateness | {lateness} |
 | watermark | the newest event time less {out_of_orderness}; {quiet} |
 | computes | {aggregates} |
 | reads | `{source}` ({format}, event time in `{timestamp}`) |
 | tables | `{root}` |
 | definition | `{file}` |
 
-**plan** fixes what is read: everything that has arrived, whatever the run's date says. Nothing new: the rest is skipped.
-**advance** computes it as a process of its own, and publishes it only if the checks agree.
-**report** brings the checks' pages up to date, also after a failure; its button *Data Docs* opens them.
+* **plan** fixes what is read: everything that has arrived, whatever date the run has. Nothing new: advance is skipped.
+* **advance** computes it in a process of its own, and publishes it only if the checks agree.
+* **report** brings the pages of the checks up to date, after a failure too; its button *Data Docs* opens them.
 
 #### To look
 ```
@@ -29,14 +29,17 @@ windowlib read {file} results
 ```
 
 #### To run again
-*Clear* a finished run, trigger one by hand, or backfill: each only looks again for input that no run has read yet. What is
-published stays as it is; with nothing new, advance is skipped and says so. A run that failed half-way is finished by
-the next one, with the same input. Two runs at once do not disturb each other: one of them leaves (skipped).
+Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
+published stays as it is; with nothing new, advance is skipped. A run that failed half-way is finished by the next one,
+with the same input. Two runs at once do not disturb each other: one of them leaves (skipped).
 
 #### When it is red
-*Refused by its checks*: look at the report, then `windowlib approve {file}` or `windowlib abandon {file}`, and clear
-the task. *A mistake in the definition or the source*: the log's last line says which. Neither is tried again by itself;
-anything else is, {retries} times.
+*Refused by its checks*: look at the report, decide, and clear the run:
+```
+windowlib approve {file} --reason "..."
+windowlib abandon {file} --reason "..."
+```
+*A mistake that trying again does not mend*: the end of the log names it. Anything else is tried again {retries} times.
 """
 
 
@@ -47,7 +50,7 @@ def page(definition: Definition) -> str:
         title=_title(definition),
         windows=_windows(definition),
         key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
-        lateness=format_duration(window.allowed_lateness_ms) if window.allowed_lateness_ms else "not at all",
+        lateness=_lateness(window.allowed_lateness_ms),
         out_of_orderness=format_duration(watermark.out_of_orderness_ms),
         quiet=_quiet(watermark.idle_timeout_ms),
         aggregates=", ".join(f"`{name}` = `{_cell(sql)}`" for name, sql in definition.expressions.items()),
@@ -62,7 +65,7 @@ def page(definition: Definition) -> str:
 
 def broken_page(message: str) -> str:
     """The page of a definition that cannot be used, with its mistakes."""
-    return f"### This definition cannot be used\n\nMend the file; the pipeline comes back by itself.\n\n```\n{message}\n```\n"
+    return f"### This definition cannot be used\nMend it, and the pipeline comes back by itself.\n```\n{message}\n```\n"
 
 
 def _title(definition: Definition) -> str:
@@ -80,6 +83,13 @@ def _windows(definition: Definition) -> str:
     if window.gap_ms:
         return f"sessions, ended by {format_duration(window.gap_ms)} of silence"
     return f"sessions, ended by a silence of `{window.gap_column}` milliseconds"
+
+
+def _lateness(allowed_lateness_ms: int) -> str:
+    if not allowed_lateness_ms:
+        return "none: an event whose window has ended goes to `late_events`"
+    allowed = format_duration(allowed_lateness_ms)
+    return f"{allowed}: until then a late event mends its window's result, after it goes to `late_events`"
 
 
 def _quiet(idle_timeout_ms: int | None) -> str:

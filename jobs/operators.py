@@ -1,7 +1,7 @@
-"""The three tasks of a pipeline in Airflow: each runs one command as its own process.
+"""The three tasks of a pipeline in Airflow: each runs one `windowlib` command as its own process.
 
-A command prints sentences and its outcome as lines of JSON. The sentences go to the task's log; the outcome is the
-task's return value. The exit code becomes the task's state:
+A command prints sentences, and with `--json` its outcomes, one on a line. Both go to the task's log, as sentences; the
+outcomes are the task's return value. The exit code (`jobs.exits`) becomes the task's state:
 
     0  success
     2  failed, not tried again: the user's mistake
@@ -22,10 +22,10 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from jobs.definition import Definition
+from jobs.exits import REJECTED, SUPERSEDED, USER
 from jobs.processes import ProcessGroup
 
-NOT_AGAIN = {2: "a mistake that trying again does not mend", 3: "refused by its checks"}
-SUPERSEDED = 4
+Record = dict[str, Any]  # one outcome, as a command prints it
 
 
 def command(name: str, definition: Definition) -> list[str]:
@@ -36,7 +36,7 @@ def command(name: str, definition: Definition) -> list[str]:
 def advance_command(definition: Definition) -> list[str]:
     """The command line of an advance: plain Python, or `spark-submit` when the master is a cluster."""
     program, master = Path(__file__).with_name("advance.py"), definition.spark.master
-    if master.startswith(("local", "sc://")):
+    if master.startswith(("local[", "sc://")) or master == "local":
         return [sys.executable, "-m", "jobs.advance", str(definition.file), "--json"]
     submit = str(Path(sys.executable).with_name("spark-submit"))
     return [submit, "--master", master, str(program), str(definition.file), "--json"]
@@ -45,31 +45,28 @@ def advance_command(definition: Definition) -> list[str]:
 class Job(BaseOperator):
     """Runs a command; ends all its processes when the task is killed or takes too long."""
 
-    ui_color = "#e8f1fb"
-
     def __init__(self, *, command: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.command = list(command)
         self._process: ProcessGroup | None = None
 
-    def execute(self, context: Context) -> Any:
-        outcomes: list[dict[str, Any]] = []
-        last = ""
+    def execute(self, context: Context) -> list[Record]:
+        records: list[Record] = []
+        last = "no output"
         with ProcessGroup(self.command) as self._process:
-            for line in self._process.lines():
-                if outcome := _outcome(line):
-                    outcomes.append(outcome)
-                elif line.strip():
-                    self.log.info("%s", line)
-                    last = line
+            for line in filter(None, self._process.lines()):
+                record = _record(line)
+                last = line if record is None else self.sentence(record)
+                self.log.info("%s", last)
+                if record is not None:
+                    records.append(record)
             code = self._process.wait()
-        if code in NOT_AGAIN:
-            raise AirflowFailException(f"{NOT_AGAIN[code]}: {last}")
-        if code == SUPERSEDED:
-            raise AirflowSkipException(last)
-        if code != 0:
-            raise AirflowException(f"exit code {code}: {last}")
-        return outcomes
+        _raise_for(code, last)
+        return records
+
+    def sentence(self, record: Record) -> str:
+        """An outcome in words."""
+        return ", ".join(f"{name} {value}" for name, value in record.items())
 
     def on_kill(self) -> None:
         """Called by Airflow's handler of SIGTERM, which lets the task go on: its command's end makes it fail."""
@@ -77,17 +74,36 @@ class Job(BaseOperator):
             self._process.end()
 
 
-class Advance(Job):
-    """Advances the pipeline; skipped when its plan found nothing to do. Its asset event carries the last batch."""
+class Plan(Job):
+    """Fixes what the next batch reads, or finds that there is nothing to do."""
 
-    def execute(self, context: Context) -> Any:
+    def sentence(self, record: Record) -> str:
+        if record["batch_id"] is None:
+            return "nothing new: everything that has arrived is in the results already, and they stay as they are"
+        return f"batch {record['batch_id']} reads {record['files']} new files; watermark {record['watermark']}"
+
+
+class Advance(Job):
+    """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset."""
+
+    def execute(self, context: Context) -> list[Record]:
         planned = context["ti"].xcom_pull(task_ids="plan")
-        if not _last(planned).get("batch_id"):
-            raise AirflowSkipException("nothing new has arrived: everything that was published stays as it is")
+        if planned[-1]["batch_id"] is None:
+            raise AirflowSkipException("nothing is planned: nothing was changed")
         batches = super().execute(context)
-        for asset in self.outlets:
-            context["outlet_events"][asset].extra = {"batches": len(batches), **_last(batches)}
+        if batches:
+            for asset in self.outlets:
+                context["outlet_events"][asset].extra = {"batches": len(batches), **batches[-1]}
         return batches
+
+    def sentence(self, record: Record) -> str:
+        from expectations.check import CheckResult
+        from jobs.advance import BatchReport
+        from jobs.display import batch_line
+
+        times = (record["watermark_in_ms"], record["watermark_out_ms"], record["seconds"])
+        checks = [CheckResult(**check) for check in record["failed_checks"]]
+        return batch_line(BatchReport(record["batch_id"], record, *times, checks))
 
 
 class DataDocs(BaseOperatorLink):
@@ -101,9 +117,23 @@ class DataDocs(BaseOperatorLink):
 
 
 class Report(Job):
-    """Builds the pages of the checks."""
+    """Builds the pages of the checks in `root`; skipped before the first batch was checked."""
 
     operator_extra_links = (DataDocs(),)
+
+    def __init__(self, *, root: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = str(root)
+
+    def execute(self, context: Context) -> list[Record]:
+        from jobs.validations import kept
+
+        if not kept(Path(self.root)):
+            raise AirflowSkipException("no batch has been checked yet: there is nothing to report")
+        return super().execute(context)
+
+    def sentence(self, record: Record) -> str:
+        return f"the report is in {record['page']}"
 
 
 class BrokenDefinition(BaseOperator):
@@ -117,10 +147,20 @@ class BrokenDefinition(BaseOperator):
         raise AirflowFailException(f"this definition cannot be used:\n{self.message}")
 
 
-def _outcome(line: str) -> dict[str, Any] | None:
-    if not line.startswith("{"):
-        return None
+def _record(line: str) -> Record | None:
     try:
-        return json.loads(line)
+        value = json.loads(line)
     except json.JSONDecodeError:
         return None
+    return value if isinstance(value, dict) else None
+
+
+def _raise_for(code: int, last: str) -> None:
+    if code == USER:
+        raise AirflowFailException(f"a mistake that trying again does not mend: {last}")
+    if code == REJECTED:
+        raise AirflowFailException(f"refused by its checks: {last}")
+    if code == SUPERSEDED:
+        raise AirflowSkipException(last)
+    if code != 0:
+        raise AirflowException(f"exit code {code}: {last}")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 
 class ProcessGroup:
@@ -71,7 +71,7 @@ class ProcessGroup:
                 time.sleep(0.02)
 
     @property
-    def _output(self) -> Iterator[str]:
+    def _output(self) -> IO[str]:
         assert self._process.stdout is not None
         return self._process.stdout
 

@@ -49,7 +49,7 @@ def main() -> None:
     settings = environment(port)
     print("Airflow starts (a minute, the first time) ...", flush=True)
     prepare(settings)
-    with _until_told(), ProcessGroup([str(BIN / "airflow"), "standalone"], settings, grace_seconds=15) as airflow:
+    with _until_told(), ProcessGroup([str(BIN / "airflow"), "standalone"], settings, grace_seconds=10) as airflow:
         threading.Thread(target=_keep_log, args=(airflow.lines(),), daemon=True).start()
         wait_until_ready(airflow, port)
         print(welcome(port), flush=True)
@@ -175,6 +175,7 @@ def _until_told() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         for again in told:
             signal.signal(again, signal.SIG_IGN)
+        print("\nAirflow ends ...", flush=True)
         raise KeyboardInterrupt
 
     for number in told:
@@ -182,7 +183,7 @@ def _until_told() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print("\nAirflow has ended.")
+        print("Airflow has ended; `make airflow` goes on where it was.")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.metadata import version
-from importlib.util import find_spec
+from importlib.metadata import distribution, version
 from pathlib import Path
 
 from jobs.setup_java import find_java
@@ -52,7 +51,7 @@ def artifact(jar: str) -> str:
 def _fetch(work: Path, folder: Path) -> None:
     """Everything Delta needs into `work`; then what Spark does not bring into `folder`, all at once."""
     shutil.rmtree(work, ignore_errors=True)
-    bundled = Path(find_spec("pyspark").submodule_search_locations[0]) / "jars"
+    bundled = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
     _run_ivy(next(bundled.glob("ivy-*.jar")), work)
     _keep_new(work / "new", (work / "all").glob("*.jar"), {artifact(jar.name) for jar in bundled.glob("*.jar")})
     (work / "new").rename(folder)

@@ -14,7 +14,9 @@ import sys
 from windowlib.errors import WindowError
 
 OLDEST = 17
-ADVICE = f"install a JDK {OLDEST} or newer (Debian, Ubuntu: apt install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
+ADVICE = (
+    f"install a JDK {OLDEST} or newer (Debian, Ubuntu: apt install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
+)
 
 
 class UnusableJava(WindowError):

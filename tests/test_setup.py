@@ -86,7 +86,9 @@ class TestMake:
         return folder
 
     def make(self, folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "MAKEFLAGS", "MAKELEVEL")}
+        kept = {
+            name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "MAKEFLAGS", "MAKELEVEL")
+        }
         return subprocess.run(
             [str(shutil.which("make")), *arguments],
             cwd=folder,
@@ -137,9 +139,9 @@ class TestProcessGroup:
         assert_ends(grandchild)
 
     def test_ends_on_an_exception(self) -> None:
-        with pytest.raises(TimeoutError), ProcessGroup(["/bin/sh", "-c", "echo $$; sleep 600"]) as process:
-            child = int(next(process.lines()))
-            raise TimeoutError
+        process = ProcessGroup(["/bin/sh", "-c", "echo $$; sleep 600"])
+        with pytest.raises(TimeoutError), process:
+            raise TimeoutError(child := int(next(process.lines())))
         assert_ends(child)
 
     def test_makes_end_what_does_not_listen(self) -> None:

@@ -1,0 +1,302 @@
+"""The DAGs: what Airflow finds when it parses them, and what each task makes of its command's end."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+
+pytestmark = [
+    pytest.mark.airflow,
+    # Airflow's own code and that of its dependencies, each on the way to a DagBag or an operator; none is ours to mend.
+    pytest.mark.filterwarnings("default::DeprecationWarning:airflow"),
+]
+
+PROJECT = Path(__file__).resolve().parent.parent
+DAGS = PROJECT / "dags"
+DEFINITION = """
+name = "{name}"
+warehouse = "warehouse"
+
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user_id"]
+timestamp = "ts"
+
+[watermark]
+out_of_orderness = "5m"
+
+[window]
+type = "tumbling"
+size = "10m"
+
+[aggregates]
+events = "count(*)"
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Airflow makes a home folder wherever it is imported: not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+        yield
+
+
+def dag_bag() -> "DagBag":
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(DAGS)
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of definitions that the DAGs are made from."""
+    monkeypatch.setenv("WINDOWLIB_PIPELINES", str(tmp_path))
+    return tmp_path
+
+
+def test_every_definition_is_a_dag() -> None:
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == sorted(f"windows_{file.stem}" for file in (DAGS / "pipelines").glob("*.toml"))
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in (DAGS / "pipelines").glob("*.toml")))
+def test_plan_advance_report(name: str) -> None:
+    dag = dag_bag().dags[f"windows_{name}"]
+    assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
+        "plan": {"advance"},
+        "advance": {"report"},
+        "report": set(),
+    }
+    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    assert {(task.retries, task.retry_delay) for task in dag.tasks} == {(2, timedelta(minutes=1))}
+    assert (dag.catchup, dag.max_active_runs) == (False, 1)
+    assert dag.timetable.expression == "*/10 * * * *"
+    assert type(dag.timetable).__name__ == "CronDataIntervalTimetable"
+    assert f"windowlib status {DAGS / 'pipelines' / name}.toml" in dag.doc_md
+    assert [asset.name for asset in dag.get_task("advance").outlets] == [f"windowlib_{name}_results"]
+
+
+def test_report_always_runs_and_hides_no_failure() -> None:
+    """An ordinary last task with `all_done` would turn the run green whatever became of advance."""
+    report = dag_bag().dags["windows_clicks"].get_task("report")
+    assert report.is_teardown
+    assert not report.on_failure_fail_dagrun
+
+
+def test_parsing_imports_no_spark_and_is_quick() -> None:
+    seen = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import airflow.sdk, runpy, sys, time; started = time.process_time();"
+            f"runpy.run_path({str(DAGS / 'windows.py')!r}); print(time.process_time() - started);"
+            "print({name.partition('.')[0] for name in sys.modules} & "
+            "{'pyspark', 'py4j', 'delta', 'deltalake', 'pandas', 'pyarrow', 'great_expectations'})",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert seen[1] == "set()"
+    assert float(seen[0]) < 5
+
+
+def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
+    (pipelines / "quiet.toml").write_text(DEFINITION.format(name="quiet"), encoding="utf-8")
+    dag = dag_bag().dags["windows_quiet"]
+    assert type(dag.timetable).__name__ == "NullTimetable"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ('gapp = "1m"', "broken.toml: window.gapp"),
+        ("= =", "broken.toml: is not TOML"),
+        ('[airflow]\nschedule = "61 * * * *"', 'broken.toml: airflow.schedule: given "61 * * * *"'),
+    ],
+)
+def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: str, message: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    whole = DEFINITION.format(name="whole")
+    (pipelines / "whole.toml").write_text(whole, encoding="utf-8")
+    broken = whole.replace('size = "10m"', f'size = "10m"\n{mistake}\n').replace("whole", "broken")
+    (pipelines / "broken.toml").write_text(broken, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert len(bag.dags["windows_whole"].tasks) == 3
+    (task,) = bag.dags["windows_broken"].tasks
+    assert message in bag.dags["windows_broken"].doc_md
+    with pytest.raises(AirflowFailException, match=message.replace("*", r"\*")):
+        task.execute({})
+
+
+def test_one_name_for_two_pipelines(pipelines: Path) -> None:
+    for file in ("one", "other"):
+        (pipelines / f"{file}.toml").write_text(DEFINITION.format(name="same"), encoding="utf-8")
+    bag = dag_bag()
+    assert sorted(bag.dags) == ["windows_other", "windows_same"]
+    assert (
+        f"{pipelines / 'other.toml'}: name: same is the name of {pipelines / 'one.toml'} already"
+        in bag.dags["windows_other"].doc_md
+    )
+
+
+# -- tasks: the real operators, running a real process --------------------------------------------------------------
+
+
+def job(tmp_path: Path, program: str, kind: str = "Job", **kwargs: Any) -> Any:
+    from jobs import operators
+
+    file = tmp_path / "job.py"
+    file.write_text(textwrap.dedent(program), encoding="utf-8")
+    return getattr(operators, kind)(task_id="advance", command=[sys.executable, str(file)], **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("code", "exception", "message"),
+    [
+        (1, "AirflowException", "exit code 1: error: said why"),
+        (2, "AirflowFailException", "trying again does not mend: error: said why"),
+        (3, "AirflowFailException", "refused by its checks: error: said why"),
+        (4, "AirflowSkipException", "error: said why"),
+        (137, "AirflowException", "exit code 137: error: said why"),
+    ],
+)
+def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> None:
+    """Airflow tries again after AirflowException only."""
+    from airflow.sdk import exceptions
+
+    with pytest.raises(exceptions.AirflowException, match=message) as raised:
+        job(tmp_path, f"import sys; print('error: said why', file=sys.stderr); sys.exit({code})").execute({})
+    assert type(raised.value) is getattr(exceptions, exception)
+
+
+def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
+    from airflow.sdk import exceptions
+
+    with pytest.raises(exceptions.AirflowException, match="exit code -9") as raised:
+        job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
+    assert type(raised.value) is exceptions.AirflowException
+
+
+def test_records_are_returned_and_sentences_are_not(tmp_path: Path) -> None:
+    program = """
+        print('{"batch_id": 1}')
+        print("a sentence")
+        print('{"batch_id": 2}')
+        print("[1]")
+    """
+    assert job(tmp_path, program).execute({}) == [{"batch_id": 1}, {"batch_id": 2}]
+
+
+class Events(dict[Any, Any]):
+    """Airflow's `outlet_events`: an event for whichever asset is asked for."""
+
+    def __missing__(self, asset: Any) -> Any:
+        self[asset] = type("Event", (), {"extra": None})()
+        return self[asset]
+
+
+class PlanSays:
+    """A task instance whose plan returned this."""
+
+    def __init__(self, batch_id: int | None) -> None:
+        self.planned = [{"batch_id": batch_id, "files": 0}]
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        return self.planned
+
+
+def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    advance = job(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", "Advance")
+    with pytest.raises(AirflowSkipException, match="nothing is planned: nothing was changed"):
+        advance.execute({"ti": PlanSays(None)})
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
+    from airflow.sdk import Asset
+
+    record = {
+        "rows_read": 5,
+        "rows_admitted": 5,
+        "rows_late": 0,
+        "windows_fired_on_time": 1,
+        "windows_fired_late": 0,
+        "windows_open": 2,
+        "watermark_in_ms": None,
+        "watermark_out_ms": 0,
+        "watermark": "1970-01-01T00:00:00Z",
+        "seconds": 1.5,
+        "failed_checks": [],
+    }
+    program = "".join(f"print({json.dumps({'batch_id': batch_id, **record})!r})\n" for batch_id in (7, 8))
+    asset, events = Asset("results"), Events()
+    advance = job(tmp_path, program, "Advance", outlets=[asset])
+    batches = advance.execute({"ti": PlanSays(7), "outlet_events": events})
+    assert [batch["batch_id"] for batch in batches] == [7, 8]
+    assert events[asset].extra == {"batches": 2, "batch_id": 8, **record}
+
+
+def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:
+    """As Airflow does it: SIGTERM's handler calls `on_kill`, and execute goes on until its command has ended."""
+    from airflow.sdk.exceptions import AirflowException
+
+    pids = tmp_path / "pids"
+    program = f"""
+        import os, subprocess, time
+        child = subprocess.Popen(["sleep", "600"])
+        open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+        time.sleep(600)
+    """
+    task = job(tmp_path, program)
+    killer = threading.Thread(target=lambda: (wait_for(lambda: pids.exists() and pids.read_text()), task.on_kill()))
+    killer.start()
+    with pytest.raises(AirflowException, match=f"exit code -{int(signal.SIGTERM)}"):
+        task.execute({})
+    killer.join()
+    for pid in map(int, pids.read_text().split()):
+        wait_for(lambda pid=pid: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
+    from jobs.definition import load_definition
+    from jobs.operators import advance_command
+
+    file = tmp_path / "p.toml"
+    commands = {}
+    for master in ("local[2]", "sc://host:15002", "spark://host:7077"):
+        file.write_text(DEFINITION.format(name="p") + f'[spark]\nmaster = "{master}"\n', encoding="utf-8")
+        commands[master] = advance_command(load_definition(file))
+    plain = [sys.executable, "-m", "jobs.advance", str(file), "--json"]
+    assert commands["local[2]"] == commands["sc://host:15002"] == plain
+    submit = commands["spark://host:7077"]
+    assert Path(submit[0]).is_file()
+    assert submit[1:] == ["--master", "spark://host:7077", str(PROJECT / "jobs" / "advance.py"), str(file), "--json"]
+
+
+def wait_for(condition: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "still not so"
+        time.sleep(0.02)
