@@ -1,0 +1,81 @@
+"""Runs the suites of a definition on one batch: a frame of one row with its figures, and a sample of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+import pandas as pd
+from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult
+from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+from great_expectations.data_context.types.base import (
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
+
+from expectations import events, results, state
+from expectations.bounds import Figures
+from expectations.own import own_suite
+from jobs.definition import Definition
+
+RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
+
+
+def frame(definition: Definition, figures: Figures) -> pd.DataFrame:
+    """One row: the figures, and the differences and shares that the suites judge. Raises KeyError where one lacks."""
+    known = {name: value for name, value in figures.items() if value is not None}
+    derived = events.columns(known) | state.columns(definition, known) | results.columns(known)
+    return pd.DataFrame([{**figures, **derived}])
+
+
+def parameters(figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
+    """The bounds that differ from batch to batch."""
+    watermark_ms = figures["watermark_out_ms"]
+    latest = None if watermark_ms is None else watermark_ms + 1
+    return {**results.usual(history), "latest_window_end_ms": latest}
+
+
+def over_figures(definition: Definition) -> list[ExpectationSuite]:
+    """The suites about the figures of a batch."""
+    own = definition.checks.figures_suite
+    derived = [module.suite(definition) for module in (events, state, results)]
+    return derived + ([own_suite("own_figures", own)] if own else [])
+
+
+def over_rows(definition: Definition) -> list[ExpectationSuite]:
+    """The suites about the result rows of a batch."""
+    own = definition.checks.results_suite
+    return [results.rows_suite(definition)] + ([own_suite("own_results", own)] if own else [])
+
+
+def validate(
+    definition: Definition, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
+) -> list[ExpectationSuiteValidationResult]:
+    """The outcome of every suite; those about rows only where the batch wrote results."""
+    bounds = parameters(figures, history)
+    pandas = _quiet_context().data_sources.add_pandas("batch")
+    outcomes = list(_run(pandas, "figures", frame(definition, figures), over_figures(definition), bounds))
+    if result_files and len(rows := results.sample(result_files)):
+        outcomes += _run(pandas, "results", rows, over_rows(definition), bounds)
+    return outcomes
+
+
+def _quiet_context() -> EphemeralDataContext:
+    """A context in memory, without progress bars and without a site."""
+    config = DataContextConfig(
+        progress_bars=ProgressBarsConfig(globally=False),
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def _run(
+    pandas: Any, name: str, rows: pd.DataFrame, suites: Sequence[ExpectationSuite], bounds: Mapping[str, float | None]
+) -> Iterator[ExpectationSuiteValidationResult]:
+    asset = pandas.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
+    batch = asset.get_batch(batch_parameters={"dataframe": rows})
+    for suite in suites:
+        yield batch.validate(suite, result_format=RESULT_FORMAT, expectation_parameters=dict(bounds))

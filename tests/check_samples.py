@@ -1,0 +1,72 @@
+"""A definition and the figures of one batch in which everything is as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobs.definition import Definition, load_definition
+
+DEFINITION = """
+name = "clicks"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user_id"]
+timestamp = "ts"
+[watermark]
+out_of_orderness = "5m"
+{watermark}
+[window]
+type = "session"
+gap = "30m"
+allowed_lateness = "1h"
+[aggregates]
+events = "count(*)"
+[checks]
+max_late_share = 0.05
+max_unusable_share = 0.02
+{checks}
+"""
+
+FIGURES: Mapping[str, int | None] = {
+    "batch_id": 7,
+    "plan_time_ms": 1_763_700_000_000,
+    "rows_read": 1000,
+    "rows_admitted": 980,
+    "rows_quarantined": 20,
+    "quarantined_malformed": 5,
+    "quarantined_null_key": 2,
+    "quarantined_null_timestamp": 1,
+    "quarantined_future": 3,
+    "quarantined_bad_gap": 0,
+    "quarantined_duplicate": 9,
+    "quarantined_hole": 0,
+    "quarantine_rows_written": 20,
+    "rows_late": 10,
+    "late_rows_written": 10,
+    "events_in_state_before": 100,
+    "events_in_state_after": 870,
+    "events_retired": 200,
+    "windows_fired_on_time": 50,
+    "windows_fired_late": 5,
+    "windows_entered": 53,
+    "windows_withdrawn": 4,
+    "windows_touching": 0,
+    "windows_past_cleanup": 0,
+    "results_rows_before": 10,
+    "results_rows_after": 59,
+    "changes_rows_written": 59,
+    "watermark_in_ms": 1_763_690_000_000,
+    "watermark_candidate_ms": 1_763_695_000_000,
+    "watermark_out_ms": 1_763_695_000_000,
+}
+
+HISTORY = [{**FIGURES, "windows_fired_on_time": fired} for fired in (35, 50, 45, 55, 65)]  # 40 to 70 with the late ones
+
+
+def definition(folder: Path, *, watermark: str = "", checks: str = "") -> Definition:
+    """The sample definition, written into `folder`, with lines added to two of its sections."""
+    file = folder / "clicks.toml"
+    file.write_text(DEFINITION.format(watermark=watermark, checks=checks), encoding="utf-8")
+    return load_definition(file)
