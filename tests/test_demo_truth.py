@@ -66,7 +66,8 @@ def as_dict(results: pa.Table) -> dict[tuple[str, int, int], tuple[int, int | No
 def assert_same(truth: WindowTruth, outcome: Outcome) -> None:
     assert as_dict(truth.results) == outcome.results
     assert set(truth.late.to_pylist()) == outcome.late
-    assert outcome.results and outcome.late
+    assert outcome.results
+    assert outcome.late
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -88,7 +89,8 @@ def test_same_settings_give_the_same_files(small: tuple[Path, Truth], tmp_path: 
     folder, truth = small
     again = make_demo_data(SMALL, tmp_path)
     assert again == truth
-    assert [path.read_bytes() for path in sorted(tmp_path.iterdir())] == [p.read_bytes() for p in sorted(folder.iterdir())]
+    first, second = ([path.read_bytes() for path in sorted(of.iterdir())] for of in (folder, tmp_path))
+    assert first == second
 
 
 def test_another_seed_gives_other_clicks(small: tuple[Path, Truth], tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_boundary_gaps_are_planted() -> None:
 def test_every_hard_case_occurs(small: tuple[Path, Truth]) -> None:
     folder, truth = small
     late_in_sessions, late_in_sliding = (set(t.late.to_pylist()) for t in (truth.sessions, truth.sliding))
-    assert late_in_sliding - late_in_sessions, "kept by the company of their session, too late for their sliding windows"
+    assert late_in_sliding - late_in_sessions, "kept by the company of their session, too late for sliding windows"
     assert late_in_sessions - late_in_sliding, "late alone, but in time for the newest of their sliding windows"
     assert set(truth.unusable) == {"duplicate", "null_key", "null_timestamp", "future"}
     assert min(truth.unusable.values()) >= 5

@@ -1,8 +1,9 @@
 """Windows worked out the plain way: dictionaries, one batch after another, no code of the project.
 
-The rule of a batch: windows of its events and those in flight are joined where they touch; what is then late against the
-watermark of the batch's start (``end - 1 + lateness <= watermark``) is dropped whole; then the watermark moves to the
-largest event time so far less ``out_of_orderness + 1``, windows it has reached are published, those past their clean-up go.
+The rule of a batch: windows of its events and those in flight are joined where they touch; what is then late against
+the watermark of the batch's start (``end - 1 + lateness <= watermark``) is dropped whole; then the watermark moves to
+the largest event time so far less ``out_of_orderness + 1``, windows that it has reached are published, and those past
+their clean-up go.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
 """When the clicks arrive: each event in the file of the hour of its arrival, none of it in order.
 
-The rule of late events that the truth counts on: a run reads one file, and an event of it is late when its window, joined
-with those of its user, has ``end - 1 + LATENESS_MS <= watermark`` as the watermark was *before* that file. That watermark
-is the largest event time of the files before, less ``OUT_OF_ORDERNESS_MS + 1``.
+The rule of late events that the truth counts on: a run reads one file, and an event of it is late when its window,
+joined with those of its user, has ``end - 1 + LATENESS_MS <= watermark`` as the watermark was *before* that file. That
+watermark is the largest event time of the files before, less ``OUT_OF_ORDERNESS_MS + 1``.
 
 Most events     come within the out-of-orderness
 some            come up to LATENESS_MS late: their results are mended, none is lost
@@ -97,8 +97,9 @@ def _watermarks(timestamp_ms: Ints, file: Ints, files: int) -> Ints:
 def _choose_lost(clicks: Clicks, watermark_ms: Ints, rng: np.random.Generator) -> Mask:
     visits = clicks.visits
     can = (visits.kind == ORDINARY) & (visits.size <= LOST_SIZE)
-    can &= visits.end_ms - 1 + LATENESS_MS <= watermark_ms[-2]          # some file is still to come after the clean-up
-    return can & (rng.random(len(can)) < LOST_SHARE)
+    can &= visits.end_ms - 1 + LATENESS_MS <= watermark_ms[-2]  # some file is still to come after the clean-up
+    chosen: Mask = can & (rng.random(len(can)) < LOST_SHARE)
+    return chosen
 
 
 def _after_cleanup(clicks: Clicks, lost: Mask, watermark_ms: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:

@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ClickSettings:
-    """How much to make: ``events`` events by about ``users`` users (and a few edge visits), arriving in ``files`` files, one for each hour.
+    """How much to make: ``events`` clicks of ``users`` users (and edge visits), a file for each of ``files`` hours.
 
     >>> ClickSettings(events=20_000, users=1_000, files=8).span_ms // HOUR_MS
     8
@@ -126,7 +126,8 @@ def _sizes(per_user: Ints, visits_of: Ints, rng: np.random.Generator) -> Ints:
     rest = per_user - visits_of
     lot = np.repeat(np.cumsum(visits_of) - visits_of, rest)
     lot += (rng.random(len(lot)) * np.repeat(visits_of, rest)).astype(np.int64)
-    return 1 + np.bincount(lot, minlength=int(visits_of.sum()))
+    size: Ints = 1 + np.bincount(lot, minlength=int(visits_of.sum()))
+    return size
 
 
 def _offsets(size: Ints, rng: np.random.Generator) -> Ints:
@@ -138,7 +139,7 @@ def _offsets(size: Ints, rng: np.random.Generator) -> Ints:
     walked -= np.repeat(walked[first], size)
     last = first + size - 1
     length = rng.integers(MINUTE_MS, LONGEST_MS, len(size)) / np.maximum(walked[last], 1e-9)
-    offset = (walked * np.repeat(length, size)).astype(np.int64)
+    offset: Ints = (walked * np.repeat(length, size)).astype(np.int64)
     planted = rng.random(len(size)) < 0.04
     planted &= size > 1
     at = last[planted]
@@ -153,12 +154,13 @@ def _starts(visits_of: Ints, length: Ints, span_ms: int, rng: np.random.Generato
     share = rng.exponential(size=len(length))
     planted = rng.random(len(length)) < 0.04
     planted[first] = False
-    share[planted] = 0                                       # this visit begins exactly GAP_MS + 1 after the one before
+    share[planted] = 0  # this visit begins exactly GAP_MS + 1 after the one before
     all_shares = np.add.reduceat(share, first) + rng.exponential(size=len(first))
-    spare = span_ms + GAP_MS - np.add.reduceat(needed, first)         # nothing must follow the last visit
+    spare = span_ms + GAP_MS - np.add.reduceat(needed, first)  # nothing must follow the last visit
     lead = (share * np.repeat(spare / all_shares, visits_of)).astype(np.int64)
-    begin = np.cumsum(lead + needed) - needed
-    return begin - np.repeat(begin[first] - lead[first], visits_of)
+    begin: Ints = np.cumsum(lead + needed) - needed
+    begin -= np.repeat(begin[first] - lead[first], visits_of)
+    return begin
 
 
 def _marathons(settings: ClickSettings, rng: np.random.Generator) -> Clicks:

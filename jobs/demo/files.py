@@ -1,13 +1,14 @@
 """The arrival files: every click once or twice, and rows that no window can use, in the order of their arrival.
 
 Columns ``event_id``, ``user_id``, ``ts`` (with microseconds below the millisecond that counts), ``value``, ``kind``.
-Rows that no window can use: a second copy of a click (in the same file or a later one), a null user, a null timestamp, a
-timestamp a century ahead; in JSON and CSV also lines that are no row at all, which typed Parquet cannot hold.
+Rows that no window can use: a second copy of a click (in the same file or a later one), a null user, a null timestamp,
+a timestamp a century ahead; in JSON and CSV also lines that are no row at all, which typed Parquet cannot hold.
 """
 
 import json
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> 
     order = np.lexsort((arrival, file))
     bounds = np.searchsorted(file[order], np.arange(files + 1))
     sorted_table = table.take(order)
-    tables = [sorted_table.slice(start, end - start) for start, end in zip(bounds, bounds[1:], strict=False)]
+    tables = [sorted_table.slice(start, end - start) for start, end in pairwise(bounds)]
     return Rows(tables, {"duplicate": len(again), **unusable})
 
 

@@ -63,7 +63,7 @@ def _sessions(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
 
 
 def _sliding(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
-    """Windows are numbered by user and start; event after event is counted into its newest window, its second newest…"""
+    """Windows are numbered by user and start; all events are counted in their newest window, then in the one before…"""
     timestamp, watermark = arrivals.clicks.timestamp_ms, arrivals.watermark_ms[arrivals.file]
     user = arrivals.clicks.visits.user[arrivals.clicks.visit]
     newest = timestamp // SLIDE_MS
