@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 
 from jobs.validations import Validated
-from windowlib.watermark import MIN_WATERMARK
+from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK
 
 TEMPLATE = Path(__file__).with_name("overview.html.jinja")
 CHART_WIDTH, CHART_HEIGHT = 440, 90
@@ -90,9 +90,9 @@ def _fired(figures: Figures) -> float:
 
 
 def _lag_ms(figures: Figures) -> float | None:
-    """How far the watermark was behind the plan time; None before the first event."""
+    """How far the watermark was behind the plan time; None before the first event and after the last."""
     plan_time, watermark = figures["plan_time_ms"], figures["watermark_out_ms"]
-    if plan_time is None or watermark is None or watermark == MIN_WATERMARK:
+    if plan_time is None or watermark is None or watermark in (MIN_WATERMARK, MAX_WATERMARK):
         return None
     return plan_time - watermark
 

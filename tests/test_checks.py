@@ -18,6 +18,7 @@ from jobs.tables import DQ_RESULTS
 from jobs.validations import KEPT_BATCHES, kept
 from tests.check_samples import FIGURES, HISTORY, definition
 from windowlib.errors import InvalidSpec
+from windowlib.watermark import MAX_WATERMARK
 
 # What is judged: how to spoil it, alone. A number is the new value of a figure.
 SPOILED: dict[str, dict[str, int | None]] = {
@@ -130,6 +131,11 @@ def test_the_first_batch_has_no_watermark_to_fall_from(clicks):
     assert failed(check(clicks, {**FIGURES, "watermark_in_ms": None})) == []
     nothing = {"watermark_in_ms": None, "watermark_candidate_ms": None, "watermark_out_ms": -(2**63)}
     assert failed(check(clicks, {**FIGURES, **nothing})) == []
+
+
+def test_the_watermark_of_a_finished_source_is_allowed(clicks, tmp_path):
+    finished = {**FIGURES, "watermark_candidate_ms": MAX_WATERMARK, "watermark_out_ms": MAX_WATERMARK}
+    assert failed(check(clicks, finished, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])) == []
 
 
 def test_a_watermark_that_is_lost_has_fallen(clicks):

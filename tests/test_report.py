@@ -13,6 +13,7 @@ from jobs import report
 from jobs.overview import TRENDS, chart, overview_page
 from jobs.validations import Validated, kept
 from tests.check_samples import FIGURES, definition
+from windowlib.watermark import MAX_WATERMARK
 
 
 class Page(HTMLParser):
@@ -121,3 +122,5 @@ def test_a_batch_that_read_nothing_can_be_shown(clicks):
     (batch,) = kept(clicks.root)
     assert batch.failed == []
     assert [value(nothing) for _, value, _ in TRENDS] == [0, 0, None, None]
+    finished = TRENDS[3][1]({**FIGURES, "watermark_out_ms": MAX_WATERMARK})
+    assert finished is None
