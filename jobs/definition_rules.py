@@ -20,7 +20,8 @@ RESULT_COLUMNS = {
 KEY_COLUMNS = RESULT_COLUMNS | {
     "timestamp_ms", "arrival", "event_time", "event_id", "raw", "watermark", "late_by_ms", "source_file", "source_row",
     "readmitted_by", "elements", "last_event_ms", "window_start_ms", "window_end_ms", "published",
-    "state_window_start_ms", "state_window_end_ms", "end_partition",
+    "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "part", "slot", "results",
+    "replaced",
 }  # fmt: skip
 
 
@@ -42,7 +43,7 @@ def _names(source: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mista
     for key in keys:
         if keys.count(key) > 1:
             yield Mistake("source.key", f"names {given(key)} twice")
-        if key in KEY_COLUMNS or _is_partial(key):
+        if key in KEY_COLUMNS or key.startswith("_") or _is_partial(key):
             yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; rename it in the source")
     seen: dict[str, str] = {}
     for name in aggregates:

@@ -33,7 +33,8 @@ class Part:
 
 _COUNT = Part("count", "count({x})", "sum({p})")
 _SUM = Part("sum", "sum({x})", "sum({p})")
-_ARRIVED = "struct(timestamp_ms, arrival, {x} as value)"
+# Fields that may be null by their type, as they are once they were stored.
+_ARRIVED = "struct(nullif(timestamp_ms, null) as timestamp_ms, nullif(arrival, null) as arrival, {x} as value)"
 _PARTS = {
     "count": (_COUNT,),
     "sum": (_SUM,),

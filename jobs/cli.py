@@ -1,0 +1,321 @@
+"""The command line, `windowlib`. Each command is one call of a function in `jobs`, and imports what it needs itself.
+
+So `windowlib --help` and `windowlib status` answer at once and start no JVM. How commands end: `jobs.exits`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from enum import StrEnum
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jobs.exits import pipeline_folder, with_exit_code
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from jobs.advance import BatchReport
+    from jobs.definition import Definition
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: [b]0[/b] done, [b]2[/b] your mistake, [b]3[/b] refused by its checks, [b]4[/b] another run"
+    " is at work, [b]1[/b] anything else.",
+)
+
+RUN, LOOK, DECIDE, TRY = "Run", "Look", "Decide about a batch that waits", "Try out"
+
+Pipeline = Annotated[
+    Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="For machines: one JSON object per line, nothing else, on stdout.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.", show_default=False)]
+Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
+
+
+class Engine(StrEnum):
+    """What replays a recording."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"windowlib {version('windowlib')}")
+        raise typer.Exit
+
+
+@app.callback()
+def windowlib(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Event-time windows over files that keep arriving: exact with late events, computed by scheduled Spark runs.
+
+    A pipeline is one TOML file. Start with [b]windowlib demo[/b]; then write your own, and [b]windowlib run[/b] it when
+    something new may have arrived, as often as you like.
+    """
+
+
+@app.command(rich_help_panel=RUN)
+@with_exit_code
+def run(
+    pipeline: Pipeline,
+    max_batches: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many batches.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Take in everything new, fire the windows that time has passed, check and publish the results.
+
+    Nothing new is fine: nothing is done. A run that was killed is finished by the next one.
+
+    [dim]windowlib run clicks.toml[/dim]
+    """
+    from jobs.display import console, progress
+
+    definition = _definition(pipeline)
+    with progress(console(quiet=as_json)) as shown:
+        reports = _advance(definition, max_batches, as_json, shown)
+    if not reports and not as_json:
+        typer.echo("nothing new: everything that has arrived is in the results already")
+
+
+@app.command(rich_help_panel=RUN)
+@with_exit_code
+def plan(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Fix what the next run will read, without running it; or say that there is nothing to do.
+
+    [dim]windowlib plan clicks.toml[/dim]
+    """
+    from jobs.advance import plan as freeze
+    from jobs.display import as_json as text
+    from jobs.instants import instant, iso_instant
+
+    frozen = freeze(_definition(pipeline))
+    if as_json:
+        times = (
+            {"plan_time": iso_instant(frozen.plan_time_ms), "watermark": iso_instant(frozen.watermark_in_ms)}
+            if frozen
+            else {}
+        )
+        typer.echo(
+            text(
+                {"batch_id": frozen.batch_id if frozen else None, "files": len(frozen.files) if frozen else 0, **times}
+            )
+        )
+    elif frozen:
+        files = f"{len(frozen.files)} new files" if frozen.files else "no new file, but time moves on"
+        typer.echo(f"batch {frozen.batch_id}: {files}, watermark {instant(frozen.watermark_in_ms)}")
+    else:
+        typer.echo("nothing to do: no new file, and no window that time has passed")
+
+
+@app.command(rich_help_panel=LOOK)
+@with_exit_code
+def read(
+    pipeline: Pipeline,
+    table: Annotated[str, typer.Argument(help="results, late_events, quarantine, ledger, …", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Write all rows to FILE.csv, .json or .parquet.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a table as of the newest run. All tables read so belong together.
+
+    [dim]windowlib read clicks.toml results --out results.csv[/dim]
+    """
+    from jobs.display import as_json as text
+    from jobs.display import console, show_rows
+    from jobs.exports import check_ending, export
+    from jobs.read import read_table
+
+    if out:
+        check_ending(out)
+    rows = read_table(_definition(pipeline), table)
+    if out:
+        export(rows, out)
+        typer.echo(
+            text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows.num_rows:,} rows written to {out}"
+        )
+    elif as_json:
+        for batch in rows.to_batches():
+            for row in batch.to_pylist():
+                typer.echo(text(row))
+    else:
+        show_rows(console(), rows)
+
+
+@app.command(rich_help_panel=LOOK)
+@with_exit_code
+def status(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Say how a pipeline stands: newest runs, the watermark and what holds it back, what is in flight, what waits.
+
+    [dim]windowlib status clicks.toml[/dim]
+    """
+    from dataclasses import asdict
+
+    from jobs.display import as_json as text
+    from jobs.display import console, show_status
+    from jobs.status import status as look
+
+    found = look(_definition(pipeline), time.time_ns() // 1_000_000)
+    if as_json:
+        typer.echo(text(asdict(found)))
+    else:
+        show_status(console(), found)
+
+
+@app.command(rich_help_panel=LOOK)
+@with_exit_code
+def report(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Build the pages of the checks: each batch, each check, and how the figures develop.
+
+    [dim]windowlib report clicks.toml[/dim]
+    """
+    from jobs.display import as_json as text
+    from jobs.report import report as build
+
+    page = build(_definition(pipeline))
+    typer.echo(text({"page": str(page)}) if as_json else f"open {page}")
+
+
+@app.command(rich_help_panel=DECIDE)
+@with_exit_code
+def approve(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
+    """Let the next run publish the batch that its checks refused.
+
+    [dim]windowlib approve clicks.toml --reason "half of the shops were closed"[/dim]
+    """
+    from jobs.advance import approve as decide
+    from jobs.display import as_json as text
+
+    batch_id = decide(_definition(pipeline), who, reason)
+    decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
+    typer.echo(text(decided) if as_json else f"batch {batch_id} is approved: windowlib run {pipeline} publishes it")
+
+
+@app.command(rich_help_panel=DECIDE)
+@with_exit_code
+def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
+    """Give up the batch that is refused or half done: the tables go back, and the next run plans anew.
+
+    [dim]windowlib abandon clicks.toml --reason "a wrong file; it is repaired now"[/dim]
+    """
+    from jobs.advance import abandon as decide
+    from jobs.display import as_json as text
+
+    batch_id = decide(_definition(pipeline), who, reason)
+    decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
+    typer.echo(text(decided) if as_json else f"batch {batch_id} is abandoned: windowlib run {pipeline} plans anew")
+
+
+@app.command(rich_help_panel=TRY)
+@with_exit_code
+def demo(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="Your own files instead of made ones.", show_default=False)
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where everything is put.")] = Path("demo"),
+    key: Annotated[str | None, typer.Option(help="Own files: the key's column.", show_default=False)] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
+    ] = None,
+) -> None:
+    """Run two pipelines over a million made events, file by file, and compare the results with the known truth.
+
+    [dim]windowlib demo[/dim]   or, over files of your own:   [dim]windowlib demo logs/ --timestamp at --key user[/dim]
+    """
+    from rich.console import Console
+
+    from jobs.demo.run import Stage, demo_own_data
+    from jobs.demo.run import demo as play
+    from jobs.spark import session
+
+    stage = Stage(folder, Console(), session)
+    if data:
+        demo_own_data(stage, data, key, timestamp)
+    elif not play(stage):
+        raise RuntimeError("the results differ from the truth; the table above says where")
+
+
+@app.command(rich_help_panel=TRY)
+@with_exit_code
+def replay(
+    recording: Annotated[
+        Path, typer.Argument(metavar="FILE.json", help="Scenarios, or with --batches a recording.", show_default=False)
+    ],
+    batches: Annotated[bool, typer.Option("--batches", help="The file is a recording of batches.")] = False,
+    engine: Annotated[Engine, typer.Option(help="What computes it.")] = Engine.REFERENCE,
+) -> None:
+    """Say what would happen: run scenarios, or batches of events; print what fires, is late, and stays in flight.
+
+    [dim]windowlib replay --batches --engine spark recording.json[/dim]
+    """
+    from jobs.display import as_json as text
+    from jobs.recordings import replay_file
+
+    typer.echo(text(replay_file(recording, batches=batches, engine=engine.value)))
+
+
+def _definition(pipeline: Path) -> Definition:
+    """Loads a definition, and lets an unexpected error find the pipeline's folder for its log."""
+    from jobs.definition import load_definition
+
+    definition = load_definition(pipeline)
+    pipeline_folder.set(definition.root)
+    return definition
+
+
+def _advance(
+    definition: Definition, max_batches: int | None, as_json: bool, shown: Progress | None
+) -> list[BatchReport]:
+    from expectations.check import preload
+    from jobs.advance import advance
+    from jobs.display import as_json as text
+    from jobs.display import batch_line, batch_record
+    from jobs.spark import session
+
+    def say(what: str) -> None:
+        if shown:
+            shown.update(shown.task_ids[0], description=what)
+
+    def spark() -> Any:
+        say("starting Spark")
+        preload()
+        started = session(definition.spark.master, definition.spark.conf)
+        say("computing")
+        return started
+
+    def on_batch(report: BatchReport) -> None:
+        typer.echo(text(batch_record(report)) if as_json else batch_line(report))
+        say(f"looking for more after batch {report.batch_id}")
+
+    return advance(definition, spark, on_batch=on_batch, max_batches=max_batches)
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name="windowlib")
+
+
+def run_main() -> None:
+    """`python -m jobs.advance …`: the command `run`, as spark-submit starts it."""
+    app(["run", *sys.argv[1:]], prog_name="windowlib")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""How a command ends: one sentence on stderr and an exit code.
+
+=====  ==============================================================================
+0      done
+2      the user's mistake: the definition, the source, an argument
+3      refused by its checks: waits for `windowlib approve` or `windowlib abandon`
+4      superseded: another run is at work on this pipeline
+1      anything else; the sentence says which file holds the full traceback
+=====  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec
+
+import typer
+
+from windowlib.errors import ExpectationsFailed, WatermarkRegression, WindowError
+
+UNEXPECTED, USER, REJECTED, SUPERSEDED = 1, 2, 3, 4
+P = ParamSpec("P")
+
+pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
+"""Where the command's pipeline has its tables, once that is known: its logs go there."""
+
+
+def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
+    """Turns whatever a command raises into a sentence and an exit code."""
+
+    @wraps(command)
+    def told(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            code = exit_code(error)
+            print(f"error: {_unexpected(error, command.__name__) if code == UNEXPECTED else error}", file=sys.stderr)
+            raise typer.Exit(code) from error
+
+    return told
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code that an error stands for."""
+    from jobs.ledger import Rejected, Superseded
+
+    match error:
+        case Superseded():
+            return SUPERSEDED
+        case Rejected() | ExpectationsFailed():
+            return REJECTED
+        case WatermarkRegression():
+            return UNEXPECTED
+        case WindowError():
+            return USER
+    return UNEXPECTED
+
+
+def _unexpected(error: Exception, command: str) -> str:
+    """A sentence about an error that nobody foresaw, and where its traceback was put."""
+    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    file = _log_folder() / f"windowlib-{command}-{moment}-{os.getpid()}.txt"
+    file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    first_line = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first_line} (full traceback: {file})"
+
+
+def _log_folder() -> Path:
+    """The pipeline's own, where it has tables already and lets us write; else the machine's temporary folder."""
+    root = pipeline_folder.get()
+    if root is not None and root.is_dir():
+        with suppress(OSError):
+            (root / "logs").mkdir(exist_ok=True)
+            return root / "logs"
+    return Path(tempfile.gettempdir())

@@ -1,0 +1,44 @@
+"""Files of scenarios and of batches, replayed by the engine that the user names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from windowlib.errors import InvalidSpec
+
+
+def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
+    """What comes of a recording of batches, or of each scenario in an array; raises `InvalidSpec` for other files."""
+    from jobs.replay import ReferenceEngine, replay, replay_batches
+
+    contents = _read(file)
+    try:
+        if batches and isinstance(contents, dict):
+            return replay_batches(contents, _spark_engine() if engine == "spark" else ReferenceEngine)
+        if not batches and isinstance(contents, list):
+            if engine == "spark":
+                raise InvalidSpec("no Spark plan for scenarios, which go element by element; use --engine reference")
+            return [replay(scenario) for scenario in contents]
+    except (KeyError, TypeError) as error:
+        raise InvalidSpec(f"{file}: not of the form of a recording: {type(error).__name__} {error}") from error
+    wanted = (
+        'an object with "batches" (--batches)' if batches else "an array of scenarios (a recording needs --batches)"
+    )
+    raise InvalidSpec(f"{file}: need {wanted}, got {type(contents).__name__}")
+
+
+def _spark_engine() -> Any:
+    from jobs.replay_spark import SparkEngine
+
+    return SparkEngine
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidSpec(f"{file}: no such file; give the path of a recording in JSON") from error
+    except (OSError, ValueError) as error:
+        raise InvalidSpec(f"{file}: cannot be read as JSON: {error}") from error
