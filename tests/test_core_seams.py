@@ -16,7 +16,7 @@ from windowlib.assigners import Assigner, DynamicSession, Global, Session, Tumbl
 from windowlib.batch import advance
 from windowlib.elements import Element, Firing, Input, Late, ProcessingTime, Timing, Watermark
 from windowlib.errors import InvalidElement, InvalidSpec, StateMismatch, WatermarkRegression
-from windowlib.evictors import CountEvictor
+from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from windowlib.functions import ProcessContext
 from windowlib.operator import run
 from windowlib.spec import WindowSpec, sliding_count, tumbling_count
@@ -112,6 +112,41 @@ class OddOnesOut:
 def test_an_evictor_of_ones_own_works_before_and_after() -> None:
     spec = WindowSpec(Global(), Sum(), trigger=CountTrigger(2), evictor=OddOnesOut())
     assert results(spec, at(1, 2, 4, 8, 3, 5)) == [2, 14, 8]
+
+
+@pytest.mark.parametrize(
+    ("evictor", "kept"),
+    [
+        (CountEvictor(2), [6, 9]),
+        (CountEvictor(9), [1, 4, 6, 9]),
+        (TimeEvictor(3), [9]),
+        (TimeEvictor(4), [6, 9]),
+        (DeltaEvictor(5, "value"), [6, 9]),
+        (DeltaEvictor(6, "value"), [4, 6, 9]),
+    ],
+)
+def test_what_an_evictor_keeps_at_its_edge(evictor: Evictor, kept: list[int]) -> None:
+    spec = WindowSpec(Tumbling(10), process=Shown(), evictor=evictor)
+    told = [Element("a", time_ms, {"value": time_ms}, time_ms) for time_ms in (1, 4, 6, 9)]
+    assert results(spec, [*told, Watermark(9)]) == [kept]
+
+
+def test_time_and_difference_count_from_the_newest_and_the_last() -> None:
+    told = [Element("a", time_ms, {"value": time_ms}, i) for i, time_ms in enumerate((9, 1, 5))]
+    newest = WindowSpec(Tumbling(10), process=Shown(), evictor=TimeEvictor(5))
+    last = WindowSpec(Tumbling(10), process=Shown(), evictor=DeltaEvictor(3, "value", absolute=True))
+    assert results(newest, [*told, Watermark(9)]) == [[9, 5]]
+    assert results(last, [*told, Watermark(9)]) == [[5]]
+
+
+class Shown:
+    """The values of the column ``value``, in order."""
+
+    def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
+        return [[value["value"] for value in contents]]
+
+    def clear(self, context: ProcessContext) -> None:
+        """Nothing to forget."""
 
 
 class Concatenate:
@@ -235,6 +270,13 @@ def test_a_spec_that_contradicts_itself_is_refused(given: dict[str, Any]) -> Non
 def test_an_interval_must_be_positive(trigger: Any) -> None:
     with pytest.raises(InvalidSpec, match="need interval_ms > 0"):
         trigger(0)
+
+
+def test_a_key_of_several_parts_survives_a_restart() -> None:
+    state, spec = OperatorState(), WindowSpec(Tumbling(10), Count())
+    run(spec, state, [Element(("a", 1), 5), Element(("a", 2), 5)])
+    resumed = restore(json.loads(json.dumps(state.rows())))
+    assert resumed.in_flight == state.in_flight == [(("a", 1), TimeWindow(0, 10)), (("a", 2), TimeWindow(0, 10))]
 
 
 def test_state_of_another_format_is_refused() -> None:

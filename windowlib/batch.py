@@ -5,7 +5,8 @@ windows in flight; an island whose joined window is late is dropped whole. Then 
 at most once, with its last contents, and what is past its cleanup time goes. That is the operator fed in descending
 order of window ends, with only the last firing of each window kept; the order inside a batch does not matter.
 
-A new island's state window is the island itself; on a merge the earliest state window in flight survives.
+A new island's state window is the island itself; on a merge the earliest state window in flight survives. But for
+the names of state windows, the state left is the operator's: either can go on from the other's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from windowlib.elements import Element, Firing, Late, Timing
 from windowlib.errors import InvalidSpec, WatermarkRegression
 from windowlib.spec import WindowSpec
 from windowlib.state import KeyState, OperatorState
+from windowlib.triggers import Timers
 from windowlib.windows import MIN_TIME_MS, TimeWindow, islands
 
 
@@ -56,9 +58,16 @@ def advance(
         for window in known.in_flight:
             if spec.is_late(window, watermark_ms):
                 known.retire(window)
+        known.event_timers = _timers(spec, known, watermark_ms)
     state.watermark_ms = watermark_ms
     state.forget_empty()
     return firings, [Late(element) for element in sorted(late, key=lambda element: element.arrival)]
+
+
+def _timers(spec: WindowSpec, state: KeyState, watermark_ms: int) -> Timers:
+    """What the operator still waits for: the end and the cleanup time of every window in flight."""
+    times = [(end_ms, w) for w in state.in_flight for end_ms in (w.max_timestamp_ms, spec.cleanup_time_ms(w))]
+    return {(time_ms, window) for time_ms, window in times if time_ms is not None and time_ms > watermark_ms}
 
 
 def _is_ahead(window: TimeWindow, state: OperatorState) -> bool:

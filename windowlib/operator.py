@@ -41,13 +41,13 @@ def step(spec: WindowSpec, state: OperatorState, event: Input) -> list[Output]:
     """What happens when one input comes; ``state`` is changed."""
     match event:
         case Element():
-            return list(_Key(spec, state, event.key).on_element(event))
+            return list(_key(spec, state, event.key).on_element(event))
         case Watermark(watermark_ms):
             state.watermark_ms = watermark_ms
-            return _in_order(state, lambda key: _Key(spec, state, key).on_watermark())
+            return _in_order(state, lambda key: _key(spec, state, key).on_watermark())
         case ProcessingTime(processing_time_ms):
             state.processing_time_ms = processing_time_ms
-            return _in_order(state, lambda key: _Key(spec, state, key).on_processing_time())
+            return _in_order(state, lambda key: _key(spec, state, key).on_processing_time())
 
 
 def _in_order(state: OperatorState, fire: Callable[[Any], Iterable[tuple[int, Firing]]]) -> list[Output]:
@@ -57,17 +57,20 @@ def _in_order(state: OperatorState, fire: Callable[[Any], Iterable[tuple[int, Fi
     return [firing for _, _, firing in sorted(timed, key=lambda fired: fired[:2])]
 
 
+def _key(spec: WindowSpec, state: OperatorState, key: Any) -> _Key:
+    if key not in state.keys:
+        state.keys[key] = KeyState()
+    return _Key(spec, key, state.keys[key], state)
+
+
 @dataclass
 class _Key:
-    """The operator as one key sees it."""
+    """The operator as one key sees it: its own state, and the time that it shares with all keys."""
 
     spec: WindowSpec
-    shared: OperatorState
     key: Any
-
-    @property
-    def state(self) -> KeyState:
-        return self.shared.keys.setdefault(self.key, KeyState())
+    state: KeyState
+    shared: OperatorState
 
     def on_element(self, element: Element) -> Iterator[Output]:
         """An element comes: the eight steps, for each of its windows."""

@@ -1,8 +1,8 @@
 """State: everything the operator remembers, of one key and of all, and the same as plain rows.
 
 A row holds what one key remembers of one window, as JSON values; one more row per key, without a window, holds the
-state that a process function keeps by key. Saving and restoring changes nothing, except that time is not part of
-it: the watermark comes again from the source.
+state that a process function keeps by key. Keys are JSON values too (a key of several parts is a tuple). Saving
+and restoring changes nothing, except that time is not part of it: the watermark comes again from the source.
 """
 
 from __future__ import annotations
@@ -140,5 +140,6 @@ def restore(rows: Iterable[Mapping[str, Any]]) -> OperatorState:
     """The state that was saved as these rows, in any order."""
     state = OperatorState()
     for row in rows:
-        state.keys.setdefault(row["key"], KeyState()).restore(row)
+        key = tuple(row["key"]) if isinstance(row["key"], list) else row["key"]
+        state.keys.setdefault(key, KeyState()).restore({**row, "key": key})
     return state
