@@ -236,6 +236,7 @@ def test_timing_tells_early_on_time_and_late_firings_apart() -> None:
     outputs = run(spec, OperatorState(), [*at(1), Watermark(9), *at(2)])
     timings = [output.timing for output in outputs if isinstance(output, Firing)]
     assert timings == [Timing.EARLY, Timing.EARLY, Timing.ON_TIME, Timing.LATE]
+    assert {output.timestamp_ms for output in outputs if isinstance(output, Firing)} == {9}
 
 
 @pytest.mark.parametrize(

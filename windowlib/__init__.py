@@ -1,4 +1,12 @@
-"""Event-time windows with the semantics of Apache Flink's window operator: the definition, in pure Python."""
+"""Event-time windows with the semantics of Apache Flink's window operator: the definition, in pure Python.
+
+>>> spec = WindowSpec(Session(gap_ms=30), Sum(of="price"), allowed_lateness_ms=60)
+>>> purchases = [Element("ann", 10, {"price": 3}), Element("ann", 35, {"price": 4}), Element("bob", 50, {"price": 5})]
+>>> for firing in run(spec, OperatorState(), [*purchases, Watermark(79)]):
+...     print(firing.key, firing.window.start_ms, firing.window.end_ms, firing.result, firing.timing)
+ann 10 65 7 on_time
+bob 50 80 5 on_time
+"""
 
 from windowlib.aggregates import Count, Max, Min, Reduce, Sum, Together
 from windowlib.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling

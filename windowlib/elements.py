@@ -53,6 +53,11 @@ class Firing:
     result: Any
     timing: Timing
 
+    @property
+    def timestamp_ms(self) -> int:
+        """The event time that the result carries: the last millisecond of its window."""
+        return self.window.max_timestamp_ms
+
 
 @dataclass(frozen=True, slots=True)
 class Late:
