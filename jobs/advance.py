@@ -21,10 +21,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expectations import check
 from jobs import delta, publish, source
 from jobs.batch import Batch, Outcome, last_watermark, policy_of, step_of, utc
 from jobs.definition import Definition
@@ -33,7 +34,7 @@ from jobs.publish import Changes
 from jobs.reach import due
 from jobs.tables import COMMIT_ORDER
 from windowlib.errors import StateMismatch, WindowError
-from windowlib.watermark import MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
+from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,14 +62,16 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def plan(definition: Definition, clock: Clock = wall_clock_ms) -> Plan | None:
+def plan(definition: Definition, clock: Clock = wall_clock_ms, *, finish: bool = False) -> Plan | None:
     """Freezes the next batch, or finds the frozen one; None when there is nothing to do. Needs no Spark.
+
+    With `finish`, once nothing new is left, a last batch tells that no more events will come: every window fires.
 
     Raises `Rejected` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
     another definition, `SourceError` when the source cannot be read.
     """
     ledger = _ledger(definition, clock)
-    state, found = ledger.freeze(lambda state: _next_plan(definition, state, clock))
+    state, found = ledger.freeze(lambda state: _next_plan(definition, state, clock, finish))
     _check_may_run(definition, state)
     return found
 
@@ -80,20 +83,22 @@ def advance(
     clock: Clock = wall_clock_ms,
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     max_batches: int | None = None,
+    finish: bool = False,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
     `spark` is called only when there is work. Raises as `plan` does, and `Superseded` when another run is at work.
     """
-    if plan(definition, clock) is None:
+    if plan(definition, clock, finish=finish) is None:
         return []
+    check.preload()
     ledger = _ledger(definition, clock)
     before, claim = ledger.claim()
     takes_over = before.claim is not None and not before.claim.released
     reports: list[BatchReport] = []
     with _lease(ledger, claim):
         while max_batches is None or len(reports) < max_batches:
-            state, frozen = ledger.freeze(lambda state: _next_plan(definition, state, clock))
+            state, frozen = ledger.freeze(lambda state: _next_plan(definition, state, clock, finish))
             _check_may_run(definition, state)
             if frozen is None:
                 break
@@ -134,7 +139,7 @@ def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_c
 # -- planning -----------------------------------------------------------------------------------------------------
 
 
-def _next_plan(definition: Definition, state: LedgerState, clock: Clock) -> Plan | None:
+def _next_plan(definition: Definition, state: LedgerState, clock: Clock, finish: bool) -> Plan | None:
     """What the next batch would do, from the state of the ledger."""
     commit = state.commit
     _check_fingerprint(definition, commit)
@@ -152,7 +157,11 @@ def _next_plan(definition: Definition, state: LedgerState, clock: Clock) -> Plan
         fingerprint=definition.fingerprint,
         definition=json.dumps({**definition.semantics(), "source_types": types or pinned}, sort_keys=True),
     )
-    return frozen if files or _time_is_due(definition, state, frozen) else None
+    if files or _time_is_due(definition, state, frozen):
+        return frozen
+    if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
+        return replace(frozen, finished=True)
+    return None
 
 
 def _time_is_due(definition: Definition, state: LedgerState, frozen: Plan) -> bool:
@@ -205,8 +214,6 @@ def _run(
     spark: SparkSession,
     takes_over: bool,
 ) -> BatchReport:
-    from expectations import check
-
     started = time.monotonic()
     root = definition.root
     transaction = (APP_ID, frozen.batch_id)
@@ -215,7 +222,8 @@ def _run(
     staging = _staging(definition) / attempt
     shutil.rmtree(staging.parent, ignore_errors=True)
     outcome = Batch(definition, frozen, state.commit, spark, attempt, staging).compute()
-    checks = check.check(definition, outcome.figures, history(root, state))
+    results = [root / "results" / file.path for file in outcome.changes["results"].add]
+    checks = check.check(definition, outcome.figures, history(root, state), results)
     rows = [{**row, "plan_time": utc(frozen.plan_time_ms)} for row in check.dq_rows(frozen.batch_id, checks)]
     failed = check.critical_failures(checks)
     if failed and not state.approved_by:

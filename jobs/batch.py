@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from jobs.publish import Changes
 from jobs.reach import Bucket, Reach, earliest_firing_ms, reach
 from jobs.tables import TABLES
 from windowlib import watermark
-from windowlib.watermark import MIN_WATERMARK, SourceState, SourceWatermark, WatermarkPolicy
+from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, WatermarkPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +85,8 @@ class Batch:
 
     def compute(self) -> Outcome:
         """Runs the jobs and gives what to commit."""
-        rows, uris = None, {}
+        rows: DataFrame | None = None
+        uris: Mapping[str, str] = {}
         if self.plan.files:
             raw = source.rows(self.spark, self.definition, self.plan.files, self.staging)
             rows, uris = self._admit(raw), raw.paths
@@ -139,11 +140,16 @@ class Batch:
             seen.maybe_late += row["maybe_late"]
             low, high = row["min_timestamp_ms"], row["max_timestamp_ms"]
             known = seen.files.get(path, FileFigures(0, None, None))
-            seen.files[path] = FileFigures(known.rows + row["rows"], _least(known.min_timestamp_ms, low), _most(known.max_timestamp_ms, high))
+            seen.files[path] = FileFigures(
+                known.rows + row["rows"], _least(known.min_timestamp_ms, low), _most(known.max_timestamp_ms, high)
+            )
             if high is not None:
                 seen.buckets.append(Bucket(low, high, row["max_window_end_ms"]))
                 # The first in arrival order of those that share the greatest time, so that a retry says the same.
-                if seen.max_timestamp_ms is None or (high, _reversed(path)) > (seen.max_timestamp_ms, _reversed(seen.max_file)):
+                if seen.max_timestamp_ms is None or (high, _reversed(path)) > (
+                    seen.max_timestamp_ms,
+                    _reversed(seen.max_file),
+                ):
                     seen.max_timestamp_ms, seen.max_file, seen.max_row = high, path, row["max_row"]
         return seen
 
@@ -157,8 +163,12 @@ class Batch:
             earlier["active_at_ms"] if earlier else None,
         )
         now = watermark.observe(known, seen.max_timestamp_ms, self.plan.plan_time_ms, policy)
+        if self.plan.finished:
+            now = replace(now, state=SourceState.FINISHED)
         time = watermark.combine(self.watermark_in_ms, [now], self.plan.plan_time_ms, policy)
         candidate = None if seen.max_timestamp_ms is None else policy.candidate_ms(seen.max_timestamp_ms)
+        if self.plan.finished:
+            candidate = MAX_WATERMARK
         row = {
             "batch_id": self.plan.batch_id,
             "source": SOURCE,
@@ -178,23 +188,25 @@ class Batch:
         """The windows job: writes what fires, what stays in flight and what is late, and moves the files."""
         from pyspark.sql import Observation
 
+        from windowlib.plans.step import counted_by_part
+
         changes = self.changes["open_windows"] = Changes(remove=reached.replaced)
         self.changes["results"] = Changes()
         self.changes["result_changes"] = Changes()
         state = self._state(reached, step)
         if events is None and state is None:
             return {}
-        observation = Observation("windows")
+        observation, written = Observation("windows"), Observation("written")
         plan = _plan_module(step)
         extra = {} if step.assigner.merges else {"earliest_ms": earliest_firing_ms(seen.buckets, step)}
         made = plan.advance(events, state, step, observation, **extra)
         if events is None:
             made = self._as_stored(made, "results")
-        self.write(made, "windows", "part", "slot")
+        self.write(counted_by_part(made, written), "windows", "part", "slot")
         changes.schema = publish.table_schema(made.schema, plan.state_columns(step), {"end_partition": "long"})
         self._results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
         self._move_fired(changes)
-        return observation.get
+        return {**observation.get, **written.get}
 
     def _move_fired(self, open_windows: Changes) -> None:
         from windowlib.plans.step import LATE, ON_TIME, OPEN
@@ -277,6 +289,7 @@ class Batch:
             replace_results(self, updates, step)
         if self.changes["results"].add or self.changes["results"].remove:
             self.changes["results"].schema = self._results_schema
+            assert self._results_schema is not None, "set by the windows job"
             self.changes["result_changes"].schema = publish.changes_schema(self._results_schema)
 
     # -- what the jobs share ------------------------------------------------------------------------------------
@@ -392,7 +405,6 @@ class Batch:
         ]
 
 
-
 def _plan_module(step: Step) -> Any:
     from windowlib.plans import aligned, sessions
 
@@ -401,7 +413,7 @@ def _plan_module(step: Step) -> Any:
 
 def utc(time_ms: int) -> datetime:
     """A TIMESTAMP of whole milliseconds."""
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
 
 
 def policy_of(definition: Definition) -> WatermarkPolicy:
@@ -432,7 +444,7 @@ def last_watermark(root: Path, before: Commit | None) -> dict[str, Any] | None:
         return None
     files = delta.files(root / name, before.versions[name])
     newest = max(files, key=lambda f: f.high["batch_id"])
-    rows = delta.read_parquet(root / name / newest.path, TABLES[name].columns).to_pylist()
+    rows: list[dict[str, Any]] = delta.read_parquet(root / name / newest.path, TABLES[name].columns).to_pylist()
     return max(rows, key=lambda row: row["batch_id"])
 
 

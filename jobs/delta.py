@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -249,11 +249,11 @@ def _log_high(value: Any) -> Any:
 
 
 def _timestamp(value: datetime, round_up_us: int) -> str:
-    utc = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
-    micros = (utc - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _MICROSECOND
+    utc = value if value.tzinfo else value.replace(tzinfo=UTC)
+    micros = (utc - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
     millis = (micros + round_up_us) // 1000
     seconds, rest = divmod(millis, 1000)
-    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:03d}Z"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:03d}Z"
 
 
 _MICROSECOND = datetime.resolution

@@ -51,8 +51,8 @@ def of_batch(
         "events_in_state_before": counted.get("elements_before", 0),
         "events_in_state_after": counted.get("elements_kept", 0),
         "events_retired": counted.get("elements_retired", 0),
-        "windows_fired_on_time": fired.get("enter firing", 0),
-        "windows_fired_late": fired.get("enter late", 0) + fired.get("enter merge", 0) + fired.get("change late", 0),
+        "windows_fired_on_time": counted.get("on_time_rows", 0),
+        "windows_fired_late": counted.get("late_rows", 0) + counted.get("update_rows", 0),
         "windows_entered": sum(rows for change, rows in fired.items() if change.startswith("enter")),
         "windows_withdrawn": fired.get("withdraw merge", 0),
         "windows_written_open": opened.rows_added,
@@ -100,9 +100,7 @@ def past_cleanup(files: Sequence[DataFile], step: Step) -> int:
     from windowlib.windows import window_start
 
     grid = Grid.of(step.assigner)  # type: ignore[arg-type]  # not merging: aligned
-    ends = (
-        window_start(f.low["state_window_start_ms"], grid.slide_ms, grid.offset_ms) + grid.size_ms for f in files
-    )
+    ends = (window_start(f.low["state_window_start_ms"], grid.slide_ms, grid.offset_ms) + grid.size_ms for f in files)
     return sum(end - 1 <= step.late_out_ms for end in ends)
 
 

@@ -20,16 +20,15 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
-from deltalake import Schema
 
 from jobs import delta
 from jobs.tables import LEDGER
-from windowlib.errors import WindowError
+from windowlib.errors import ExpectationsFailed, WindowError
 
 Clock = Callable[[], int]  # milliseconds since the epoch
 
@@ -38,7 +37,7 @@ class Superseded(WindowError):
     """Another run holds this pipeline, or has taken it over."""
 
 
-class Rejected(WindowError):
+class Rejected(ExpectationsFailed):
     """The checks refused this batch; it waits for `windowlib approve` or `windowlib abandon`."""
 
 
@@ -63,6 +62,7 @@ class Plan:
     files: tuple[SourceFile, ...]
     fingerprint: str
     definition: str
+    finished: bool = False  # no more events will come: every window fires
 
     @property
     def to_sequence(self) -> int:
@@ -134,7 +134,9 @@ class Ledger:
         try:
             self._append(state, {"kind": "claim", "epoch": epoch, "owner": claim.owner})
         except delta.Conflict as error:
-            raise Superseded("another run claimed this pipeline a moment earlier; it goes on, this one leaves") from error
+            raise Superseded(
+                "another run claimed this pipeline a moment earlier; it goes on, this one leaves"
+            ) from error
         return state, claim
 
     def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
@@ -161,7 +163,9 @@ class Ledger:
                 if plan is None:
                     return state, None
                 try:
-                    self._append(state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **_plan_row(plan)})
+                    self._append(
+                        state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **_plan_row(plan)}
+                    )
                 except delta.Conflict:
                     continue
                 return replace(state, plan=plan), plan
@@ -169,8 +173,8 @@ class Ledger:
     def _append(self, state: LedgerState, row: Mapping[str, Any]) -> None:
         version = state.version
         if version is None:
-            version = delta.create(self.folder, Schema.from_arrow(LEDGER.columns))
-        at = datetime.fromtimestamp(self.clock() / 1000, timezone.utc)
+            version = delta.create(self.folder, LEDGER.schema())
+        at = datetime.fromtimestamp(self.clock() / 1000, UTC)
         delta.append_rows(self.folder, version, [{"sequence": state.sequence + 1, "at": at, **row}])
 
     def _alive(self, claim: Claim) -> str | None:
@@ -191,7 +195,12 @@ class Ledger:
 
 def _this_process() -> str:
     process = psutil.Process()
-    owner = {"host": socket.gethostname(), "boot": int(psutil.boot_time()), "pid": os.getpid(), "started": process.create_time()}
+    owner = {
+        "host": socket.gethostname(),
+        "boot": int(psutil.boot_time()),
+        "pid": os.getpid(),
+        "started": process.create_time(),
+    }
     return json.dumps(owner)
 
 
@@ -205,6 +214,7 @@ def _plan_row(plan: Plan) -> dict[str, Any]:
         "files": [{name: getattr(f, name) for name in SourceFile.__dataclass_fields__} for f in plan.files],
         "fingerprint": plan.fingerprint,
         "definition": plan.definition,
+        "finished": plan.finished,
     }
 
 
@@ -267,6 +277,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         files=tuple(SourceFile(**f) for f in row["files"] or ()),
         fingerprint=row["fingerprint"],
         definition=row["definition"],
+        finished=bool(row["finished"]),
     )
 
 
@@ -281,5 +292,3 @@ def _commit(row: Mapping[str, Any], at_ms: int) -> Commit:
         counts=dict(row["counts"]),
         at_ms=at_ms,
     )
-
-

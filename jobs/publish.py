@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -35,7 +35,7 @@ class Changes:
 
     add: list[DataFile] = field(default_factory=list)
     remove: list[DataFile] = field(default_factory=list)
-    rows: list[Mapping[str, Any]] | None = None
+    rows: Sequence[Mapping[str, Any]] | None = None
     schema: Schema | None = None
 
     @property
@@ -120,8 +120,7 @@ def commit_table(
         return expected
     if expected is None:
         spec = TABLES[name]
-        schema = changes.schema or Schema.from_arrow(spec.columns)
-        expected = delta.create(folder, schema, spec.partition_by)
+        expected = delta.create(folder, changes.schema or spec.schema(), spec.partition_by)
     elif changes.schema is not None:
         _same_columns(folder, expected, changes.schema)
     if changes.rows is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 from deltalake import DeltaTable
 
-
 from jobs.advance import wall_clock_ms
 from jobs.definition import Definition
 from jobs.ledger import Ledger
@@ -30,7 +29,9 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     if table == "ledger" and state.version is not None:
         return DeltaTable(str(folder), version=state.version).to_pyarrow_table()
     if state.commit is None:
-        raise UnknownTable(f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first")
+        raise UnknownTable(
+            f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first"
+        )
     version = state.commit.versions.get(table)
     if version is None:
         columns = TABLES[table].columns
@@ -42,5 +43,3 @@ def table_versions(definition: Definition) -> dict[str, int]:
     """The version of each table as of the newest commit."""
     commit = Ledger(definition.root, wall_clock_ms).state().commit
     return dict(commit.versions) if commit else {}
-
-

@@ -66,10 +66,14 @@ def _rows(new: DataFrame, marked: DataFrame, step: Step) -> DataFrame:
     slot = F.floor((F.unix_millis("window_end") - 1) / F.lit(DAY_MS)).alias("slot")
     kept = marked.where("_replaced IS NULL").select(*columns, F.lit(KEPT).alias("part"), slot)
     gone = marked.where("_replaced")
-    own = F.struct(F.col("window_start_ms"), F.col("window_end_ms"))
+    own = F.struct(
+        F.unix_millis("window_start").alias("window_start_ms"), F.unix_millis("window_end").alias("window_end_ms")
+    )
     keys = [quoted(key) for key in step.keys]
     bounds = {"_start": F.col("window_start"), "_end": F.col("window_end")}
-    firings = gone.select(*keys, F.col("window_start").alias("_s"), F.col("window_end").alias("_e"), F.col("firing").alias("_n"))
+    firings = gone.select(
+        *keys, F.col("window_start").alias("_s"), F.col("window_end").alias("_e"), F.col("firing").alias("_n")
+    )
     told = (
         new.withColumns(bounds)
         .withColumn("_old", F.explode("replaced"))

@@ -78,7 +78,9 @@ def known_files(definition: Definition, at: int | None) -> dict[str, tuple[int, 
 def _folder_files(definition: Definition) -> list[Found]:
     folder = definition.source.path
     if not folder.is_dir():
-        raise SourceError(f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}")
+        raise SourceError(
+            f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}"
+        )
     found = []
     for path in folder.rglob("*"):
         name = path.relative_to(folder)
@@ -93,10 +95,14 @@ def _delta_files(definition: Definition) -> list[Found]:
     folder = definition.source.path
     log = folder / "_delta_log"
     if not log.is_dir():
-        raise SourceError(f"{folder} is not a Delta table (it has no _delta_log); correct source.path in {definition.file}")
+        raise SourceError(
+            f"{folder} is not a Delta table (it has no _delta_log); correct source.path in {definition.file}"
+        )
     commits = sorted(log.glob("*.json"))
     if not commits or int(commits[0].stem) != 0:
-        raise SourceError(f"the log of {folder} no longer begins at version 0, so files may be missing; keep its log longer")
+        raise SourceError(
+            f"the log of {folder} no longer begins at version 0, so files may be missing; keep its log longer"
+        )
     found: dict[str, Found] = {}
     for commit in commits:
         version = int(commit.stem)
@@ -109,13 +115,17 @@ def _delta_files(definition: Definition) -> list[Found]:
             add = action.get("add")
             if add and add.get("dataChange", True):
                 if add.get("deletionVector"):
-                    raise SourceError(f"version {version} of {folder} uses deletion vectors; a Delta source must be append-only")
+                    raise SourceError(
+                        f"version {version} of {folder} uses deletion vectors; a Delta source must be append-only"
+                    )
                 path = unquote(add["path"])
                 found[path] = Found(path, add["size"], add["modificationTime"] * 1_000_000, (version, path))
     return list(found.values())
 
 
-def check_readable(definition: Definition, files: Sequence[SourceFile], pinned: Mapping[str, str] | None) -> dict[str, str]:
+def check_readable(
+    definition: Definition, files: Sequence[SourceFile], pinned: Mapping[str, str] | None
+) -> dict[str, str]:
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
     `pinned` are the types that earlier batches saw: `StateMismatch` when they have changed. For json and csv the
@@ -165,7 +175,7 @@ def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
     if source.timestamp_unit is None and not is_time:
         raise SourceError(
             f"source.timestamp = {source.timestamp!r} is {given} in the files; need a timestamp, or an integer with"
-            " timestamp_unit = \"s\", \"ms\" or \"us\""
+            ' timestamp_unit = "s", "ms" or "us"'
         )
     if source.timestamp_unit is not None and not given.startswith(("int", "uint", "bigint", "long")):
         raise SourceError(

@@ -36,7 +36,9 @@ LOCAL = {
 JARS = Path(__file__).resolve().parent.parent / ".jars"
 
 
-def session(master: str = "local[*]", conf: Mapping[str, str] | None = None, *, with_delta: bool = False) -> SparkSession:
+def session(
+    master: str = "local[*]", conf: Mapping[str, str] | None = None, *, with_delta: bool = False
+) -> SparkSession:
     """A session for runs; `with_delta` adds the Delta reader and commands, which a run itself does not need.
 
     Raises FileNotFoundError when Delta's JARs have not been put into `.jars`.
@@ -44,7 +46,12 @@ def session(master: str = "local[*]", conf: Mapping[str, str] | None = None, *, 
     from pyspark.sql import SparkSession
 
     cores = os.cpu_count() or 2
-    settings = {**LOCAL, "spark.sql.shuffle.partitions": str(cores), **(conf or {}), **REQUIRED}
+    settings: dict[str, bool | float | int | str | None] = {
+        **LOCAL,
+        "spark.sql.shuffle.partitions": str(cores),
+        **(conf or {}),
+        **REQUIRED,
+    }
     settings.setdefault("spark.pyspark.python", sys.executable)
     if with_delta:
         settings |= delta_settings()

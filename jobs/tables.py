@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+from deltalake import Schema
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 _VERSIONS = pa.map_(pa.string(), pa.int64())
@@ -30,6 +31,12 @@ class TableSpec:
     invariants: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     columns: pa.Schema | None = None
+
+    def schema(self) -> Schema:
+        """The Delta schema of a table whose columns are the same for every pipeline."""
+        if self.columns is None:
+            raise LookupError(f"the columns of {self.name} depend on the pipeline")
+        return Schema.from_arrow(self.columns)
 
 
 SOURCE_FILE = pa.struct(
@@ -64,6 +71,7 @@ LEDGER = TableSpec(
             ("from_sequence", pa.int64()),  # source range (from, to]
             ("to_sequence", pa.int64()),
             ("files", pa.list_(SOURCE_FILE)),
+            ("finished", pa.bool_()),  # the operator said that no more events will come
             ("fingerprint", pa.string()),
             ("definition", pa.string()),  # JSON of what the state depends on
             ("versions", _VERSIONS),  # table → version

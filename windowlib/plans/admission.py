@@ -60,8 +60,7 @@ def timestamp_ms(admission: Admission) -> Column:
         case "s":
             return F.try_multiply(column.cast("long"), F.lit(1000).cast("long"))
         case "us":
-            micros = column.cast("long")
-            return ((micros - F.pmod(micros, F.lit(1000))) / F.lit(1000)).cast("long")
+            return F.unix_millis(F.timestamp_micros(column.cast("long")))
         case _:
             return column.cast("long")
 

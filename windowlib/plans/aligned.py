@@ -63,7 +63,7 @@ def advance(
              again only if the batch touches it, so it ends after the batch's first event
     returns: key, state window bounds, partials, `results`, `replaced`, part, slot           see windowlib.plans.step
     """
-    grid = Grid.of(step.assigner)
+    grid = Grid.of(step.assigner)  # type: ignore[arg-type]  # sessions have a plan of their own
     fresh = None if events is None else slices(events, grid, step)
     contents = merged(fresh, state, step)
     return kept(contents, grid, step, observation).unionByName(
@@ -81,7 +81,9 @@ def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFr
     """The batch's slices and those in flight: also touched, before (elements), rewritten."""
     parts = []
     if new is not None:
-        parts.append(new.withColumns({"touched": F.lit(True), "before": F.lit(0).cast("long"), "rewritten": F.lit(True)}))
+        parts.append(
+            new.withColumns({"touched": F.lit(True), "before": F.lit(0).cast("long"), "rewritten": F.lit(True)})
+        )
     if state is not None:
         parts.append(state.withColumns({"touched": F.lit(False), "before": F.col("elements")}))
     columns = [*step.keys, "state_window_start_ms", *step.partial_names, "touched", "before", "rewritten"]

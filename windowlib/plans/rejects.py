@@ -46,7 +46,9 @@ def late_events(
     else:
         assert dropped is not None, "sessions are late by window"
         windows = dropped.select(
-            *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "window_start_ms", "window_end_ms"
+            *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)),
+            "window_start_ms",
+            "window_end_ms",
         )
         inside = (F.col("timestamp_ms") >= F.col("window_start_ms")) & (F.col("timestamp_ms") < F.col("window_end_ms"))
         for i, key in enumerate(step.keys):
@@ -60,7 +62,7 @@ def late_events(
         raw(source_columns).alias("raw"),
         F.timestamp_millis("window_start_ms").alias("window_start"),
         F.timestamp_millis("window_end_ms").alias("window_end"),
-        F.timestamp_millis(F.lit(step.watermark_in_ms)).alias("watermark"),
+        F.timestamp_millis(F.lit(min(step.watermark_in_ms, MAX_TIMESTAMP_MS))).alias("watermark"),
         (F.lit(step.late_in_ms) - last).alias("late_by_ms"),
         F.lit(step.batch_id).cast("long").alias("batch_id"),
         "_source_file",

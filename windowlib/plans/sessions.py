@@ -105,13 +105,8 @@ def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFra
     passed = last <= step.watermark_out_ms
     fires = ~dropped & passed & (F.col("touched") | (last > step.watermark_in_ms))
     kept = ~dropped & (last > step.late_out_ms)
-    if step.keeps_fired_windows:
-        published = F.col("published")
-    else:
-        published = F.array().cast(WINDOWS)
-    fired_part = (
-        F.when(F.size("replaced") > 0, UPDATE).when(last <= step.watermark_in_ms, LATE).otherwise(ON_TIME)
-    )
+    published = F.col("published") if step.keeps_fired_windows else F.array().cast(WINDOWS)
+    fired_part = F.when(F.size("replaced") > 0, UPDATE).when(last <= step.watermark_in_ms, LATE).otherwise(ON_TIME)
     itself = F.array(F.struct("window_start_ms", "window_end_ms"))
     flagged = (
         observed(windows, observation, dropped=dropped, kept=kept)

@@ -92,7 +92,8 @@ class Step:
     @property
     def result_names(self) -> list[str]:
         """The columns of `results`, its partition column aside."""
-        return [*self.keys, "window_start", "window_end", "last_event_time", *self.output_names, "firing", "timing", "batch_id"]
+        bounds = ["window_start", "window_end", "last_event_time"]
+        return [*self.keys, *bounds, *self.output_names, "firing", "timing", "batch_id"]
 
 
 def results(step: Step, fired: Column) -> list[Column]:
@@ -113,7 +114,8 @@ def results(step: Step, fired: Column) -> list[Column]:
 def slot(part: Column, end_ms: Column, step: Step) -> Column:
     """The partition a row goes to: by the hour (or so) of its end while open, by day once it is a result."""
     day = F.floor((F.col("window_end_ms") - 1) / F.lit(DAY_MS))
-    return F.when(part == OPEN, F.floor(end_ms / F.lit(step.partition_ms))).when(part == DROPPED, F.lit(0)).otherwise(day)
+    open_partition = F.floor(end_ms / F.lit(step.partition_ms))
+    return F.when(part == OPEN, open_partition).when(part == DROPPED, F.lit(0)).otherwise(day)
 
 
 def observed(contents: DataFrame, observation: Observation, *, dropped: Column, kept: Column) -> DataFrame:
@@ -130,3 +132,9 @@ def observed(contents: DataFrame, observation: Observation, *, dropped: Column, 
         elements(~dropped & ~kept).alias("elements_retired"),
         F.count_if(~dropped & ~kept).alias("rows_retired"),
     )
+
+
+def counted_by_part(rows: DataFrame, observation: Observation) -> DataFrame:
+    """`rows`, counting those of each part on the way."""
+    parts = (OPEN, *FIRED, DROPPED)
+    return rows.observe(observation, *(F.count_if(F.col("part") == part).alias(f"{part}_rows") for part in parts))
