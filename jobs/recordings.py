@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jobs.replay import replay, replay_batches
 from windowlib.errors import InvalidSpec
 
 
 def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
     """What comes of a recording of batches, or of each scenario in an array; raises `InvalidSpec` for other files."""
-    from jobs.replay import ReferenceEngine, replay, replay_batches
-
     contents = _read(file)
     try:
         if batches and isinstance(contents, dict):
-            return replay_batches(contents, _spark_engine() if engine == "spark" else ReferenceEngine)
+            return _with_spark(contents) if engine == "spark" else replay_batches(contents)
         if not batches and isinstance(contents, list):
             if engine == "spark":
                 raise InvalidSpec("no Spark plan for scenarios, which go element by element; use --engine reference")
@@ -29,10 +30,14 @@ def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
     raise InvalidSpec(f"{file}: need {wanted}, got {type(contents).__name__}")
 
 
-def _spark_engine() -> Any:
+def _with_spark(recording: dict[str, Any]) -> Any:
+    """Runs a pipeline of its own in a temporary folder, which is gone afterwards."""
     from jobs.replay_spark import SparkEngine
+    from jobs.spark import session
 
-    return SparkEngine
+    with tempfile.TemporaryDirectory(prefix="windowlib-replay-") as folder:
+        engine = partial(SparkEngine, Path(folder), session, out_of_orderness_ms=recording["out_of_orderness_ms"])
+        return replay_batches(recording, engine)
 
 
 def _read(file: Path) -> Any:

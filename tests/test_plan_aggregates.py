@@ -17,8 +17,8 @@ from windowlib.plans.aggregates import finishes, merges, partial_names, partials
 pytestmark = pytest.mark.spark
 
 SCHEMA = (
-    "k int, b int, timestamp_ms long not null, arrival long not null, i int, l long, d double, m decimal(10,2), wide decimal(38,6),"
-    " s string, day date"
+    "k int, b int, timestamp_ms long not null, arrival long not null, i int, l long, d double, m decimal(10,2),"
+    " wide decimal(38,6), s string, day date"
 )
 # Spark evaluates each of these itself as well.
 NATIVE = {
