@@ -52,16 +52,16 @@ class Job(BaseOperator):
 
     def execute(self, context: Context) -> list[Record]:
         records: list[Record] = []
-        last = "no output"
+        said: list[str] = []
         with ProcessGroup(self.command) as self._process:
             for line in filter(None, self._process.lines()):
                 record = _record(line)
-                last = line if record is None else self.sentence(record)
-                self.log.info("%s", last)
                 if record is not None:
                     records.append(record)
+                said.append(line if record is None else self.sentence(record))
+                self.log.info("%s", said[-1])
             code = self._process.wait()
-        _raise_for(code, last)
+        _raise_for(code, _last_words(said))
         return records
 
     def sentence(self, record: Record) -> str:
@@ -155,12 +155,18 @@ def _record(line: str) -> Record | None:
     return value if isinstance(value, dict) else None
 
 
-def _raise_for(code: int, last: str) -> None:
+def _last_words(said: Sequence[str]) -> str:
+    """The error a command ended with: from the last line that begins one (`jobs.exits`), or the last line."""
+    begins = [number for number, line in enumerate(said) if line.startswith("error: ")]
+    return "\n".join(said[begins[-1] if begins else -1 :]).removeprefix("error: ") or "no output"
+
+
+def _raise_for(code: int, why: str) -> None:
     if code == USER:
-        raise AirflowFailException(f"a mistake that trying again does not mend: {last}")
+        raise AirflowFailException(f"a mistake that trying again does not mend: {why}")
     if code == REJECTED:
-        raise AirflowFailException(f"refused by its checks: {last}")
+        raise AirflowFailException(f"refused by its checks: {why}")
     if code == SUPERSEDED:
-        raise AirflowSkipException(last)
+        raise AirflowSkipException(why)
     if code != 0:
-        raise AirflowException(f"exit code {code}: {last}")
+        raise AirflowException(f"exit code {code}: {why}")

@@ -73,6 +73,7 @@ def environment(port: int) -> dict[str, str]:
         "AIRFLOW__API__BASE_URL": address,
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # what Ctrl-C ended goes on soon after a new start
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
     }

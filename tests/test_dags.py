@@ -173,11 +173,11 @@ def job(tmp_path: Path, program: str, kind: str = "Job", **kwargs: Any) -> Any:
 @pytest.mark.parametrize(
     ("code", "exception", "message"),
     [
-        (1, "AirflowException", "exit code 1: error: said why"),
-        (2, "AirflowFailException", "trying again does not mend: error: said why"),
-        (3, "AirflowFailException", "refused by its checks: error: said why"),
-        (4, "AirflowSkipException", "error: said why"),
-        (137, "AirflowException", "exit code 137: error: said why"),
+        (1, "AirflowException", "exit code 1: said why"),
+        (2, "AirflowFailException", "trying again does not mend: said why"),
+        (3, "AirflowFailException", "refused by its checks: said why"),
+        (4, "AirflowSkipException", "said why"),
+        (137, "AirflowException", "exit code 137: said why"),
     ],
 )
 def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> None:
@@ -185,7 +185,7 @@ def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> 
     from airflow.sdk import exceptions
 
     with pytest.raises(exceptions.AirflowException, match=message) as raised:
-        job(tmp_path, f"import sys; print('error: said why', file=sys.stderr); sys.exit({code})").execute({})
+        job(tmp_path, f"import sys; print('busy\\nerror: said why', file=sys.stderr); sys.exit({code})").execute({})
     assert type(raised.value) is getattr(exceptions, exception)
 
 
@@ -195,6 +195,19 @@ def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
     with pytest.raises(exceptions.AirflowException, match="exit code -9") as raised:
         job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
     assert type(raised.value) is exceptions.AirflowException
+
+
+def test_an_error_of_several_lines_is_told_whole(tmp_path: Path) -> None:
+    from airflow.sdk import exceptions
+
+    program = """
+        import sys
+        print("WARN busy\\nerror: refused:\\n- one\\n- another", file=sys.stderr)
+        sys.exit(3)
+    """
+    with pytest.raises(exceptions.AirflowFailException) as raised:
+        job(tmp_path, program).execute({})
+    assert str(raised.value) == "refused by its checks: refused:\n- one\n- another"
 
 
 def test_records_are_returned_and_sentences_are_not(tmp_path: Path) -> None:
