@@ -74,6 +74,9 @@ def windowlib(
 @with_exit_code
 def run(
     pipeline: Pipeline,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="The input is complete: fire every window, and take in nothing later.")
+    ] = False,
     max_batches: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many batches.", show_default=False)
     ] = None,
@@ -89,7 +92,7 @@ def run(
 
     definition = _definition(pipeline)
     with progress(console(quiet=as_json)) as shown:
-        reports = _advance(definition, max_batches, as_json, shown)
+        reports = _advance(definition, max_batches, finish, as_json, shown)
     if not reports and not as_json:
         typer.echo("nothing new: everything that has arrived is in the results already")
 
@@ -281,9 +284,8 @@ def _definition(pipeline: Path) -> Definition:
 
 
 def _advance(
-    definition: Definition, max_batches: int | None, as_json: bool, shown: Progress | None
+    definition: Definition, max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
 ) -> list[BatchReport]:
-    from expectations.check import preload
     from jobs.advance import advance
     from jobs.display import as_json as text
     from jobs.display import batch_line, batch_record
@@ -295,7 +297,6 @@ def _advance(
 
     def spark() -> Any:
         say("starting Spark")
-        preload()
         started = session(definition.spark.master, definition.spark.conf)
         say("computing")
         return started
@@ -304,7 +305,7 @@ def _advance(
         typer.echo(text(batch_record(report)) if as_json else batch_line(report))
         say(f"looking for more after batch {report.batch_id}")
 
-    return advance(definition, spark, on_batch=on_batch, max_batches=max_batches)
+    return advance(definition, spark, on_batch=on_batch, max_batches=max_batches, finish=finish)
 
 
 def main() -> None:

@@ -147,7 +147,8 @@ def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeyp
     assert "Traceback (most recent call last)" in log.read_text()
 
 
-def one_batch(definition: object, spark: object, *, on_batch: Any, max_batches: int | None) -> list[BatchReport]:
+def one_batch(definition: object, spark: object, *, on_batch: Any, **options: object) -> list[BatchReport]:
+    assert options == {"max_batches": None, "finish": False}
     on_batch(REPORT)
     return [REPORT]
 
