@@ -1,0 +1,85 @@
+"""A pipeline run by a real Airflow: its own database, the real DAG file, real Spark."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.definition import load_definition
+from jobs.read import read_table, table_versions
+from jobs.setup_airflow import environment
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+DEFINITION = """
+name = "small"
+warehouse = "warehouse"
+
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "ts"
+timestamp_unit = "ms"
+
+[watermark]
+out_of_orderness = "0s"
+
+[window]
+type = "session"
+gap = "10ms"
+
+[aggregates]
+events = "count(*)"
+
+[spark]
+master = "local[1]"
+conf = { "spark.sql.shuffle.partitions" = "1" }
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline with one file: a session of `a` that ends, and one of `b` that may go on."""
+    folder = tmp_path_factory.mktemp("small")
+    (folder / "incoming").mkdir()
+    (folder / "small.toml").write_text(DEFINITION, encoding="utf-8")
+    pq.write_table(pa.table({"user": ["a", "a", "b"], "ts": [0, 10, 100]}), folder / "incoming" / "1.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def airflow_environment(folder: Path) -> dict[str, str]:
+    home = {"AIRFLOW_HOME": str(folder / "airflow"), "WINDOWLIB_PIPELINES": str(folder)}
+    settings = {**os.environ, **environment(8080), **home}
+    airflow(settings, "db", "migrate")
+    return settings
+
+
+def airflow(settings: dict[str, str], *arguments: str) -> str:
+    command = [str(Path(sys.executable).with_name("airflow")), *arguments]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
+    return printed
+
+
+def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow_environment: dict[str, str]) -> None:
+    definition = load_definition(folder / "small.toml")
+
+    printed = airflow(airflow_environment, "dags", "test", "windows_small")
+    results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
+    assert results == [{"user": "a", "events": 2, "firing": 1, "timing": "on_time"}]
+    assert "batch 1 reads 1 new files" in printed
+    assert "batch 1  read 3  admitted 3  late 0" in printed
+    assert (definition.root / "data_docs" / "index.html").is_file()
+
+    versions = table_versions(definition)
+    printed = airflow(airflow_environment, "dags", "test", "windows_small")
+    assert "nothing new: everything that has arrived is in the results already" in printed
+    assert "nothing is planned: nothing was changed" in printed
+    assert table_versions(definition) == versions
