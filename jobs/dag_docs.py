@@ -20,7 +20,7 @@ _PAGE = """\
 
 * **plan** fixes what is read: everything that has arrived, whatever date the run has. Nothing new: advance is skipped.
 * **advance** computes it in a process of its own, and publishes it only if the checks agree.
-* **report** brings the pages of the checks up to date, after a failure too; its button *Data Docs* opens them.
+* **report** brings the pages of the checks up to date, after a failure too; *Data Docs* among its details opens them.
 
 #### To look
 ```

@@ -80,7 +80,8 @@ class Plan(Job):
     def sentence(self, record: Record) -> str:
         if record["batch_id"] is None:
             return "nothing new: everything that has arrived is in the results already, and they stay as they are"
-        return f"batch {record['batch_id']} reads {record['files']} new files; watermark {record['watermark']}"
+        files = f"{record['files']} new files" if record["files"] else "no new file, but time moves on"
+        return f"batch {record['batch_id']}: {files}, watermark {record['watermark'] or 'none yet'}"
 
 
 class Advance(Job):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.airflow,
-    # Airflow's own code and that of its dependencies, each on the way to a DagBag or an operator; none is ours to mend.
-    pytest.mark.filterwarnings("default::DeprecationWarning:airflow"),
+    # FastAPI imports its test client, which we do not use, wherever Airflow imports FastAPI.
+    pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
 ]
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -313,3 +313,55 @@ def wait_for(condition: Any, seconds: float = 20) -> None:
     while not condition():
         assert time.monotonic() < deadline, "still not so"
         time.sleep(0.02)
+
+
+# -- the pages of the report -----------------------------------------------------------------------------------------
+
+
+def get(address: str, *, logged_in: bool) -> tuple[int, str]:
+    import asyncio
+
+    import httpx
+
+    from jobs import data_docs_plugin
+
+    app = data_docs_plugin.app
+    app.dependency_overrides = {data_docs_plugin.logged_in: lambda: None} if logged_in else {}
+
+    async def request() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://airflow") as client:
+            return await client.get(address)
+
+    answer = asyncio.run(request())
+    return answer.status_code, answer.text
+
+
+@pytest.fixture
+def reported(pipelines: Path) -> None:
+    (pipelines / "any_file.toml").write_text(DEFINITION.format(name="clicks"), encoding="utf-8")
+    pages = pipelines / "warehouse" / "clicks" / "data_docs"
+    pages.mkdir(parents=True)
+    (pages / "index.html").write_text("the overview", encoding="utf-8")
+    (pages.parent / "secret").write_text("not a page", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("reported")
+@pytest.mark.parametrize(
+    ("address", "status", "text"),
+    [
+        ("/clicks/", 200, "the overview"),
+        ("/clicks/index.html", 200, "the overview"),
+        ("/clicks/..%2fsecret", 404, "no such page"),
+        ("/clicks/none.html", 404, "clicks has no such page"),
+        ("/any_file/", 404, "no pipeline 'any_file'"),
+    ],
+)
+def test_the_report_is_shown(address: str, status: int, text: str) -> None:
+    found, body = get(address, logged_in=True)
+    assert found == status
+    assert text in body
+
+
+@pytest.mark.usefixtures("reported")
+def test_the_report_is_shown_to_nobody_else() -> None:
+    assert get("/clicks/", logged_in=False)[0] == 401
