@@ -28,11 +28,14 @@ class Window:
     changed: bool = True
 
 
+Results = dict[tuple[str, int, int], tuple[int, int | None]]
+
+
 @dataclass
 class Outcome:
     """``results``: (key, start, end) → (events, total); ``late``: event ids; ``in_flight``: (key, start, end)."""
 
-    results: dict[tuple[str, int, int], tuple[int, int | None]]
+    results: Results
     late: set[str]
     in_flight: set[tuple[str, int, int]]
     watermark_ms: int
