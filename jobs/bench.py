@@ -1,24 +1,41 @@
 """Sessions over ten files of a million clicks: our runs beside Spark Structured Streaming, as a schedule runs both.
 
-`python -m jobs.bench` makes the files, then, in one Spark session and file by file, times
+`python -m jobs.bench` makes the files, then, in one Spark session and file by file, times on the same file
 
 ours        one run of a session pipeline (`jobs.advance`): plan, windows, checks, commits
-streaming   `session_window` with the RocksDB state store and a Delta sink: one `availableNow` query for the file
+streaming   one `availableNow` query: `session_window`, RocksDB state store, checkpoint, Delta sink
 
-on the same file with the same watermark delay, compares the published sessions, and prints a Markdown table. The first
-file warms both up and is left out of the medians. The files: 200,000 users who click in bursts, a tenth of the clicks
-by 200 users who never pause; nothing is late, since streaming has no allowed lateness to compare with.
+with the same watermark delay, compares the sessions that both have published, and prints a Markdown table. The first
+file warms both up and is left out of the medians. The clicks: 200,000 users in bursts of nine, and a tenth of all
+clicks by 200 users who never pause. Nothing is late: streaming has no allowed lateness to compare with.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
+import platform
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from expectations.check import preload
+from jobs.advance import advance
+from jobs.definition import load_definition
+from jobs.demo.compare import compare_tables
+from jobs.read import read_table
+from jobs.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +44,8 @@ MINUTE_MS = 60_000
 BASE_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()) * 1000
 USERS, HOT_USERS, HOT_SHARE, BURST = 200_000, 200, 0.1, 9
 DELAY_MINUTES, GAP_MINUTES = 10, 30
+COLUMNS = ("user_id", "window_start", "window_end", "events", "total")
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 DEFINITION = f"""\
@@ -82,3 +101,85 @@ def streaming_run(spark: SparkSession, folder: Path) -> None:
     writer = sessions.select("user_id", *bounds, "events", "total").writeStream.format("delta").outputMode("append")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     writer.start(str(folder / "streaming")).awaitTermination()
+
+
+def bench(folder: Path, files: int, events: int) -> str:
+    """Both sides over the same files, in turns, as a Markdown report; RuntimeError where their sessions differ."""
+    incoming = folder / "incoming"
+    incoming.mkdir(parents=True)
+    (folder / "bench.toml").write_text(DEFINITION)
+    definition = load_definition(folder / "bench.toml")
+    preload()
+    cores = os.cpu_count() or 2
+    conf = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB, "spark.sql.shuffle.partitions": str(cores)}
+    spark = session(conf=conf, with_delta=True)
+    sides: dict[str, Callable[[], object]] = {
+        "ours": lambda: advance(definition, lambda: spark),
+        "streaming": lambda: streaming_run(spark, folder),
+    }
+    seconds: dict[str, list[float]] = {side: [] for side in sides}
+    for number in range(files):
+        make_file(folder / "next.parquet", number, events)
+        (folder / "next.parquet").rename(incoming / f"{number:02}.parquet")
+        turns = list(sides) if number % 2 else list(reversed(sides))
+        for side in turns:
+            began = time.perf_counter()
+            sides[side]()
+            seconds[side].append(time.perf_counter() - began)
+        print(
+            f"file {number}: " + ", ".join(f"{side} {times[-1]:.2f} s" for side, times in seconds.items()), flush=True
+        )
+    ours = read_table(definition, "results").select(list(COLUMNS))
+    theirs = DeltaTable(str(folder / "streaming")).to_pyarrow_table()
+    comparison = compare_tables("sessions", theirs, ours, COLUMNS[:3], COLUMNS[3:])
+    if comparison.differences:
+        raise RuntimeError(f"the two do not publish the same sessions: {comparison}")
+    return report(seconds, events, len(ours), spark.version)
+
+
+def report(seconds: dict[str, list[float]], events: int, sessions: int, spark_version: str) -> str:
+    """The times of all files but the first as a Markdown table.
+
+    >>> text = report({"ours": [9.0, 1.0, 2.0, 2.0], "streaming": [9.0, 4.0, 5.0, 6.0]}, 10, 3, "4.2.0")
+    >>> print(text.split("\\n\\n")[0])
+    | seconds a file | median | min | max | ratio |
+    |---|---|---|---|---|
+    | ours | 2.00 | 1.00 | 2.00 | 1.0 |
+    | streaming | 5.00 | 4.00 | 6.00 | 2.5 |
+    """
+    base_times = seconds["ours"]
+    base = statistics.median(base_times[1:])
+    lines = ["| seconds a file | median | min | max | ratio |", "|---|---|---|---|---|"]
+    for side, times in seconds.items():
+        median, least, most = statistics.median(times[1:]), min(times[1:]), max(times[1:])
+        lines.append(f"| {side} | {median:.2f} | {least:.2f} | {most:.2f} | {median / base:.1f} |")
+    first = ", ".join(f"{side} {times[0]:.1f} s" for side, times in seconds.items())
+    return "\n".join(lines) + (
+        f"\n\n{len(base_times)} files of {events:,} clicks, {sessions:,} sessions published by both, 0 differences."
+        f" First file (cold): {first}.\n{os.cpu_count()} cores ({_processor()}), Python {platform.python_version()},"
+        f" Spark {spark_version}, Delta {version('delta-spark')}, deltalake {version('deltalake')},"
+        f" {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
+    )
+
+
+def _processor() -> str:
+    """Its name, where Linux tells it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
+    return names[0] if names else platform.machine()
+
+
+def main() -> None:
+    """`python -m jobs.bench [--files N] [--events N]`."""
+    parser = argparse.ArgumentParser(description="Sessions: our runs beside Spark Structured Streaming's.")
+    parser.add_argument("--files", type=int, default=10, help="at least 2; the first warms up")
+    parser.add_argument("--events", type=int, default=1_000_000, help="clicks in each file")
+    options = parser.parse_args()
+    if options.files < 2:
+        parser.error(f"need --files 2 or more, got {options.files}")
+    with tempfile.TemporaryDirectory(prefix="windowlib-bench-") as folder:
+        print(bench(Path(folder), options.files, options.events))
+
+
+if __name__ == "__main__":
+    main()
