@@ -13,52 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import Schema
 
-from jobs import delta, figures, publish, source
+from jobs import delta, figures, intake, publish, source, watermarks
 from jobs.definition import Definition
+from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
-from jobs.reach import Bucket, Reach, earliest_firing_ms, reach
-from jobs.tables import TABLES
-from windowlib import watermark
-from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, WatermarkPolicy
+from jobs.reach import Reach, earliest_firing_ms, reach
+from windowlib.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windowlib.plans.admission import Admission
     from windowlib.plans.step import Step
-
-SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
-
-
-@dataclass(frozen=True, slots=True)
-class FileFigures:
-    """What the first job found in one source file."""
-
-    rows: int
-    min_timestamp_ms: int | None
-    max_timestamp_ms: int | None
-
-
-@dataclass(slots=True)
-class Seen:
-    """What the first job found in the batch."""
-
-    files: dict[str, FileFigures] = field(default_factory=dict)  # by path relative to the source
-    reasons: dict[str, int] = field(default_factory=dict)
-    rows: int = 0
-    admitted: int = 0
-    maybe_late: int = 0
-    max_timestamp_ms: int | None = None
-    max_file: str | None = None
-    max_row: int | None = None
-    buckets: list[Bucket] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -90,8 +63,9 @@ class Batch:
         if self.plan.files:
             raw = source.rows(self.spark, self.definition, self.plan.files, self.staging)
             rows, uris = self._admit(raw), raw.paths
-        seen = self._figures(rows, uris)
-        time, watermark_row = self._move_time(seen)
+        bucket_ms = self.definition.storage.state_partition_ms
+        seen = Seen() if rows is None else intake.look(rows, self._admission(), bucket_ms, uris)
+        time, watermark_row = watermarks.move(self.definition, self.plan, self.before, seen)
         step = self._step(time, rows)
         reached = reach(self.files("open_windows"), seen.buckets, step)
         events = None if rows is None or not seen.admitted else rows.where("reason IS NULL")
@@ -102,7 +76,7 @@ class Batch:
             self._remember_ids(events, seen, step)
         self._replace_results(step)
         self.changes["watermarks"] = Changes(rows=[watermark_row])
-        self.changes["source_files"] = Changes(rows=self._read_files(seen))
+        self.changes["source_files"] = Changes(rows=intake.read_files(self.plan, seen))
         found = figures.of_batch(self, seen, counted, step, watermark_row["candidate_ms"])
         return Outcome(self.changes, time, found)
 
@@ -124,65 +98,6 @@ class Batch:
                 lambda repeated: self._write_and_read(repeated, "repeated"),
             )
         return rows
-
-    def _figures(self, rows: DataFrame | None, uris: Mapping[str, str]) -> Seen:
-        from windowlib.plans import admission
-
-        seen = Seen()
-        if rows is None:
-            return seen
-        for row in admission.figures(rows, self._admission(), self.definition.storage.state_partition_ms).collect():
-            path = uris[row["_source_file"]]
-            seen.rows += row["rows"]
-            for reason in admission.REASONS:
-                seen.reasons[reason] = seen.reasons.get(reason, 0) + row[reason]
-            seen.admitted += row["admitted"]
-            seen.maybe_late += row["maybe_late"]
-            low, high = row["min_timestamp_ms"], row["max_timestamp_ms"]
-            known = seen.files.get(path, FileFigures(0, None, None))
-            seen.files[path] = FileFigures(
-                known.rows + row["rows"], _least(known.min_timestamp_ms, low), _most(known.max_timestamp_ms, high)
-            )
-            if high is not None:
-                seen.buckets.append(Bucket(low, high, row["max_window_end_ms"]))
-                # The first in arrival order of those that share the greatest time, so that a retry says the same.
-                if seen.max_timestamp_ms is None or (high, _reversed(path)) > (
-                    seen.max_timestamp_ms,
-                    _reversed(seen.max_file),
-                ):
-                    seen.max_timestamp_ms, seen.max_file, seen.max_row = high, path, row["max_row"]
-        return seen
-
-    def _move_time(self, seen: Seen) -> tuple[int, dict[str, Any]]:
-        """The watermark after this batch, and its row in `watermarks`."""
-        policy = policy_of(self.definition)
-        earlier = last_watermark(self.definition.root, self.before)
-        known = SourceWatermark(
-            earlier["applied_ms"] if earlier else MIN_WATERMARK,
-            SourceState.ACTIVE,
-            earlier["active_at_ms"] if earlier else None,
-        )
-        now = watermark.observe(known, seen.max_timestamp_ms, self.plan.plan_time_ms, policy)
-        if self.plan.finished:
-            now = replace(now, state=SourceState.FINISHED)
-        time = watermark.combine(self.watermark_in_ms, [now], self.plan.plan_time_ms, policy)
-        candidate = None if seen.max_timestamp_ms is None else policy.candidate_ms(seen.max_timestamp_ms)
-        if self.plan.finished:
-            candidate = MAX_WATERMARK
-        row = {
-            "batch_id": self.plan.batch_id,
-            "source": SOURCE,
-            "plan_time": utc(self.plan.plan_time_ms),
-            "state": now.state.value,
-            "candidate_ms": candidate,
-            "applied_ms": time,
-            "clamped": candidate is not None and candidate < time,
-            "max_event_time_ms": seen.max_timestamp_ms,
-            "source_file": seen.max_file,
-            "source_row": seen.max_row,
-            "active_at_ms": now.heard_ms,
-        }
-        return time, row
 
     def _windows(self, events: DataFrame | None, reached: Reach, step: Step, seen: Seen) -> dict[str, int]:
         """The windows job: writes what fires, what stays in flight and what is late, and moves the files."""
@@ -222,7 +137,7 @@ class Batch:
                     self.publish_result(path, publish.day(partition["slot"]), "firing" if part == ON_TIME else "late")
 
     def publish_result(self, path: Path, window_day: date, cause: str | None, change: str = "enter") -> None:
-        """A staged file of rows into `results` and, as the same file, into `result_changes` (without cause: no change)."""
+        """A staged file of rows into `results` and, as the same file, into `result_changes`; no cause, no change."""
         name = self._name(path)
         file = publish.move(path, self._folder("results"), name, {"window_day": window_day})
         self.changes["results"].add.append(file)
@@ -388,37 +303,11 @@ class Batch:
         ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
         return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
 
-    def _read_files(self, seen: Seen) -> list[dict[str, Any]]:
-        nothing = FileFigures(0, None, None)
-        return [
-            {
-                "path": f.path,
-                "size_bytes": f.size_bytes,
-                "modified_ns": f.modified_ns,
-                "sequence": f.sequence,
-                "batch_id": self.plan.batch_id,
-                "rows": seen.files.get(f.path, nothing).rows,
-                "min_timestamp_ms": seen.files.get(f.path, nothing).min_timestamp_ms,
-                "max_timestamp_ms": seen.files.get(f.path, nothing).max_timestamp_ms,
-            }
-            for f in self.plan.files
-        ]
-
 
 def _plan_module(step: Step) -> Any:
     from windowlib.plans import aligned, sessions
 
     return sessions if step.assigner.merges else aligned
-
-
-def utc(time_ms: int) -> datetime:
-    """A TIMESTAMP of whole milliseconds."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
-
-
-def policy_of(definition: Definition) -> WatermarkPolicy:
-    """The core's policy of a definition."""
-    return WatermarkPolicy(definition.watermark.out_of_orderness_ms, definition.watermark.idle_timeout_ms)
 
 
 def step_of(definition: Definition, batch_id: int, watermark_in_ms: int, watermark_out_ms: int) -> Step:
@@ -435,27 +324,3 @@ def step_of(definition: Definition, batch_id: int, watermark_in_ms: int, waterma
         batch_id=batch_id,
         partition_ms=definition.storage.state_partition_ms,
     )
-
-
-def last_watermark(root: Path, before: Commit | None) -> dict[str, Any] | None:
-    """The newest row of `watermarks` as of a commit."""
-    name = "watermarks"
-    if before is None or name not in before.versions:
-        return None
-    files = delta.files(root / name, before.versions[name])
-    newest = max(files, key=lambda f: f.high["batch_id"])
-    rows: list[dict[str, Any]] = delta.read_parquet(root / name / newest.path, TABLES[name].columns).to_pylist()
-    return max(rows, key=lambda row: row["batch_id"])
-
-
-def _reversed(path: str | None) -> tuple[int, ...]:
-    """Sorts names the other way round."""
-    return tuple(-ord(c) for c in path or "")
-
-
-def _least(a: int | None, b: int | None) -> int | None:
-    return min((x for x in (a, b) if x is not None), default=None)
-
-
-def _most(a: int | None, b: int | None) -> int | None:
-    return max((x for x in (a, b) if x is not None), default=None)

@@ -104,9 +104,9 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib plan clicks.toml[/dim]
     """
-    from jobs.advance import plan as freeze
     from jobs.display import as_json as text
     from jobs.instants import instant, iso_instant
+    from jobs.planning import plan as freeze
 
     frozen = freeze(_definition(pipeline))
     if as_json:
@@ -203,8 +203,8 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
 
     [dim]windowlib approve clicks.toml --reason "half of the shops were closed"[/dim]
     """
-    from jobs.advance import approve as decide
     from jobs.display import as_json as text
+    from jobs.verdicts import approve as decide
 
     batch_id = decide(_definition(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
@@ -218,8 +218,8 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
 
     [dim]windowlib abandon clicks.toml --reason "a wrong file; it is repaired now"[/dim]
     """
-    from jobs.advance import abandon as decide
     from jobs.display import as_json as text
+    from jobs.verdicts import abandon as decide
 
     batch_id = decide(_definition(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from jobs.delta import DataFile
 
 if TYPE_CHECKING:
-    from jobs.batch import Batch, Seen
+    from jobs.batch import Batch
+    from jobs.intake import Seen
     from windowlib.plans.step import Step
 
 # Windows in flight are compared pair by pair up to this many rows; of more, one writer's share (whole keys) is.

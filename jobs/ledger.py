@@ -125,7 +125,7 @@ class Ledger:
         return _fold(self.folder)
 
     def claim(self) -> tuple[LedgerState, Claim]:
-        """Claims the pipeline, and tells what held before. Raises `Superseded` when a live run holds it or is faster."""
+        """Claims the pipeline; tells what held before. Raises `Superseded` when a live run holds it, or is faster."""
         state = self.state()
         if state.claim and not state.claim.released and (alive := self._alive(state.claim)):
             raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
@@ -153,7 +153,7 @@ class Ledger:
                     continue  # an operator, a planner or a heartbeat was faster: look again
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
-        """The plan to work on: the frozen one, or the one `make` gives, frozen now; None when there is nothing to do."""
+        """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
         while True:
             with self._lock:
                 state = self.state()

@@ -31,7 +31,7 @@ EPOCH_DAY = date(1970, 1, 1)
 
 @dataclass(slots=True)
 class Changes:
-    """What one batch will commit to one table. `schema` is a Spark schema in JSON for a table that may not exist yet."""
+    """What one batch will commit to one table; `schema` is for a table that may not exist yet."""
 
     add: list[DataFile] = field(default_factory=list)
     remove: list[DataFile] = field(default_factory=list)
@@ -41,6 +41,11 @@ class Changes:
     @property
     def rows_added(self) -> int:
         return sum(file.rows for file in self.add)
+
+
+def staging_folder(root: Path) -> Path:
+    """Where the attempts of a pipeline's batches write before their files are moved into tables."""
+    return root / "_staging"
 
 
 def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from jobs.advance import wall_clock_ms
 from jobs.definition import Definition
 from jobs.ledger import Ledger
+from jobs.planning import wall_clock_ms
 from jobs.tables import TABLES
 from windowlib.errors import WindowError
 

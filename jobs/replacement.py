@@ -61,7 +61,7 @@ def _candidates(batch: Batch, updates: Sequence[Path]) -> list[DataFile]:
 
 
 def _rows(new: DataFrame, marked: DataFrame, step: Step) -> DataFrame:
-    """Rows to keep as they are, new rows (changed: same bounds as before; entered: other bounds), and withdrawn ones."""
+    """Rows to keep, new rows (changed: same bounds as before; entered: other bounds), and withdrawn ones."""
     columns = [quoted(name) for name in step.result_names]
     slot = F.floor((F.unix_millis("window_end") - 1) / F.lit(DAY_MS)).alias("slot")
     kept = marked.where("_replaced IS NULL").select(*columns, F.lit(KEPT).alias("part"), slot)

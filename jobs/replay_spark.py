@@ -81,7 +81,7 @@ state_partition = "{state_partition_ms}ms"
         self.definition: Definition = load_definition(file)
 
     def advance(self, batch: Sequence[Event], watermark_ms: int) -> BatchOutcome:
-        """Runs one batch. Raises WatermarkRegression where the pipeline's watermark is not `watermark_ms` afterwards."""
+        """Runs one batch. Raises WatermarkRegression where the pipeline's watermark is not `watermark_ms` then."""
         self.batches += 1
         path = self.incoming / f"{self.batches:06d}.parquet"
         rows = [{name: getattr(event, name) for name in EVENTS.names} for event in batch]

@@ -14,9 +14,8 @@ from jobs.definition import Definition
 from jobs.durations import format_duration
 from jobs.instants import instant
 from jobs.ledger import Commit, Ledger, LedgerState
-from jobs.snapshots import snapshot
 from jobs.source import new_files
-from jobs.tables import DQ_RESULTS, LEDGER, OPEN_WINDOWS, SOURCE_FILES, WATERMARKS
+from jobs.tables import DQ_RESULTS, LEDGER, OPEN_WINDOWS, SOURCE_FILES, WATERMARKS, TableSpec
 from windowlib.errors import WindowError
 
 COMMITS_SHOWN = 5
@@ -111,9 +110,11 @@ def _version(commit: Commit | None, table: str) -> int | None:
     return commit.versions.get(table) if commit else None
 
 
-def _rows(definition: Definition, table: str, version: int | None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = [] if version is None else snapshot(definition.root / table, version).to_pylist()
-    return rows
+def _rows(definition: Definition, table: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
+    """All rows of a small table as of a commit."""
+    folder = definition.root / table.name
+    files = delta.files(folder, _version(commit, table.name))
+    return [row for file in files for row in delta.read_parquet(folder / file.path, table.columns).to_pylist()]
 
 
 def _commits(definition: Definition, state: LedgerState) -> list[Committed]:
@@ -134,7 +135,7 @@ def _committed(row: dict[str, Any]) -> Committed:
 
 
 def _time(definition: Definition, commit: Commit | None) -> Time | None:
-    rows = _rows(definition, WATERMARKS.name, _version(commit, WATERMARKS.name))
+    rows = _rows(definition, WATERMARKS, commit)
     if not rows:
         return None
     newest = max(rows, key=lambda row: row["batch_id"])
@@ -174,7 +175,7 @@ def _moved_by(definition: Definition, newest: dict[str, Any]) -> list[str]:
 
 
 def _checks(definition: Definition, commit: Commit | None) -> Checks | None:
-    rows = _rows(definition, DQ_RESULTS.name, _version(commit, DQ_RESULTS.name))
+    rows = _rows(definition, DQ_RESULTS, commit)
     if not rows:
         return None
     newest = max(row["batch_id"] for row in rows)

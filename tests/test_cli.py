@@ -18,6 +18,8 @@ import pytest
 from typer.testing import CliRunner
 
 import jobs.advance
+import jobs.planning
+import jobs.verdicts
 import jobs.read
 from expectations.check import CheckResult
 from jobs.advance import BatchReport
@@ -139,7 +141,7 @@ def test_how_a_run_ends(pipeline: Path, monkeypatch: pytest.MonkeyPatch, error: 
 
 
 def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs.advance, "plan", raising(RuntimeError("disk full")))
+    monkeypatch.setattr(jobs.planning, "plan", raising(RuntimeError("disk full")))
     (pipeline.parent / "warehouse" / "clicks").mkdir(parents=True)
     shown = call("plan", pipeline)
     (log,) = (pipeline.parent / "warehouse" / "clicks" / "logs").iterdir()
@@ -183,7 +185,7 @@ def test_nothing_new(pipeline: Path) -> None:
 
 def test_plan(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frozen = Plan(3, 1_500, 0, 4, (), "f", "{}")
-    monkeypatch.setattr(jobs.advance, "plan", lambda definition: frozen)
+    monkeypatch.setattr(jobs.planning, "plan", lambda definition: frozen)
     assert (
         call("plan", pipeline).stdout == "batch 3: no new file, but time moves on, watermark 1970-01-01 00:00:00 UTC\n"
     )
@@ -241,7 +243,7 @@ def test_decisions_are_recorded(pipeline: Path, monkeypatch: pytest.MonkeyPatch,
         told.append((who, reason))
         return 4
 
-    monkeypatch.setattr(jobs.advance, decision, decide)
+    monkeypatch.setattr(jobs.verdicts, decision, decide)
     shown = call(decision, pipeline, "--reason", "it is right", "--who", "ada", "--json")
     assert told == [("ada", "it is right")]
     assert json.loads(shown.stdout) == {"batch_id": 4, "decision": decision, "who": "ada", "reason": "it is right"}

@@ -1,0 +1,93 @@
+"""What a batch's source files hold, as the driver needs to know it before time can move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from jobs.ledger import Plan
+from jobs.reach import Bucket
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.plans.admission import Admission
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """One source file: its rows, and the event times of those admitted (None without any)."""
+
+    rows: int = 0
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+
+    def with_bucket(self, rows: int, min_timestamp_ms: int | None, max_timestamp_ms: int | None) -> FileFigures:
+        low = [t for t in (self.min_timestamp_ms, min_timestamp_ms) if t is not None]
+        high = [t for t in (self.max_timestamp_ms, max_timestamp_ms) if t is not None]
+        return FileFigures(self.rows + rows, min(low, default=None), max(high, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The admitted event with the greatest time; of several the one in the file that comes first by name."""
+
+    timestamp_ms: int
+    file: str
+    row: int
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a batch holds: rows by reason, by file, and by bucket of event time."""
+
+    rows: int = 0
+    admitted: int = 0
+    maybe_late: int = 0  # events that would be late alone
+    reasons: dict[str, int] = field(default_factory=dict)
+    files: dict[str, FileFigures] = field(default_factory=dict)  # by path relative to the source
+    buckets: list[Bucket] = field(default_factory=list)
+    newest: Newest | None = None
+
+
+def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[str, str]) -> Seen:
+    """Runs the figures job over the rows of a batch. `paths` gives a file's path for its URI."""
+    from windowlib.plans.admission import REASONS, figures
+
+    seen = Seen(reasons=dict.fromkeys(REASONS, 0))
+    found = [(paths[row["_source_file"]], row) for row in figures(rows, admission, bucket_ms).collect()]
+    for path, row in sorted(found, key=lambda pair: (pair[0], pair[1]["bucket"] or 0)):
+        low, high = row["min_timestamp_ms"], row["max_timestamp_ms"]
+        seen.rows += row["rows"]
+        seen.admitted += row["admitted"]
+        seen.maybe_late += row["maybe_late"]
+        for reason in REASONS:
+            seen.reasons[reason] += row[reason]
+        seen.files[path] = seen.files.get(path, FileFigures()).with_bucket(row["rows"], low, high)
+        if high is None:
+            continue
+        seen.buckets.append(Bucket(low, high, row["max_window_end_ms"]))
+        if seen.newest is None or high > seen.newest.timestamp_ms:
+            seen.newest = Newest(high, path, row["max_row"])
+    return seen
+
+
+def read_files(plan: Plan, seen: Seen) -> list[dict[str, Any]]:
+    """The rows of `source_files` for a batch."""
+    rows = []
+    for file in plan.files:
+        figures = seen.files.get(file.path, FileFigures())
+        rows.append(
+            {
+                "path": file.path,
+                "size_bytes": file.size_bytes,
+                "modified_ns": file.modified_ns,
+                "sequence": file.sequence,
+                "batch_id": plan.batch_id,
+                "rows": figures.rows,
+                "min_timestamp_ms": figures.min_timestamp_ms,
+                "max_timestamp_ms": figures.max_timestamp_ms,
+            }
+        )
+    return rows

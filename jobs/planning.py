@@ -1,0 +1,107 @@
+"""What the next batch will do, and whether it may. Needs no Spark: Airflow's plan task and `windowlib plan` run this.
+
+A plan takes everything new up to a source position (at most `max_files_per_run` files), or, without new files, what
+the passing of time makes due. It is frozen in the ledger before any work.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from jobs import delta, source, watermarks
+from jobs.batch import step_of
+from jobs.definition import Definition
+from jobs.ledger import Clock, Ledger, LedgerState, Plan, Rejected
+from jobs.reach import due
+from windowlib.errors import StateMismatch
+from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
+
+
+def wall_clock_ms() -> int:
+    """The clock of the control plane. A run's own time is its plan's."""
+    return time.time_ns() // 1_000_000
+
+
+def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
+    """The ledger of a pipeline."""
+    return Ledger(definition.root, clock, definition.lease_timeout_ms)
+
+
+def plan(definition: Definition, clock: Clock = wall_clock_ms, *, finish: bool = False) -> Plan | None:
+    """Freezes the next batch, or finds the frozen one; None when there is nothing to do. Needs no Spark.
+
+    With `finish`, once nothing new is left, a last batch tells that no more events will come: every window fires.
+
+    Raises `Rejected` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
+    another definition, `SourceError` when the source cannot be read.
+    """
+    ledger = ledger_of(definition, clock)
+    state, found = ledger.freeze(lambda state: next_plan(definition, state, clock, finish))
+    check_may_run(definition, state)
+    return found
+
+
+def next_plan(definition: Definition, state: LedgerState, clock: Clock, finish: bool) -> Plan | None:
+    """What the next batch would do, from the state of the ledger."""
+    commit = state.commit
+    _check_fingerprint(definition, commit)
+    sequence = commit.to_sequence if commit else 0
+    at = commit.versions.get("source_files") if commit else None
+    files = source.new_files(definition, at, sequence, definition.source.max_files_per_run)
+    pinned = json.loads(commit.definition).get("source_types") if commit else None
+    types = source.check_readable(definition, files, pinned)
+    frozen = Plan(
+        batch_id=state.last_batch_id + 1,
+        plan_time_ms=clock(),
+        watermark_in_ms=commit.watermark_out_ms if commit else None,
+        from_sequence=sequence,
+        files=tuple(files),
+        fingerprint=definition.fingerprint,
+        definition=json.dumps({**definition.semantics(), "source_types": types or pinned}, sort_keys=True),
+    )
+    if files or _time_is_due(definition, state, frozen):
+        return frozen
+    if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
+        return replace(frozen, finished=True)
+    return None
+
+
+def _time_is_due(definition: Definition, state: LedgerState, frozen: Plan) -> bool:
+    """Whether quiet input lets time move on, far enough to fire or retire a window."""
+    earlier = watermarks.last(definition.root, state.commit)
+    if state.commit is None or earlier is None:
+        return False
+    policy = watermarks.policy_of(definition)
+    known = SourceWatermark(earlier["applied_ms"], SourceState.ACTIVE, earlier["active_at_ms"])
+    quiet = observe(known, None, frozen.plan_time_ms, policy)
+    if quiet.state is not SourceState.IDLE:
+        return False
+    time_ms = combine(earlier["applied_ms"], [quiet], frozen.plan_time_ms, policy)
+    files = delta.files(definition.root / "open_windows", state.commit.versions.get("open_windows"))
+    return due(files, step_of(definition, frozen.batch_id, frozen.watermark_in_ms or MIN_WATERMARK, time_ms))
+
+
+def check_may_run(definition: Definition, state: LedgerState) -> None:
+    if state.plan:
+        _check_fingerprint(definition, state.plan)
+    if state.plan and state.rejection and not state.approved_by:
+        raise Rejected(
+            f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
+            f"`windowlib approve {definition.file}` commits it all the same, `windowlib abandon {definition.file}`"
+            " drops it so that the next run plans anew"
+        )
+
+
+def _check_fingerprint(definition: Definition, stored: Any) -> None:
+    if stored is None or stored.fingerprint == definition.fingerprint:
+        return
+    then, now = json.loads(stored.definition), definition.semantics()
+    differing = sorted(key for key in now if then.get(key) != now[key])
+    raise StateMismatch(
+        f"{definition.root} was written by another definition: "
+        + "; ".join(f"{key} was {json.dumps(then.get(key))}, is {json.dumps(now[key])}" for key in differing)
+        + f". Undo the change in {definition.file}, or give the new definition another name or warehouse."
+    )
