@@ -11,16 +11,16 @@ ended. Windows, firings and late events are those of the reference engine.
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from xml.sax.saxutils import escape
 
-from jobs.recordings import read_recording
 from jobs.replay import replay_batches
 from windowlib.watermark import MIN_WATERMARK
 
@@ -47,8 +47,6 @@ STYLE = """
   .grid { stroke: var(--line) }
   .time { stroke: var(--time); stroke-width: 2; stroke-dasharray: 5 4; fill: none } text.name.time { fill: var(--time) }
 """
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,14 @@ class _Drawing:
         self.keys = sorted({key for band in drawn for key, _, _ in band.events})
 
     def svg(self) -> Iterator[str]:
-        bodies, steps, y = [], [f"M{LEFT} {TOP}"], TOP
+        bodies: list[str] = []
+        steps: list[str] = []
+        y = TOP
         for number, band in enumerate(self.bands, 1):
             body = list(self._band(band, number, y))
             bottom = y + DOTS + ROW * sum(len(rows) for _, rows in self._rows(band)) + GAP
-            steps.append(f"H{self._x(band.before_ms):.1f} V{y + DOTS} H{self._x(band.after_ms):.1f} V{bottom}")
+            before = f"V{y + DOTS}" if steps else f"M{LEFT} {y + DOTS}"  # before the first event there is none
+            steps.append(f"{before} H{self._x(band.after_ms):.1f} V{bottom}")
             bodies += body
             y = bottom
         yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 40}" role="img">'
@@ -144,8 +145,10 @@ class _Drawing:
         yield f'<text x="12" y="{y + 17}">batch {number}</text>'
         middle = y + DOTS / 2
         for key, timestamp_ms, late in band.events:
-            yield _late(self._x(timestamp_ms), middle, self._color(key)) if late else (
-                f'<circle class="{self._color(key)}" cx="{self._x(timestamp_ms):.1f}" cy="{middle}" r="5"/>'
+            yield (
+                _late(self._x(timestamp_ms), middle, self._color(key))
+                if late
+                else (f'<circle class="{self._color(key)}" cx="{self._x(timestamp_ms):.1f}" cy="{middle}" r="5"/>')
             )
         top = y + DOTS
         for key, rows in self._rows(band):
@@ -206,7 +209,11 @@ def _legend(y: int) -> Iterator[str]:
         (f'<circle class="key0" cx="22" cy="{y - 4}" r="5"/>', 34, "an event"),
         (f'<rect class="open key0" x="104" y="{y - 12}" width="26" height="15" rx="3"/>', 136, "open"),
         (f'<rect class="fired key0" x="188" y="{y - 12}" width="26" height="15" rx="3"/>', 220, "fires now"),
-        (f'<rect class="kept key0" x="296" y="{y - 6}" width="26" height="4" rx="3"/>', 328, "fired, kept for late events"),
+        (
+            f'<rect class="kept key0" x="296" y="{y - 6}" width="26" height="4" rx="3"/>',
+            328,
+            "fired, kept for late events",
+        ),
         (_late(514, y - 4, "key0"), 526, "too late"),
         (f'<path class="time" d="M604 {y - 4} h30"/>', 640, "watermark"),
     )
@@ -219,5 +226,13 @@ def _utc(time_ms: int) -> datetime:
     return datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
+def main() -> None:
+    """`python -m jobs.timeline RECORDING.json` prints the picture."""
+    parser = argparse.ArgumentParser(prog="python -m jobs.timeline", description="A recording of batches, as SVG.")
+    parser.add_argument("recording", type=Path, help="what `windowlib replay --batches` takes")
+    recording = json.loads(parser.parse_args().recording.read_text(encoding="utf-8"))
+    print(timeline(recording), end="")
+
+
 if __name__ == "__main__":
-    print(timeline(read_recording(Path(sys.argv[1]))), end="")
+    main()
