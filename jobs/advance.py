@@ -27,8 +27,8 @@ from jobs import delta, publish
 from jobs.batch import Batch, Outcome
 from jobs.definition import Definition
 from jobs.lease import lease, superseded_explains
-from jobs.ledger import Claim, Clock, Ledger, LedgerState, Plan, Superseded
-from jobs.planning import check_may_run, ledger_of, next_plan, plan, wall_clock_ms
+from jobs.ledger import Claim, Clock, Ledger, LedgerState, Plan, Superseded, wall_clock_ms
+from jobs.planning import check_may_run, ledger_of, next_plan, plan
 from jobs.publish import Changes, staging_folder
 from jobs.tables import COMMIT_ORDER
 from jobs.watermarks import utc

@@ -115,8 +115,6 @@ class Batch:
         plan = _plan_module(step)
         extra = {} if step.assigner.merges else {"earliest_ms": earliest_firing_ms(seen.buckets, step)}
         made = plan.advance(events, state, step, observation, **extra)
-        if events is None:
-            made = self._as_stored(made, "results")
         self.write(counted_by_part(made, written), "windows", "part", "slot")
         changes.schema = publish.table_schema(made.schema, plan.state_columns(step), {"end_partition": "long"})
         self._results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
@@ -228,10 +226,13 @@ class Batch:
         )
 
     def _step(self, watermark_out_ms: int, rows: DataFrame | None) -> Step:
-        from windowlib.plans.aggregates import typed
+        from windowlib.plans.aggregates import typed, typed_as_stored
 
         step = step_of(self.definition, self.plan.batch_id, self.watermark_in_ms, watermark_out_ms)
-        return step if rows is None else replace(step, aggregates=typed(step.aggregates, rows))
+        if rows is not None:
+            return replace(step, aggregates=typed(step.aggregates, rows))
+        stored = self.table("open_windows")
+        return step if stored is None else replace(step, aggregates=typed_as_stored(step.aggregates, stored))
 
     def _state(self, reached: Reach, step: Step) -> DataFrame | None:
         from pyspark.sql import functions as F
@@ -245,16 +246,6 @@ class Batch:
             if frame is not None
         ]
         return frames[0].unionByName(frames[1]) if len(frames) == 2 else frames[0] if frames else None
-
-    def _as_stored(self, made: DataFrame, table: str) -> DataFrame:
-        """`made` with the types that a table has: without events nothing tells the precision of a decimal."""
-        from pyspark.sql import functions as F
-
-        version = self._pinned(table)
-        if version is None:
-            return made
-        stored = publish.spark_schema(self._folder(table), version)
-        return made.withColumns({field.name: F.col(f"`{field.name}`").cast(field.dataType) for field in stored})
 
     def _folder(self, table: str) -> Path:
         return self.definition.root / table

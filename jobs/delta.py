@@ -95,7 +95,7 @@ def _files(table: DeltaTable) -> list[DataFile]:
             low=part(action, "min."),
             high=part(action, "max."),
         )
-        for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        for action in pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all().to_pylist()
     ]
 
 

@@ -18,6 +18,7 @@ import json
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -33,8 +34,17 @@ from windowlib.errors import ExpectationsFailed, WindowError
 Clock = Callable[[], int]  # milliseconds since the epoch
 
 
+def wall_clock_ms() -> int:
+    """The clock of the control plane. A run's own time is its plan's."""
+    return time.time_ns() // 1_000_000
+
+
 class Superseded(WindowError):
     """Another run holds this pipeline, or has taken it over."""
+
+
+class NothingToDecide(WindowError):
+    """`approve` or `abandon`, but no batch waits for it."""
 
 
 class Rejected(ExpectationsFailed):
@@ -127,7 +137,7 @@ class Ledger:
     def claim(self) -> tuple[LedgerState, Claim]:
         """Claims the pipeline; tells what held before. Raises `Superseded` when a live run holds it, or is faster."""
         state = self.state()
-        if state.claim and not state.claim.released and (alive := self._alive(state.claim)):
+        if state.claim and not state.claim.released and (alive := self.holder(state.claim)):
             raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
         epoch = (state.claim.epoch if state.claim else 0) + 1
         claim = Claim(epoch, _this_process(), self.clock())
@@ -177,7 +187,7 @@ class Ledger:
         at = datetime.fromtimestamp(self.clock() / 1000, UTC)
         delta.append_rows(self.folder, version, [{"sequence": state.sequence + 1, "at": at, **row}])
 
-    def _alive(self, claim: Claim) -> str | None:
+    def holder(self, claim: Claim) -> str | None:
         """Who holds the claim, in words, or None when nobody does any more."""
         owner = json.loads(claim.owner)
         here = json.loads(_this_process())

@@ -7,22 +7,16 @@ the passing of time makes due. It is frozen in the ledger before any work.
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from typing import Any
 
 from jobs import delta, source, watermarks
 from jobs.batch import step_of
 from jobs.definition import Definition
-from jobs.ledger import Clock, Ledger, LedgerState, Plan, Rejected
+from jobs.ledger import Clock, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
 from jobs.reach import due
 from windowlib.errors import StateMismatch
 from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
-
-
-def wall_clock_ms() -> int:
-    """The clock of the control plane. A run's own time is its plan's."""
-    return time.time_ns() // 1_000_000
 
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:

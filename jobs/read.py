@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
 from jobs.definition import Definition
-from jobs.ledger import Ledger
-from jobs.planning import wall_clock_ms
+from jobs.ledger import Ledger, wall_clock_ms
+from jobs.snapshots import snapshot
 from jobs.tables import TABLES
 from windowlib.errors import WindowError
 
@@ -27,7 +26,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     state = Ledger(definition.root, wall_clock_ms).state()
     folder = definition.root / table
     if table == "ledger" and state.version is not None:
-        return DeltaTable(str(folder), version=state.version).to_pyarrow_table()
+        return snapshot(folder, state.version)
     if state.commit is None:
         raise UnknownTable(
             f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first"
@@ -36,7 +35,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     if version is None:
         columns = TABLES[table].columns
         return columns.empty_table() if columns is not None else pa.table({})
-    return DeltaTable(str(folder), version=version).to_pyarrow_table()
+    return snapshot(folder, version)
 
 
 def table_versions(definition: Definition) -> dict[str, int]:

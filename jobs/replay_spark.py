@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.advance import advance
-from jobs.definition import Definition, load_definition
+from jobs.definition import load_definition
 from jobs.read import read_table
 from jobs.replay import BatchOutcome, Event
 from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
@@ -78,7 +78,8 @@ total = "sum(value)"
 state_partition = "{state_partition_ms}ms"
 """
         )
-        self.definition: Definition = load_definition(file)
+        # Its own warehouse, whatever the environment says.
+        self.definition = load_definition(file).model_copy(update={"root": folder / "warehouse" / "replay"})
 
     def advance(self, batch: Sequence[Event], watermark_ms: int) -> BatchOutcome:
         """Runs one batch. Raises WatermarkRegression where the pipeline's watermark is not `watermark_ms` then."""

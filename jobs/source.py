@@ -42,7 +42,7 @@ class Found:
 
 
 def new_files(definition: Definition, at: int | None, after_sequence: int, at_most: int = 0) -> list[SourceFile]:
-    """The files that no batch has read, in arrival order, numbered from `after_sequence` + 1; `at_most` so many (0: all).
+    """The files no batch has read, in arrival order, numbered from `after_sequence` + 1; `at_most` so many (0: all).
 
     `at` is the version of `source_files` that says what was read. Raises `SourceError` when the folder is missing or
     a file that was read has changed since.

@@ -190,7 +190,7 @@ def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> U
     if plan is None:
         return None
     claimed = state.claim is not None and not state.claim.released
-    running = ledger._alive(state.claim) if state.claim and claimed else None
+    running = ledger.holder(state.claim) if state.claim and claimed else None
     return Unfinished(
         batch_id=plan.batch_id,
         planned_at_ms=plan.plan_time_ms,

@@ -7,8 +7,8 @@ import shutil
 from jobs import delta
 from jobs.definition import Definition
 from jobs.lease import lease
-from jobs.ledger import Clock, Rejected
-from jobs.planning import ledger_of, wall_clock_ms
+from jobs.ledger import Clock, NothingToDecide, wall_clock_ms
+from jobs.planning import ledger_of
 from jobs.publish import staging_folder
 from jobs.tables import COMMIT_ORDER
 
@@ -18,7 +18,7 @@ def approve(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     if state.plan is None or state.rejection is None:
-        raise Rejected("no batch of this pipeline waits for approval")
+        raise NothingToDecide("no batch of this pipeline waits for approval")
     ledger.write({"kind": "approve", "batch_id": state.plan.batch_id, "who": who, "reason": reason})
     return state.plan.batch_id
 
@@ -30,7 +30,7 @@ def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     with lease(ledger, claim):
         frozen = before.plan
         if frozen is None:
-            raise Rejected("no batch of this pipeline is planned: there is nothing to abandon")
+            raise NothingToDecide("no batch of this pipeline is planned: there is nothing to abandon")
         versions = before.commit.versions if before.commit else {}
         for name in COMMIT_ORDER:
             delta.restore(definition.root / name, versions.get(name))
