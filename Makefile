@@ -33,7 +33,7 @@ check: setup  ## format, lint, types, architecture, doctests, tests without Spar
 airflow: setup  ## a local Airflow with the pipelines of dags/pipelines, until Ctrl-C
 	@$(RUN) jobs.setup_airflow
 
-clean:  ## remove what make made: environment, JARs, Airflow's home, demo data, caches
+clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (files and tables) stays
 	rm -rf .venv .jars .airflow demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -23,10 +23,8 @@ _PAGE = """\
 * **report** brings the pages of the checks up to date, after a failure too; *Data Docs* among its details opens them.
 
 #### To look
-```
-windowlib status {file}
-windowlib read {file} results
-```
+* `windowlib status {file}`
+* `windowlib read {file} results`
 
 #### To run again
 Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
@@ -35,10 +33,9 @@ with the same input. Two runs at once do not disturb each other: one of them lea
 
 #### When it is red
 *Refused by its checks*: look at the report, decide, and clear the run:
-```
-windowlib approve {file} --reason "..."
-windowlib abandon {file} --reason "..."
-```
+* `windowlib approve {file} --reason "..."`
+* `windowlib abandon {file} --reason "..."`
+
 *A mistake that trying again does not mend*: the end of the log names it. Anything else is tried again {retries} times.
 """
 
@@ -65,7 +62,8 @@ def page(definition: Definition) -> str:
 
 def broken_page(message: str) -> str:
     """The page of a definition that cannot be used, with its mistakes."""
-    return f"### This definition cannot be used\nMend it, and the pipeline comes back by itself.\n```\n{message}\n```\n"
+    mistakes = "\n".join(f"* {line}" for line in message.splitlines())
+    return f"### This definition cannot be used\nMend it, and the pipeline comes back by itself.\n\n{mistakes}\n"
 
 
 def _title(definition: Definition) -> str:
