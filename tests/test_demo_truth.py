@@ -116,6 +116,10 @@ def test_every_hard_case_occurs(small: tuple[Path, Truth]) -> None:
     assert set(truth.unusable) == {"duplicate", "null_key", "null_timestamp", "future"}
     assert min(truth.unusable.values()) >= 5
 
+    for side in (truth.sessions, truth.sliding):
+        ends = pc.divide(side.results["window_end"].cast(pa.int64()), 1000)
+        assert pc.max(ends).as_py() - 1 == truth.watermark_ms, "the watermark just reaches the last window"
+
     files = list(batches(folder, {}))
     times = [[event.timestamp_ms for event in batch] for batch in files]
     assert all(batch != sorted(batch) for batch in times)

@@ -51,9 +51,12 @@ class Arrivals:
 
 
 def make_arrivals(settings: ClickSettings, clicks: Clicks, rng: np.random.Generator) -> Arrivals:
-    """Every click in the file it arrives in; edge visits are added to the clicks given."""
+    """Every click in the file it arrives in; early birds and edge visits are added to the clicks given."""
+    birds, bird_file = _early_birds(clicks, settings.files)
+    clicks = clicks + birds
     arrival = clicks.timestamp_ms + _delays(clicks, rng)
-    file = _file_of(arrival, settings.files)
+    file = np.minimum((arrival - BASE_MS) // HOUR_MS, settings.files - 1)
+    file[-len(bird_file) :] = bird_file
     watermark = _watermarks(clicks.timestamp_ms, file, settings.files)
     lost = _choose_lost(clicks, watermark, rng)
     for events, files in (_after_cleanup(clicks, lost, watermark, rng), _saved_by_company(clicks, watermark, rng)):
@@ -64,6 +67,16 @@ def make_arrivals(settings: ClickSettings, clicks: Clicks, rng: np.random.Genera
     all_files = np.concatenate([file, edge_file])
     arrivals = np.concatenate([arrival, _moments_in(edge_file, rng)])
     return Arrivals(clicks + edges, np.concatenate([lost, edge_lost]), all_files, arrivals, watermark)
+
+
+def _early_birds(clicks: Clicks, files: int) -> tuple[Clicks, Ints]:
+    """Two events ahead of their file, so that the watermark after it stops on the last millisecond of its hour.
+
+    There sliding windows end too: without the birds no watermark would meet the end or the clean-up of one exactly.
+    """
+    file = np.array([files // 2, files - 1])
+    timestamp = BASE_MS + (file + 1) * HOUR_MS + OUT_OF_ORDERNESS_MS
+    return single_events(int(clicks.visits.user.max()) + 1, timestamp), file
 
 
 def _delays(clicks: Clicks, rng: np.random.Generator) -> Ints:
@@ -77,10 +90,6 @@ def _delays(clicks: Clicks, rng: np.random.Generator) -> Ints:
     late = over[clicks.visit] & (rng.random(number) < LATE_SHARE)
     small = rng.integers(0, OUT_OF_ORDERNESS_MS - 30_000, number)
     return np.where(late, rng.integers(OUT_OF_ORDERNESS_MS, LATENESS_MS, number), small)
-
-
-def _file_of(arrival_ms: Ints, files: int) -> Ints:
-    return np.minimum((arrival_ms - BASE_MS) // HOUR_MS, files - 1)
 
 
 def _moments_in(file: Ints, rng: np.random.Generator) -> Ints:
@@ -120,8 +129,14 @@ def _saved_by_company(clicks: Clicks, watermark_ms: Ints, rng: np.random.Generat
 
 
 def _edges(clicks: Clicks, watermark_ms: Ints, files: int) -> tuple[Clicks, Ints, Mask]:
-    """For each file from the fourth on, ten visits late by 0 ms and ten with 1 ms to spare."""
-    file = np.repeat(np.arange(3, files), 20)
-    spare = np.tile(np.repeat([0, 1], 10), files - 3)
-    timestamp = watermark_ms[file] + 1 + spare - GAP_MS - LATENESS_MS
-    return single_events(int(clicks.visits.user.max()) + 1, timestamp), file, spare == 0
+    """For each file from the fourth on, ten visits late by 0 ms and ten with 1 ms to spare.
+
+    And in the last file ten sessions that the final watermark just reaches, and ten that it misses by 1 ms.
+    """
+    file = np.repeat(np.append(np.arange(3, files), files - 1), 20)
+    spare = np.tile(np.repeat([0, 1], 10), files - 2)
+    reached = watermark_ms[file] - LATENESS_MS
+    reached[-20:] = watermark_ms[-1]
+    lost = spare == 0
+    lost[-20:] = False
+    return single_events(int(clicks.visits.user.max()) + 1, reached + 1 + spare - GAP_MS), file, lost

@@ -9,7 +9,7 @@ Three kinds of visits say how their events may travel (`arrivals.py` sends them)
 
 ORDINARY   nearly all; users by Zipf's law, so the first user alone has a tenth of the traffic
 MARATHON   hours long, one early event comes so late that only the company of its session saves it
-EDGE       one event each; comes exactly when the watermark makes it late, or 1 ms before
+EDGE       one event each, at exactly the millisecond where late, kept and finished begin
 """
 
 from dataclasses import dataclass, fields

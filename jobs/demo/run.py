@@ -110,7 +110,7 @@ def compare_with_truth(
     return [
         compare_tables(what, truth.results, _rows(definition, "results", *KEYS, *VALUES), KEYS, VALUES),
         compare_tables("  late events", late, _rows(definition, "late_events", "event_id"), ["event_id"]),
-        *(replace(comparison, what=f"  refused: {comparison.what}") for comparison in refused),
+        *(replace(comparison, what=f"  {comparison.what}") for comparison in refused),
     ]
 
 
@@ -175,7 +175,7 @@ def _line(cells: dict[str, str]) -> str:
 
 
 def _show_comparisons(stage: Stage, comparisons: list[Comparison]) -> None:
-    table = Table(title="\nFound beside the truth", title_justify="left")
+    table = Table(title="\nFound beside the truth", title_justify="left", box=None, header_style="bold", pad_edge=False)
     table.add_column("")
     for name in ("expected", "found", "missing", "extra", "different values"):
         table.add_column(name, justify="right")
