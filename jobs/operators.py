@@ -26,6 +26,7 @@ from jobs.exits import REJECTED, SUPERSEDED, USER
 from jobs.processes import ProcessGroup
 
 Record = dict[str, Any]  # one outcome, as a command prints it
+OWN_PYTHON = {"PYSPARK_DRIVER_PYTHON": sys.executable}  # spark-submit takes the one on PATH otherwise
 
 
 def command(name: str, definition: Definition) -> list[str]:
@@ -53,7 +54,7 @@ class Job(BaseOperator):
     def execute(self, context: Context) -> list[Record]:
         records: list[Record] = []
         said: list[str] = []
-        with ProcessGroup(self.command) as self._process:
+        with ProcessGroup(self.command, OWN_PYTHON) as self._process:
             for line in filter(None, self._process.lines()):
                 record = _record(line)
                 if record is not None:

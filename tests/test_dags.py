@@ -308,6 +308,12 @@ def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
     assert submit[1:] == ["--master", "spark://host:7077", str(PROJECT / "jobs" / "advance.py"), str(file), "--json"]
 
 
+def test_spark_submit_finds_this_python(tmp_path: Path) -> None:
+    """Without PYSPARK_DRIVER_PYTHON it asks the `python` on PATH for pyspark, and finds none."""
+    printed = job(tmp_path, """import json, os; print(json.dumps({"python": os.environ["PYSPARK_DRIVER_PYTHON"]}))""")
+    assert printed.execute({}) == [{"python": sys.executable}]
+
+
 def wait_for(condition: Any, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
