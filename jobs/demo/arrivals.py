@@ -6,9 +6,10 @@ watermark is the largest event time of the files before, less ``OUT_OF_ORDERNESS
 
 Most events     come within the out-of-orderness
 some            come up to LATENESS_MS late: their results are mended, none is lost
-whole visits    come after their clean-up (``LOST``): nothing else is near, so every event of them is late
+whole visits    come after their clean-up (`lost`): nothing else is near, so every event of them is late
 marathons       have one event whose own window is late when it comes, in a session that is not: it is kept
-edge visits     come exactly when ``end - 1 + LATENESS_MS`` equals the watermark (late), or 1 ms above (kept)
+edge visits     come when ``end - 1 + LATENESS_MS`` equals the watermark (late), or is 1 ms above it (kept)
+early birds     come ahead of their file and put a watermark exactly where sliding windows end
 """
 
 from dataclasses import dataclass
