@@ -291,7 +291,7 @@ class Batch:
         return f"{self.attempt}-{'-'.join(path.parent.parts[len(self.staging.parts) :])}-{path.name}".replace("=", "-")
 
     def _source_columns(self, rows: DataFrame) -> list[str]:
-        ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
+        ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row", "_late_up_to_ms"}
         return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
 
 

@@ -54,7 +54,7 @@ def batches(draw: st.DrawFn) -> list[list[Event]]:
     ]
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings()),
     allowed_lateness_ms=st.sampled_from([0, 1, 7, 30, 10**12]),

@@ -7,7 +7,7 @@ applies in the order of `REASONS`; refused rows never move the watermark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -46,9 +46,15 @@ def events(rows: DataFrame, admission: Admission) -> DataFrame:
     """Every source row with its event time and the reason to refuse it.
 
     rows:    the source's columns, _corrupt (string, null when the row could be read)
-    returns: the same and timestamp_ms (long), reason (string, null when admitted), duplicates not looked for
+    returns: the same and timestamp_ms (long), reason (string, null when admitted), _late_up_to_ms (long: windows that
+             end at or before it + 1 are late); duplicates are not looked for
     """
-    return rows.withColumn("timestamp_ms", timestamp_ms(admission)).withColumn("reason", reason(admission))
+    bounds = {
+        "_late_up_to_ms": late_up_to_ms(admission.allowed_lateness_ms, admission.watermark_in_ms),
+        "_future_after_ms": MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms,
+    }
+    timed = with_values(rows, bounds).withColumn("timestamp_ms", timestamp_ms(admission))
+    return timed.withColumn("reason", reason(admission)).drop("_future_after_ms")
 
 
 def timestamp_ms(admission: Admission) -> Column:
@@ -80,15 +86,14 @@ def reason(admission: Admission) -> Column:
         .when(no_key, "null_key")
     )
     if admission.future_after_ms is not None:
-        result = result.when(timestamp > admission.future_after_ms, "future")
+        result = result.when(timestamp > F.col("_future_after_ms"), "future")
     match admission.assigner:
         case DynamicSession() as session:
             gap = F.col(quoted(session.gap_column))
             result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS), "bad_gap")
         case Sliding(size_ms=size_ms, slide_ms=slide_ms) as sliding if slide_ms > size_ms:
             # As in Flink: without a window, an element is late by its own time, else it is in a hole.
-            late_up_to = late_up_to_ms(admission.allowed_lateness_ms, admission.watermark_in_ms)
-            result = result.when(in_hole(sliding) & (timestamp > late_up_to), "hole")
+            result = result.when(in_hole(sliding) & (timestamp > F.col("_late_up_to_ms")), "hole")
     return result
 
 
@@ -118,6 +123,13 @@ def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Col
     return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
 
 
+def with_values(rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
+    """`rows` with one more column per value (long), the same in every row."""
+    one_row = ", ".join(f"CAST({value} AS BIGINT)" for value in values.values())
+    columns = ", ".join(values)
+    return rows.crossJoin(F.broadcast(rows.sparkSession.sql(f"SELECT * FROM VALUES ({one_row}) AS instant({columns})")))
+
+
 def quoted(name: str) -> str:
     """A column's name as an identifier, dots and spaces included."""
     return "`" + name.replace("`", "``") + "`"
@@ -133,8 +145,7 @@ def figures(events: DataFrame, admission: Admission, bucket_ms: int) -> DataFram
     """
     admitted = F.col("reason").isNull()
     timestamp = F.when(admitted, F.col("timestamp_ms"))
-    late_up_to = late_up_to_ms(admission.allowed_lateness_ms, admission.watermark_in_ms)
-    maybe_late = admitted & (own_window_end_ms(admission.assigner) - 1 <= late_up_to)
+    maybe_late = admitted & (own_window_end_ms(admission.assigner) - 1 <= F.col("_late_up_to_ms"))
     bucket = aligned_start_ms(F.col("timestamp_ms"), bucket_ms)
     return events.groupBy("_source_file", F.when(admitted, bucket).alias("bucket")).agg(
         F.count(F.lit(1)).alias("rows"),

@@ -18,7 +18,21 @@ from pyspark.sql import functions as F
 
 from windowlib.assigners import Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
-from windowlib.plans.step import LATE, ON_TIME, OPEN, UPDATE, WINDOWS, Step, observed, results, slot
+from windowlib.plans.step import (
+    LATE,
+    LATE_IN,
+    LATE_OUT,
+    ON_TIME,
+    OPEN,
+    UPDATE,
+    WATERMARK_IN,
+    WINDOWS,
+    Step,
+    observed,
+    results,
+    slot,
+    with_instant,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +79,12 @@ def advance(
     """
     grid = Grid.of(step.assigner)  # type: ignore[arg-type]  # sessions have a plan of their own
     fresh = None if events is None else slices(events, grid, step)
-    contents = merged(fresh, state, step)
-    return kept(contents, grid, step, observation).unionByName(
-        fired(contents, grid, step, earliest_ms), allowMissingColumns=True
-    )
+    bounds = {
+        "_first_start_ms": _time(earliest_ms + 1 - grid.size_ms),
+        "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
+    }
+    contents = with_instant(merged(fresh, state, step), step, **bounds)
+    return kept(contents, grid, step, observation).unionByName(fired(contents, grid, step), allowMissingColumns=True)
 
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
@@ -98,8 +114,8 @@ def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) 
     """The slices that stay in flight and must be written, as rows of part `open`."""
     start = F.col("state_window_start_ms")
     last = grid.last_window_end_ms(start) - 1
-    dropped = (last <= step.late_in_ms) | (last < start)
-    stays = ~dropped & (last > step.late_out_ms)
+    dropped = (last <= F.col(LATE_IN)) | (last < start)
+    stays = ~dropped & (last > F.col(LATE_OUT))
     part = F.lit(OPEN)
     return (
         observed(contents, observation, dropped=dropped, kept=stays)
@@ -115,11 +131,11 @@ def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) 
     )
 
 
-def fired(contents: DataFrame, grid: Grid, step: Step, earliest_ms: int) -> DataFrame:
-    """The windows that fire, put together from their slices."""
+def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
+    """The windows that fire, put together from their slices; they start in [_first_start_ms, _last_start_ms]."""
     start = F.col("state_window_start_ms")
-    first = F.greatest(start + grid.slice_ms - grid.size_ms, _time(earliest_ms + 1 - grid.size_ms))
-    last = F.least(start, _time(step.watermark_out_ms + 1 - grid.size_ms))
+    first = F.greatest(start + grid.slice_ms - grid.size_ms, F.col("_first_start_ms"))
+    last = F.least(start, F.col("_last_start_ms"))
     # The aligned starts in [first, last].
     first_start = -aligned_start_ms(-first, grid.slide_ms, -grid.offset_ms)
     last_start = aligned_start_ms(last, grid.slide_ms, grid.offset_ms)
@@ -127,12 +143,11 @@ def fired(contents: DataFrame, grid: Grid, step: Step, earliest_ms: int) -> Data
     if grid.size_ms == grid.slide_ms:
         windows = in_range.withColumn("window_start_ms", F.col("_first"))
     else:
-        windows = (
-            in_range.withColumn("window_start_ms", F.explode(F.sequence("_first", "_last", F.lit(grid.slide_ms))))
-            .groupBy(*step.key_columns, "window_start_ms")
-            .agg(*step.merges(), F.max("touched").alias("touched"), F.sum("before").alias("before"))
-        )
-    passed = F.col("window_end_ms") - 1 <= step.watermark_in_ms
+        each = in_range.withColumn("window_start_ms", F.explode(F.sequence("_first", "_last", F.lit(grid.slide_ms))))
+        flags = [F.max("touched").alias("touched"), F.sum("before").alias("before")]
+        whole = each.groupBy(*step.key_columns, "window_start_ms").agg(*step.merges(), *flags)
+        windows = with_instant(whole, step)
+    passed = F.col("window_end_ms") - 1 <= F.col(WATERMARK_IN)
     part = F.when(~passed, ON_TIME).when(F.col("before") > 0, UPDATE).otherwise(LATE)
     itself = F.array(F.struct("window_start_ms", "window_end_ms"))
     return (
@@ -150,9 +165,9 @@ def fired(contents: DataFrame, grid: Grid, step: Step, earliest_ms: int) -> Data
     )
 
 
-def _time(bound_ms: int) -> Column:
+def _time(bound_ms: int) -> int:
     """A bound that event times can be compared with; further out it would only overflow."""
-    return F.lit(min(max(bound_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS))
+    return min(max(bound_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS)
 
 
 def state_columns(step: Step) -> list[str]:

@@ -16,7 +16,23 @@ from pyspark.sql import functions as F
 
 from windowlib.assigners import DynamicSession, Session
 from windowlib.plans.admission import aligned_start_ms, quoted
-from windowlib.plans.step import DROPPED, LATE, ON_TIME, OPEN, UPDATE, WINDOWS, Step, observed, results, slot
+from windowlib.plans.step import (
+    DROPPED,
+    LATE,
+    LATE_IN,
+    LATE_OUT,
+    ON_TIME,
+    OPEN,
+    UPDATE,
+    WATERMARK_IN,
+    WATERMARK_OUT,
+    WINDOWS,
+    Step,
+    observed,
+    results,
+    slot,
+    with_instant,
+)
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, observation: Observation) -> DataFrame:
@@ -101,15 +117,15 @@ def _fresh(events_slices: DataFrame, step: Step) -> DataFrame:
 def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFrame:
     """Drop late → fire → clean up, for every window; a window that fires and is kept gives two rows."""
     last = F.col("window_end_ms") - 1
-    dropped = last <= step.late_in_ms
-    passed = last <= step.watermark_out_ms
-    fires = ~dropped & passed & (F.col("touched") | (last > step.watermark_in_ms))
-    kept = ~dropped & (last > step.late_out_ms)
+    dropped = last <= F.col(LATE_IN)
+    passed = last <= F.col(WATERMARK_OUT)
+    fires = ~dropped & passed & (F.col("touched") | (last > F.col(WATERMARK_IN)))
+    kept = ~dropped & (last > F.col(LATE_OUT))
     published = F.col("published") if step.keeps_fired_windows else F.array().cast(WINDOWS)
-    fired_part = F.when(F.size("replaced") > 0, UPDATE).when(last <= step.watermark_in_ms, LATE).otherwise(ON_TIME)
+    fired_part = F.when(F.size("replaced") > 0, UPDATE).when(last <= F.col(WATERMARK_IN), LATE).otherwise(ON_TIME)
     itself = F.array(F.struct("window_start_ms", "window_end_ms"))
     flagged = (
-        observed(windows, observation, dropped=dropped, kept=kept)
+        observed(with_instant(windows, step), observation, dropped=dropped, kept=kept)
         .withColumn("_fires", fires)
         .withColumn("_kept", kept)
         .withColumn("replaced", published)
