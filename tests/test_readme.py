@@ -230,6 +230,8 @@ def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
             match language:
                 case "console":
                     outcomes += map(run, commands(text))
+                case "bash":
+                    outcomes.append(ended(Command(text, []), ["bash", "-ec", text]))
                 case "toml":
                     with Path("clicks.toml").open("a") as file:
                         file.write(text)
@@ -292,5 +294,5 @@ def test_the_example_of_the_core() -> None:
 
 
 def test_every_block_is_looked_at() -> None:
-    assert {language for language, _ in BLOCKS} == {"console", "toml", "json", "python", "pycon"}
+    assert {language for language, _ in BLOCKS} == {"bash", "console", "toml", "json", "python", "pycon"}
     assert README.count("\n```") == 2 * len(BLOCKS)
