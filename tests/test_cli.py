@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 import jobs.advance
 import jobs.planning
-import jobs.verdicts
 import jobs.read
+import jobs.verdicts
 from expectations.check import CheckResult
 from jobs.advance import BatchReport
 from jobs.cli import app

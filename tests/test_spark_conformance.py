@@ -49,7 +49,7 @@ def batches(draw: st.DrawFn) -> list[list[Event]]:
         event = st.tuples(st.integers(0, 9), times, st.integers(-9, 9), st.integers(1, 12))
         drawn.append(draw(st.lists(event, min_size=1, max_size=60)))
     return [
-        [Event(f"k{key}", timestamp_ms, value, f"e{number}-{row}", gap_ms) for row, (key, timestamp_ms, value, gap_ms) in enumerate(batch)]
+        [Event(f"k{key}", time, value, f"e{number}-{row}", gap) for row, (key, time, value, gap) in enumerate(batch)]
         for number, batch in enumerate(drawn)
     ]
 
