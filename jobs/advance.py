@@ -5,8 +5,8 @@ A batch goes plan → read → admit → slice → merge → fire → write → 
 * Nothing is visible before its commit, and the ledger's commit row comes last; a run killed anywhere leaves a frozen
   plan, and the next run does the same work again. Tables the dead attempt had committed are known by the batch id in
   their log and stay as they are.
-* Every commit is a compare-and-set from the version this attempt saw. A run that takes over moves every other table
-  on by an empty commit first, so whoever it took over from fails at its next commit and has changed nothing.
+* Every commit is a compare-and-set from the version this attempt saw. A run that takes over moves every table on by
+  an empty commit first, so whoever it took over from fails at its next commit and has changed nothing.
 
     python -m jobs.advance PIPELINE.toml [--json] [--max-batches N]
 
@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from expectations import check
-from jobs import delta, publish
+from jobs import attempts, delta, publish, source
 from jobs.batch import Batch, Outcome
 from jobs.definition import Definition
 from jobs.lease import lease, superseded_explains
 from jobs.ledger import Claim, Clock, Ledger, LedgerState, Plan, Superseded, wall_clock_ms
 from jobs.planning import check_may_run, ledger_of, next_plan, plan
 from jobs.publish import Changes, staging_folder
+from jobs.spark_errors import explained
 from jobs.tables import COMMIT_ORDER
 from jobs.watermarks import utc
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from expectations.check import CheckResult
 
-APP_ID = "windowlib"  # names our transactions in the tables' logs
 HISTORY = 20  # batches whose figures the checks compare with
 
 
@@ -72,7 +72,8 @@ def advance(
     check.preload()
     ledger = ledger_of(definition, clock)
     before, claim = ledger.claim()
-    takes_over = before.claim is not None and not before.claim.released
+    if before.left_by_a_dead_run:
+        attempts.fence(definition.root)
     reports: list[BatchReport] = []
     with lease(ledger, claim):
         while max_batches is None or len(reports) < max_batches:
@@ -80,10 +81,9 @@ def advance(
             check_may_run(definition, state)
             if frozen is None:
                 break
-            with superseded_explains(ledger, claim):
-                reports.append(_run(definition, state, frozen, ledger, claim, spark(), takes_over))
+            with explained(definition), superseded_explains(ledger, claim):
+                reports.append(_run(definition, state, frozen, ledger, claim, spark()))
             on_batch(reports[-1])
-            takes_over = False
     return reports
 
 
@@ -97,16 +97,19 @@ def _run(
     ledger: Ledger,
     claim: Claim,
     spark: SparkSession,
-    takes_over: bool,
 ) -> BatchReport:
     started = time.monotonic()
     root = definition.root
-    transaction = (APP_ID, frozen.batch_id)
-    seen, done = _look_at_tables(root, transaction, fence=takes_over)
+    try:
+        seen, done = attempts.begin(root, frozen.batch_id, state.commit.versions if state.commit else {})
+    except delta.Conflict as error:
+        raise _overtaken(frozen, error) from error
     attempt = f"{frozen.batch_id}-{claim.epoch}"
     staging = staging_folder(definition.root) / attempt
     shutil.rmtree(staging.parent, ignore_errors=True)
+    source.check_unchanged(definition, frozen.files)
     outcome = Batch(definition, frozen, state.commit, spark, attempt, staging).compute()
+    source.check_unchanged(definition, frozen.files)  # nor while Spark read them
     results = [root / "results" / file.path for file in outcome.changes["results"].add]
     checks = check.check(definition, outcome.figures, history(root, state), results)
     rows = [{**row, "plan_time": utc(frozen.plan_time_ms)} for row in check.dq_rows(frozen.batch_id, checks)]
@@ -118,7 +121,7 @@ def _run(
         check_may_run(definition, ledger.state())
     outcome.changes["run_metrics"] = Changes(rows=_metric_rows(outcome, frozen))
     outcome.changes["dq_results"] = Changes(rows=rows)
-    versions = _commit(root, outcome, seen, done, transaction)
+    versions = _commit(root, frozen, outcome, seen, done)
     commit = {
         "kind": "commit",
         "batch_id": frozen.batch_id,
@@ -144,38 +147,9 @@ def _run(
     )
 
 
-def _look_at_tables(root: Path, transaction: tuple[str, int], *, fence: bool) -> tuple[dict[str, int | None], set[str]]:
-    """The version of each table as this attempt sees it, and the tables this batch has committed already.
-
-    With `fence`, every other table moves on by an empty commit, so that an older attempt cannot commit any more.
-    """
-    app_id, batch_id = transaction
-    seen: dict[str, int | None] = {}
-    done: set[str] = set()
-    for name in COMMIT_ORDER:
-        folder = root / name
-        seen[name] = delta.version(folder)
-        if seen[name] is None:
-            continue
-        if (delta.transaction_version(folder, app_id) or 0) >= batch_id:
-            done.add(name)
-        elif fence:
-            seen[name] = _fence(folder, seen[name])
-    return seen, done
-
-
-def _fence(folder: Path, version: int | None) -> int:
-    assert version is not None
-    try:
-        return delta.commit(folder, version)
-    except delta.Conflict as error:
-        raise Superseded(f"another run is committing to {folder.name}; it goes on, this one leaves") from error
-
-
-def _commit(
-    root: Path, outcome: Outcome, seen: dict[str, int | None], done: set[str], transaction: tuple[str, int]
-) -> dict[str, int]:
+def _commit(root: Path, frozen: Plan, outcome: Outcome, seen: dict[str, int | None], done: set[str]) -> dict[str, int]:
     versions: dict[str, int] = {}
+    transaction = (attempts.APP_ID, frozen.batch_id)
     _discard(root, {name: outcome.changes[name] for name in done if name in outcome.changes})
     for name in COMMIT_ORDER:
         version = seen[name]
@@ -183,10 +157,14 @@ def _commit(
             try:
                 version = publish.commit_table(root, name, outcome.changes[name], version, transaction)
             except delta.Conflict as error:
-                raise Superseded(f"another run has taken this pipeline over ({error}); this one leaves") from error
+                raise _overtaken(frozen, error) from error
         if version is not None:
             versions[name] = version
     return versions
+
+
+def _overtaken(frozen: Plan, conflict: delta.Conflict) -> Superseded:
+    return Superseded(f"another run is at work on batch {frozen.batch_id} ({conflict}); this one leaves")
 
 
 def _discard(root: Path, changed: Mapping[str, Changes]) -> None:

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +99,12 @@ def _files(table: DeltaTable) -> list[DataFile]:
     ]
 
 
-def transaction_version(folder: Path, app_id: str) -> int | None:
-    """The newest batch that committed to this table under `app_id`."""
-    return DeltaTable(str(folder)).transaction_version(app_id) if exists(folder) else None
+def standing(folder: Path, app_id: str) -> tuple[int | None, int | None]:
+    """The newest version, and the newest batch that had committed under `app_id` by then; None where there is none."""
+    if not exists(folder):
+        return None, None
+    table = DeltaTable(str(folder))
+    return table.version(), table.transaction_version(app_id)
 
 
 def commit(
@@ -195,8 +198,11 @@ def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = Non
     )
 
 
-def restore(folder: Path, at: int | None, transaction: tuple[str, int] | None = None) -> int | None:
-    """Brings the table's files back to those of version `at` (empty for None) by a new commit, if they differ."""
+def restore(folder: Path, at: int | None) -> int | None:
+    """Brings the table's files back to those of version `at` (empty for None) by a new commit, if they differ.
+
+    Gives the version that then is the newest. Raises `Conflict` when somebody commits meanwhile.
+    """
     newest = version(folder)
     if newest is None:
         return None
@@ -206,7 +212,7 @@ def restore(folder: Path, at: int | None, transaction: tuple[str, int] | None = 
     remove = [f for path, f in have.items() if path not in want]
     if not add and not remove:
         return newest
-    return commit(folder, newest, add=add, remove=remove, transaction=transaction)
+    return commit(folder, newest, add=add, remove=remove)
 
 
 def _log_values(partition: Mapping[str, Any]) -> dict[str, str | None]:
@@ -252,8 +258,8 @@ def _timestamp(value: datetime, round_up_us: int) -> str:
     utc = value if value.tzinfo else value.replace(tzinfo=UTC)
     micros = (utc - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
     millis = (micros + round_up_us) // 1000
-    seconds, rest = divmod(millis, 1000)
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{rest:03d}Z"
+    moment = datetime(1970, 1, 1) + timedelta(milliseconds=millis)
+    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 _MICROSECOND = datetime.resolution

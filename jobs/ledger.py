@@ -116,6 +116,11 @@ class LedgerState:
     rejection: str | None = None  # why the checks refused that plan
     approved_by: str | None = None
 
+    @property
+    def left_by_a_dead_run(self) -> bool:
+        """Whether whoever claimed last did not release: it may be dead, or only slow."""
+        return self.claim is not None and not self.claim.released
+
 
 @dataclass(slots=True)
 class Ledger:
@@ -135,19 +140,18 @@ class Ledger:
         return _fold(self.folder)
 
     def claim(self) -> tuple[LedgerState, Claim]:
-        """Claims the pipeline; tells what held before. Raises `Superseded` when a live run holds it, or is faster."""
-        state = self.state()
-        if state.claim and not state.claim.released and (alive := self.holder(state.claim)):
-            raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
-        epoch = (state.claim.epoch if state.claim else 0) + 1
-        claim = Claim(epoch, _this_process(), self.clock())
-        try:
-            self._append(state, {"kind": "claim", "epoch": epoch, "owner": claim.owner})
-        except delta.Conflict as error:
-            raise Superseded(
-                "another run claimed this pipeline a moment earlier; it goes on, this one leaves"
-            ) from error
-        return state, claim
+        """Claims the pipeline; tells what held before. Raises `Superseded` when a live run holds it."""
+        while True:
+            state = self.state()
+            if state.claim and not state.claim.released and (alive := self.holder(state.claim)):
+                raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
+            epoch = (state.claim.epoch if state.claim else 0) + 1
+            claim = Claim(epoch, _this_process(), self.clock())
+            try:
+                self._append(state, {"kind": "claim", "epoch": epoch, "owner": claim.owner})
+            except delta.Conflict:
+                continue  # a planner, an operator or another claim was faster: look again
+            return state, claim
 
     def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
         """Appends a row. With `epoch`, only while no later claim exists: else raises `Superseded`."""

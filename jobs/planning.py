@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 from jobs import delta, source, watermarks
 from jobs.batch import step_of
 from jobs.definition import Definition
-from jobs.ledger import Clock, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
+from jobs.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
 from jobs.reach import due
 from windowlib.errors import StateMismatch
 from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
+
+OTHER_PIPELINE = "give the new definition another name or warehouse"
 
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
@@ -41,7 +42,7 @@ def plan(definition: Definition, clock: Clock = wall_clock_ms, *, finish: bool =
 def next_plan(definition: Definition, state: LedgerState, clock: Clock, finish: bool) -> Plan | None:
     """What the next batch would do, from the state of the ledger."""
     commit = state.commit
-    _check_fingerprint(definition, commit)
+    _check_fingerprint(definition, commit, OTHER_PIPELINE)
     sequence = commit.to_sequence if commit else 0
     at = commit.versions.get("source_files") if commit else None
     files = source.new_files(definition, at, sequence, definition.source.max_files_per_run)
@@ -79,8 +80,8 @@ def _time_is_due(definition: Definition, state: LedgerState, frozen: Plan) -> bo
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
-    if state.plan:
-        _check_fingerprint(definition, state.plan)
+    _check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    _check_fingerprint(definition, state.plan, f"drop what was planned with it: `windowlib abandon {definition.file}`")
     if state.plan and state.rejection and not state.approved_by:
         raise Rejected(
             f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
@@ -89,7 +90,7 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
         )
 
 
-def _check_fingerprint(definition: Definition, stored: Any) -> None:
+def _check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
     if stored is None or stored.fingerprint == definition.fingerprint:
         return
     then, now = json.loads(stored.definition), definition.semantics()
@@ -97,5 +98,5 @@ def _check_fingerprint(definition: Definition, stored: Any) -> None:
     raise StateMismatch(
         f"{definition.root} was written by another definition: "
         + "; ".join(f"{key} was {json.dumps(then.get(key))}, is {json.dumps(now[key])}" for key in differing)
-        + f". Undo the change in {definition.file}, or give the new definition another name or warehouse."
+        + f". Undo the change in {definition.file}, or {otherwise}."
     )

@@ -64,6 +64,22 @@ def new_files(definition: Definition, at: int | None, after_sequence: int, at_mo
     ]
 
 
+def check_unchanged(definition: Definition, files: Sequence[SourceFile]) -> None:
+    """Raises `SourceError` when a planned file is gone or is not the one that was planned."""
+    for file in files:
+        path = definition.source.path / file.path
+        if path.is_file():
+            stat = path.stat()
+            # A Delta log has a time of its own for a file, which never changes under its name.
+            modified_ns = file.modified_ns if definition.source.format == "delta" else stat.st_mtime_ns
+            if (stat.st_size, modified_ns) == (file.size_bytes, file.modified_ns):
+                continue
+        raise SourceError(
+            f"{path} {'has changed' if path.is_file() else 'has gone'} since its batch was planned. Restore it, or drop"
+            f" the batch with `windowlib abandon {definition.file}`: the next run plans anew."
+        )
+
+
 def known_files(definition: Definition, at: int | None) -> dict[str, tuple[int, int]]:
     """Path → (size, modification time) of the files read up to version `at` of `source_files`."""
     folder = definition.root / SOURCE_FILES.name
@@ -143,6 +159,11 @@ def check_readable(
                 f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, then run again;"
                 " nothing of this batch has been taken in."
             ) from error
+        if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type)]:
+            raise SourceError(
+                f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
+                ' coerce_timestamps="us" in pandas and pyarrow.'
+            )
         types = {**{f.name: str(f.type) for f in schema}, **_partition_types(file.path)}
         for name in used_columns(definition):
             if name not in types:

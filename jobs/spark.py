@@ -46,6 +46,7 @@ def session(
 
     Raises FileNotFoundError when Delta's JARs have not been put into `.jars`.
     """
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
     cores = os.cpu_count() or 2
@@ -60,6 +61,8 @@ def session(
         settings |= delta_settings()
     builder = SparkSession.builder.master(master).appName("windowlib").config(map=settings)
     spark = builder.getOrCreate()
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # of errors that are raised anyway
+        PySparkLogger.getLogger(logger).disabled = True
     for name, value in REQUIRED.items():  # an existing session keeps its own otherwise
         spark.conf.set(name, value)
     return spark

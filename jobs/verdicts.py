@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 
-from jobs import delta
+from jobs import attempts
 from jobs.definition import Definition
 from jobs.lease import lease
 from jobs.ledger import Clock, NothingToDecide, wall_clock_ms
 from jobs.planning import ledger_of
 from jobs.publish import staging_folder
-from jobs.tables import COMMIT_ORDER
 
 
 def approve(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
@@ -27,14 +26,15 @@ def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     """Gives the frozen batch up: tables go back to the newest commit, and the next run plans anew. Gives its id."""
     ledger = ledger_of(definition, clock)
     before, claim = ledger.claim()
+    if before.left_by_a_dead_run:
+        attempts.fence(definition.root)
     with lease(ledger, claim):
         frozen = before.plan
         if frozen is None:
             raise NothingToDecide("no batch of this pipeline is planned: there is nothing to abandon")
-        versions = before.commit.versions if before.commit else {}
-        for name in COMMIT_ORDER:
-            delta.restore(definition.root / name, versions.get(name))
         row = {"kind": "abandon", "batch_id": frozen.batch_id, "who": who, "reason": reason}
         ledger.write(row, claim.epoch)
+        # Should this process die here, the next run does it: `attempts.begin`.
+        attempts.give_up(definition.root, before.commit.versions if before.commit else {})
     shutil.rmtree(staging_folder(definition.root), ignore_errors=True)
     return frozen.batch_id

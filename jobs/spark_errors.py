@@ -1,0 +1,95 @@
+"""Errors of Spark that the definition or the source caused, said as mistakes of the user.
+
+Spark names its errors: `[DIVIDE_BY_ZERO] Division by zero. …`. Those named here come from what a user wrote: an
+expression that does not fit the columns, a value that does not fit the expression, a file that cannot be read.
+Whatever else Spark fails at is raised as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from jobs.definition import Definition
+from jobs.source import SourceError
+from windowlib.errors import InvalidSpec, WindowError
+
+OVERFLOWS = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW")
+VALUES = (
+    "CAST_INVALID_INPUT",
+    "CAST_OVERFLOW",
+    "DIVIDE_BY_ZERO",
+    "REMAINDER_BY_ZERO",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "INVALID_ARRAY_INDEX",
+    "CANNOT_PARSE_TIMESTAMP",
+    "DATETIME_OVERFLOW",
+)
+TYPES = (
+    "AMBIGUOUS_REFERENCE",
+    "COLUMN_ALREADY_EXISTS",
+    "DATATYPE_MISMATCH",
+    "EXPRESSION_TYPE_IS_NOT_ORDERABLE",
+    "FIELD_NOT_FOUND",
+    "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
+    "INVALID_AGGREGATE_FILTER",
+    "INVALID_EXTRACT_BASE_FIELD_TYPE",
+    "INVALID_EXTRACT_FIELD",
+    "PARSE_SYNTAX_ERROR",
+    "UNRESOLVED_COLUMN",
+    "UNRESOLVED_ROUTINE",
+    "WRONG_NUM_ARGS",
+)
+FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
+
+_NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
+
+
+@contextmanager
+def explained(definition: Definition) -> Iterator[None]:
+    """Raises `InvalidSpec` or `SourceError` for an error of Spark that the user can mend."""
+    try:
+        yield
+    except WindowError:
+        raise
+    except Exception as error:
+        mistake = _mistake(definition, str(error)) if _is_sparks(error) else None
+        if mistake is None:
+            raise
+        raise mistake from error
+
+
+def _is_sparks(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pyspark.", "py4j."))
+
+
+def _mistake(definition: Definition, text: str) -> WindowError | None:
+    if (found := _NAMED.search(text)) is None:
+        return None
+    name, told = found[1], found[2]
+    if name in OVERFLOWS:
+        told = f"a number grows beyond its type ({told})"
+        return InvalidSpec(_aggregates(definition, told, "Use a wider type, as in sum(cast(x as decimal(38, 0)))"))
+    if name in VALUES:
+        return InvalidSpec(_aggregates(definition, told, "Use try_cast, try_divide and the like, or repair the source"))
+    if name in TYPES:
+        return InvalidSpec(_aggregates(definition, told, "Make it fit the columns of the source"))
+    if name in FILES:
+        return SourceError(f"a file cannot be read: {told} Repair it; {_then(definition)}")
+    return None
+
+
+def _aggregates(definition: Definition, told: str, advice: str) -> str:
+    expressions = ", ".join(f"{name} = {sql!r}" for name, sql in definition.expressions.items())
+    return (
+        f"{definition.file} does not fit its source: {told} [aggregates] has {expressions}. {advice};"
+        f" {_then(definition)}"
+    )
+
+
+def _then(definition: Definition) -> str:
+    return (
+        f"nothing of this batch was committed: `windowlib abandon {definition.file}` drops it, then the next run plans"
+        " anew."
+    )

@@ -1,0 +1,120 @@
+"""Kills a run at a chosen moment, so that the next one finds what a dead one leaves.
+
+A moment is a text: `write:windows` (Spark is writing), `commit:results` (just before that table's commit), `fence:3`
+(before the third empty commit of a run that takes over), `restore:results` (before `abandon` brings that table back),
+`ledger:commit` (just before that row). Two ways to die:
+
+* `stopped` inside the test's process: nothing after the moment is executed, the claim stays, and its owner is dead.
+* `python -m tests.killed FOLDER BATCH MOMENT`: a process that is ended by SIGKILL, in that batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from jobs import delta, lease, ledger
+from jobs.batch import Batch
+from jobs.tables import LEDGER
+
+SOON_S = 0.05
+
+
+class Killed(BaseException):
+    """The end of a run that no handler of it sees."""
+
+
+@contextmanager
+def stopped(moment: str) -> Iterator[None]:
+    """The block dies at `moment`, as if its process were killed; AssertionError when the moment does not come."""
+
+    def die() -> None:
+        raise Killed(moment)
+
+    with dead_owner() as patch:
+        patch.setattr(lease, "_release", lambda ledger, claim: None)
+        at(patch, moment, die)
+        try:
+            yield
+        except Killed:
+            return
+        raise AssertionError(f"the run never came to {moment}")
+
+
+@contextmanager
+def dead_owner(host: str | None = None) -> Iterator[pytest.MonkeyPatch]:
+    """Claims of the block belong to a process that has ended, or to one on another machine that is silent."""
+    owner = json.loads(ledger._this_process())
+    owner |= {"host": host} if host else {"pid": _unused_pid()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "_this_process", lambda: json.dumps(owner))
+        yield patch
+
+
+def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id: int | None = None) -> None:
+    """Calls `die` when the moment comes (in batch `batch_id`, where one is given)."""
+    kind, _, what = moment.partition(":")
+    fences = iter(range(1, 100))
+    commit, restore, append, write = delta.commit, delta.restore, ledger.Ledger._append, Batch.write
+
+    def committing(folder: Path, *arguments: Any, transaction: tuple[str, int] | None = None, **rest: Any) -> int:
+        ours = transaction is not None and batch_id in (None, transaction[1])
+        if kind == "commit" and ours and folder.name == what:
+            die()
+        if kind == "fence" and transaction is None and folder.name != LEDGER.name and next(fences) == int(what):
+            die()
+        return commit(folder, *arguments, transaction=transaction, **rest)
+
+    def restoring(folder: Path, *arguments: Any, **rest: Any) -> int | None:
+        if kind == "restore" and folder.name == what:
+            die()
+        return restore(folder, *arguments, **rest)
+
+    def appending(self: ledger.Ledger, state: ledger.LedgerState, row: Any) -> None:
+        if kind == "ledger" and row["kind"] == what and batch_id in (None, row.get("batch_id")):
+            die()
+        append(self, state, row)
+
+    def writing(self: Batch, frame: Any, name: str, *partition_by: str) -> Path:
+        if kind == "write" and name == what and batch_id in (None, self.plan.batch_id):
+            die()
+        return write(self, frame, name, *partition_by)
+
+    patch.setattr(delta, "commit", committing)
+    patch.setattr(delta, "restore", restoring)
+    patch.setattr(ledger.Ledger, "_append", appending)
+    patch.setattr(Batch, "write", writing)
+
+
+def _unused_pid() -> int:
+    return next(pid for pid in range(4_000_000, 1, -1) if not psutil.pid_exists(pid))
+
+
+def _main(folder: Path, batch_id: int, moment: str) -> None:
+    """Runs the pipeline in `folder` until the moment, then is no more."""
+    from jobs.advance import advance
+    from jobs.spark import session
+    from tests.clicks import FILES, clicks, clock
+
+    def die() -> None:
+        if moment.startswith("write:"):  # let Spark begin
+            threading.Timer(SOON_S, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        else:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    at(pytest.MonkeyPatch(), moment, die, batch_id)
+    advance(clicks(folder, FILES), lambda: session("local[2]", {"spark.sql.shuffle.partitions": "2"}), clock=clock)
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
