@@ -239,7 +239,7 @@ class Storage(Section):
 class Spark(Section):
     """`[spark]`: where a plan runs."""
 
-    master: str = Field(default="local[*]", description='"local[*]", a cluster, or "sc://host:port" for Spark Connect')
+    master: str = Field(default="local[*]", description='"local[*]", or a cluster such as "spark://host:7077"')
     conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
 
 

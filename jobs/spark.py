@@ -20,11 +20,10 @@ REQUIRED = {
     "spark.sql.csv.parser.columnPruning.enabled": "false",
 }
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
-LOCAL = {
+ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     # Only errors on stderr; the collector that costs least on few cores.
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} -XX:+UseParallelGC",
@@ -51,7 +50,8 @@ def session(
 
     cores = os.cpu_count() or 2
     settings: dict[str, bool | float | int | str | None] = {
-        **LOCAL,
+        **DEFAULTS,
+        **(ON_THIS_MACHINE if master.startswith("local") else {}),
         "spark.sql.shuffle.partitions": str(cores),
         **(conf or {}),
         **REQUIRED,
