@@ -42,7 +42,11 @@ class Conflict(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One Parquet file of a table: `path` relative to its folder, `low` and `high` by column (absent when unknown)."""
+    """One Parquet file of a table: `path` is relative to its folder.
+
+    `low`, `high` and `nulls` hold a column's smallest and largest value and how many are null, where that is known.
+    Spark skips no file by a column whose nulls are not known.
+    """
 
     path: str
     size_bytes: int
@@ -50,6 +54,7 @@ class DataFile:
     partition: Mapping[str, Any] = field(default_factory=dict)
     low: Mapping[str, Any] = field(default_factory=dict)
     high: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
 
 
 def exists(folder: Path) -> bool:
@@ -94,6 +99,7 @@ def _files(table: DeltaTable) -> list[DataFile]:
             partition={k.removeprefix("partition."): v for k, v in action.items() if k.startswith("partition.")},
             low=part(action, "min."),
             high=part(action, "max."),
+            nulls=part(action, "null_count."),
         )
         for action in pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all().to_pylist()
     ]
@@ -176,15 +182,23 @@ def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = Non
     footer = pq.ParquetFile(folder / path).metadata
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
-    unknown: set[str] = set()
+    nulls: dict[str, int] = {}
+    unbounded: set[str] = set()
+    uncounted: set[str] = set()
     for group in range(footer.num_row_groups):
         row_group = footer.row_group(group)
         for index in range(row_group.num_columns):
             column = row_group.column(index)
             name, statistics = column.path_in_schema, column.statistics
-            if "." in name or statistics is None or not statistics.has_min_max:
+            if "." in name:
+                continue  # inside a struct, a list or a map
+            if statistics is None or not statistics.has_null_count:
+                uncounted.add(name)
+            else:
+                nulls[name] = nulls.get(name, 0) + statistics.null_count
+            if statistics is None or not statistics.has_min_max:
                 if statistics is None or statistics.null_count != column.num_values:
-                    unknown.add(name)
+                    unbounded.add(name)
                 continue
             low[name] = min(low.get(name, statistics.min), statistics.min)
             high[name] = max(high.get(name, statistics.max), statistics.max)
@@ -193,8 +207,9 @@ def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = Non
         size_bytes=(folder / path).stat().st_size,
         rows=footer.num_rows,
         partition=dict(partition or {}),
-        low={k: v for k, v in low.items() if k not in unknown},
-        high={k: v for k, v in high.items() if k not in unknown},
+        low={k: v for k, v in low.items() if k not in unbounded},
+        high={k: v for k, v in high.items() if k not in unbounded},
+        nulls={k: v for k, v in nulls.items() if k not in uncounted},
     )
 
 
@@ -222,7 +237,7 @@ def _log_values(partition: Mapping[str, Any]) -> dict[str, str | None]:
 def _statistics(file: DataFile) -> str:
     low = {k: v for k, v in ((k, _log_low(v)) for k, v in file.low.items()) if v is not None}
     high = {k: v for k, v in ((k, _log_high(v)) for k, v in file.high.items()) if v is not None}
-    return json.dumps({"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": {}})
+    return json.dumps({"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": dict(file.nulls)})
 
 
 def _log_low(value: Any) -> Any:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping
         os.link(table / file.path, other / target)
     except OSError:
         shutil.copyfile(table / file.path, other / target)
-    return DataFile(target, file.size_bytes, file.rows, dict(partition), file.low, file.high)
+    return replace(file, path=target, partition=dict(partition))
 
 
 def _target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
