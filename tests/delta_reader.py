@@ -1,0 +1,73 @@
+"""Runs the pipeline of `tests.clicks` and reads its tables with Spark's own Delta reader, in a JVM of its own.
+
+`python -m tests.delta_reader FOLDER` leaves what Spark saw in FOLDER/seen: every table, `results` at each version and
+what filters on `results` find, as Parquet.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from jobs import delta
+from jobs.advance import advance
+from jobs.definition import Definition
+from jobs.spark import session
+from tests.clicks import clicks, clock
+
+FILTERS = (
+    "user = 'u3'",
+    "user > 'u6'",
+    "window_start >= timestamp'2026-03-02T06:00:00Z' and window_start < timestamp'2026-03-02T07:00:00Z'",
+    "window_end <= timestamp'2026-03-02T01:00:00Z'",
+    "total >= 400",
+    "window_day = date'2026-03-01'",
+)
+OLD = 4  # the batch whose rows are read while the files of older ones are away
+
+
+def see(folder: Path) -> None:
+    """Runs all files and keeps what Spark then reads."""
+    spark = session("local[2]", {"spark.sql.shuffle.partitions": "2"}, with_delta=True)
+    definition = clicks(folder)
+    advance(definition, lambda: spark, clock=clock)
+    seen = folder / "seen"
+    seen.mkdir()
+
+    def table(name: str, **options: Any) -> DataFrame:
+        return spark.read.options(**options).format("delta").load(str(definition.root / name))
+
+    def keep(name: str, rows: DataFrame) -> None:
+        pq.write_table(rows.toArrow(), seen / f"{name}.parquet")
+
+    for log in definition.root.glob("*/_delta_log"):
+        keep(log.parent.name, table(log.parent.name))
+    for version in range((delta.version(definition.root / "results") or 0) + 1):
+        keep(f"version {version}", table("results", versionAsOf=version))
+    for number, sql in enumerate(FILTERS):
+        keep(f"filter {number}", table("results").where(sql))
+    with older_files_away(definition):
+        keep("newest batch", table("results").where(f"batch_id = {OLD}"))
+
+
+@contextmanager
+def older_files_away(definition: Definition) -> Iterator[None]:
+    """Hides the files of `results` that hold no row of batch `OLD`, by their statistics."""
+    folder = definition.root / "results"
+    older = [folder / f.path for f in delta.files(folder, delta.version(folder)) if f.high["batch_id"] < OLD]
+    assert older, "need a file that a reader can skip"
+    for path in older:
+        path.rename(path.with_suffix(".away"))
+    yield
+    for path in older:
+        path.with_suffix(".away").rename(path)
+
+
+if __name__ == "__main__":
+    see(Path(sys.argv[1]))
