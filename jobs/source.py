@@ -7,6 +7,8 @@ files whose name begins with `_` or `.` are not looked at: write there, then ren
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -147,6 +149,9 @@ def check_readable(
     `pinned` are the types that earlier batches saw: `StateMismatch` when they have changed. For json and csv the
     declared types count.
     """
+    if definition.source.format == "csv":
+        for file in files:
+            _check_header(definition, definition.source.path / file.path)
     if definition.source.format in ("json", "csv"):
         return {name: definition.source.columns[name] for name in used_columns(definition)}
     seen = dict(pinned or {})
@@ -176,6 +181,19 @@ def check_readable(
                 )
     _check_types(definition, seen)
     return seen
+
+
+def _check_header(definition: Definition, path: Path) -> None:
+    """Raises `StateMismatch` when a CSV file's first line does not name the declared columns in their order."""
+    with pa.input_stream(path, compression="detect") as stream:
+        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
+        header = next(csv.reader(lines), None)
+    declared = list(definition.source.columns)
+    if header is not None and [name.casefold() for name in header] != [name.casefold() for name in declared]:
+        raise StateMismatch(
+            f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in {definition.file}:"
+            f" {', '.join(declared)}, in that order"
+        )
 
 
 def _partition_types(path: str) -> dict[str, str]:

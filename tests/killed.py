@@ -28,6 +28,7 @@ from jobs.batch import Batch
 from jobs.tables import LEDGER
 
 SOON_S = 0.05
+FILES = 3  # of the pipeline that a process runs
 
 
 class Killed(BaseException):
@@ -104,7 +105,7 @@ def _main(folder: Path, batch_id: int, moment: str) -> None:
     """Runs the pipeline in `folder` until the moment, then is no more."""
     from jobs.advance import advance
     from jobs.spark import session
-    from tests.clicks import FILES, clicks, clock
+    from tests.clicks import clicks, clock
 
     def die() -> None:
         if moment.startswith("write:"):  # let Spark begin

@@ -23,10 +23,15 @@ from jobs.planning import ledger_of, plan
 from jobs.read import UnknownTable, read_table
 from jobs.source import SourceError
 from jobs.verdicts import abandon, approve
+from jobs.watermarks import utc
 from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
 from windowlib.errors import InvalidSpec, StateMismatch, WindowError
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 
 PLAIN = CLICKS.replace('event_id = "id"\n', "")
+TEXT = PLAIN.replace('format = "parquet"', 'format = "{kind}"').replace(
+    "[watermark]", '[source.schema]\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]'
+)
 ROW = {"id": "1", "user": "u1", "at_ms": START_MS, "value": 1}
 
 
@@ -170,6 +175,19 @@ def test_a_delta_source_must_be_append_only(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
+@pytest.mark.parametrize("header", ["at_ms,user,value", "user,at,value", "user,at_ms"])
+def test_a_csv_file_with_other_columns(tmp_path: Path, header: str) -> None:
+    definition = clicks(tmp_path, 0, TEXT.replace("{kind}", "csv"))
+    path = tmp_path / "incoming" / "1.csv"
+    path.write_text(f"{header}\nu1,1,1\n")
+    with refused(
+        StateMismatch, f"{path} begins with the columns {header.replace(',', ', ')}; need", "user, at_ms, value"
+    ):
+        plan(definition, clock)
+    path.write_text('\ufeffUser,"at_ms",value\nu1,1,1\n')
+    assert plan(definition, clock)
+
+
 # -- what shows only when Spark reads -------------------------------------------------------------------------------
 
 
@@ -259,9 +277,6 @@ def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> 
     assert tables(definition, ["results"]) == {"results": before["results"]}
 
 
-TEXT = PLAIN.replace('format = "parquet"', 'format = "{kind}"').replace(
-    "[watermark]", '[source.schema]\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]'
-)
 LINES = {
     "json": [
         '{"user": "u1", "at_ms": 1772409600000, "value": 1}',
@@ -285,6 +300,21 @@ def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, t
     [without_key] = [raw for raw, reason in kept.items() if reason == "null_key"]
     assert json.loads(without_key) == {"at_ms": START_MS, "value": 3}
     assert {raw for raw, reason in kept.items() if reason == "malformed"} == set(LINES[kind][-3:-1])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) -> None:
+    sliding = 'type = "sliding"\nsize = "30d"\nslide = "20d"\noffset = "-7d"'
+    definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', sliding))
+    first_ms, last_ms = MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS
+    times = (-(2**63), first_ms - 1, first_ms, -1, 0, last_ms, last_ms + 1, 2**63 - 1)
+    arrive(tmp_path, 1, [{**ROW, "at_ms": at_ms} for at_ms in times])
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    last_events = {row["last_event_time"] for row in read_table(definition, "results").to_pylist()}
+    assert {utc(first_ms), utc(last_ms)} < last_events
+    refused_times = [json.loads(row["raw"])["at_ms"] for row in read_table(definition, "quarantine").to_pylist()]
+    assert sorted(refused_times) == [-(2**63), first_ms - 1, last_ms + 1, 2**63 - 1]
 
 
 @pytest.mark.spark

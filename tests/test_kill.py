@@ -18,7 +18,7 @@ from jobs.read import read_table
 from jobs.tables import COMMIT_ORDER
 from jobs.verdicts import abandon
 from tests.clicks import clicks, clock, tables
-from tests.killed import stopped
+from tests.killed import FILES, stopped
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -32,9 +32,9 @@ def run(definition: Definition, spark: SparkSession, max_batches: int | None = N
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """The pipeline after a run of all four files that nobody disturbed."""
-    definition = clicks(tmp_path_factory.mktemp("undisturbed"))
-    assert run(definition, spark) == [1, 2, 3, 4]
+    """The pipeline after a run of all its files that nobody disturbed."""
+    definition = clicks(tmp_path_factory.mktemp("undisturbed"), FILES)
+    assert run(definition, spark) == [1, 2, 3]
     changes = {(row["change"], row["cause"]) for row in read_table(definition, "result_changes").to_pylist()}
     assert {("enter", "firing"), ("enter", "merge"), ("enter", "late"), ("withdraw", "merge")} <= changes
     return definition
@@ -55,14 +55,14 @@ def test_killed_by_sigkill_three_times(undisturbed: Definition, spark: SparkSess
         command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment]
         child = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True)
         assert child.returncode == -signal.SIGKILL, child.stderr
-    definition = clicks(tmp_path)
+    definition = clicks(tmp_path, FILES)
     assert committed(definition) == 2
-    assert run(definition, spark) == [3, 4]
+    assert run(definition, spark) == [3]
     assert tables(definition) == tables(undisturbed)
 
 
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path)
+    definition = clicks(tmp_path, FILES)
     assert run(definition, spark, max_batches=1) == [1]
     frozen = plan(definition, clock)  # killed right after it
     assert (frozen and frozen.batch_id) == 2
@@ -72,14 +72,14 @@ def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: Spar
         with stopped(moment):
             run(definition, spark)
         assert committed(definition) == 1
-    assert run(definition, spark) == [2, 3, 4]
+    assert run(definition, spark) == [2, 3]
     assert tables(definition) == tables(undisturbed)
 
 
 def test_abandoning_is_killed_and_the_next_run_plans_anew(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path
 ) -> None:
-    definition = clicks(tmp_path)
+    definition = clicks(tmp_path, FILES)
     assert run(definition, spark, max_batches=1) == [1]
     before = tables(definition)
     with stopped("commit:run_metrics"):
@@ -87,12 +87,12 @@ def test_abandoning_is_killed_and_the_next_run_plans_anew(
     with stopped("restore:open_windows"):
         abandon(definition, "ann", "too many clicks", clock)
     assert tables(definition) == before
-    assert run(definition, spark) == [3, 4, 5]  # 2 is never used again
+    assert run(definition, spark) == [3, 4]  # 2 is never used again
     assert tables(definition) == {name: renumbered(rows) for name, rows in tables(undisturbed).items()}
 
 
 def renumbered(rows: list[str]) -> list[str]:
-    """Rows of batches 2, 3 and 4 as batches 3, 4 and 5 would have written them."""
+    """Rows of batches 2 and 3 as batches 3 and 4 would have written them."""
     return sorted(_BATCH.sub(lambda found: found[1] + str(int(found[2]) + 1), row) for row in rows)
 
 

@@ -1,8 +1,8 @@
 """Admission: which source rows become events, and why the others do not.
 
 An admitted row has all its key columns, an event time that is neither missing nor too far in the future, a gap > 0
-where elements bring their own, and at least one window. Everything else is refused with one reason, the first that
-applies in the order of `REASONS`; refused rows never move the watermark.
+that ends by MAX_TIMESTAMP_MS where elements bring their own, and at least one window. Everything else is refused with
+one reason, the first that applies in the order of `REASONS`; refused rows never move the watermark.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from windowlib.lateness import late_up_to_ms
 
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 
-# Event times a TIMESTAMP can show: the years 1 to 9998.
-MIN_TIMESTAMP_MS = -62_135_596_800_000
+# Event times whose windows, up to a year longer on both sides, a TIMESTAMP can show: the years 2 to 9998.
+MIN_TIMESTAMP_MS = -62_104_060_800_000
 MAX_TIMESTAMP_MS = 253_370_764_799_999
 
 Assigner = Tumbling | Sliding | Session | DynamicSession
@@ -90,7 +90,7 @@ def reason(admission: Admission) -> Column:
     match admission.assigner:
         case DynamicSession() as session:
             gap = F.col(quoted(session.gap_column))
-            result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS), "bad_gap")
+            result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS - timestamp), "bad_gap")
         case Sliding(size_ms=size_ms, slide_ms=slide_ms) as sliding if slide_ms > size_ms:
             # As in Flink: without a window, an element is late by its own time, else it is in a hole.
             result = result.when(in_hole(sliding) & (timestamp > F.col("_late_up_to_ms")), "hole")
