@@ -269,7 +269,10 @@ class Batch:
 
     def write(self, frame: DataFrame, name: str, *partition_by: str) -> Path:
         folder = self.staging / name
-        frame.write.partitionBy(*partition_by).parquet(str(folder))
+        # A dictionary of values that hardly repeat is built in vain, and then given up.
+        various = [f.name for f in frame.schema if f.dataType.typeName() in ("long", "timestamp", "double")]
+        options = {f"parquet.enable.dictionary#{name}": False for name in various if name not in partition_by}
+        frame.write.options(**options).partitionBy(*partition_by).parquet(str(folder))
         return folder
 
     def _write_and_read(self, frame: DataFrame, name: str) -> DataFrame:

@@ -1,6 +1,6 @@
 """Sessions over ten files of a million clicks: our runs beside Spark Structured Streaming, as a schedule runs both.
 
-`python -m jobs.bench` makes the files, then, in one Spark session and file by file, times on the same file
+`python -m jobs.bench` makes the files, then times file by file, in one started Spark session a side and in turns,
 
 ours        one run of a session pipeline (`jobs.advance`): plan, windows, checks, commits
 streaming   one `availableNow` query: `session_window`, RocksDB state store, checkpoint, Delta sink
@@ -13,17 +13,19 @@ clicks by 200 users who never pause. Nothing is late: streaming has no allowed l
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import platform
 import re
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -35,10 +37,8 @@ from jobs.advance import advance
 from jobs.definition import load_definition
 from jobs.demo.compare import compare_tables
 from jobs.read import read_table
+from jobs.snapshots import snapshot
 from jobs.spark import session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MINUTE_MS = 60_000
 BASE_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()) * 1000
@@ -46,6 +46,7 @@ USERS, HOT_USERS, HOT_SHARE, BURST = 200_000, 200, 0.1, 9
 DELAY_MINUTES, GAP_MINUTES = 10, 30
 COLUMNS = ("user_id", "window_start", "window_end", "events", "total")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+SPAWN = multiprocessing.get_context("spawn")
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 DEFINITION = f"""\
@@ -89,18 +90,31 @@ def make_file(path: Path, number: int, events: int) -> None:
     pq.write_table(pa.table(columns, names=["user_id", "ts", "value"]), path)
 
 
-def streaming_run(spark: SparkSession, folder: Path) -> None:
-    """One query over the files in `folder`/incoming that its checkpoint does not know yet."""
+def ours(folder: Path) -> Iterator[None]:
+    """One run of the pipeline at a time, over the files that its ledger does not know yet."""
+    definition = load_definition(folder / "bench.toml")
+    preload()
+    spark = session()
+    while True:
+        yield
+        advance(definition, lambda: spark)
+
+
+def streaming(folder: Path) -> Iterator[None]:
+    """One query at a time, over the files in `folder`/incoming that its checkpoint does not know yet."""
     from pyspark.sql import functions as F
 
+    spark = session(conf={"spark.sql.streaming.stateStore.providerClass": ROCKSDB}, with_delta=True)
     clicks = spark.readStream.schema("user_id bigint, ts timestamp, value bigint").parquet(str(folder / "incoming"))
-    session = F.session_window("ts", f"{GAP_MINUTES} minutes")
-    counted = clicks.withWatermark("ts", f"{DELAY_MINUTES} minutes").groupBy("user_id", session.alias("session"))
+    gap = F.session_window("ts", f"{GAP_MINUTES} minutes")
+    counted = clicks.withWatermark("ts", f"{DELAY_MINUTES} minutes").groupBy("user_id", gap.alias("session"))
     sessions = counted.agg(F.count("*").alias("events"), F.sum("value").alias("total"))
     bounds = [F.col("session.start").alias("window_start"), F.col("session.end").alias("window_end")]
     writer = sessions.select("user_id", *bounds, "events", "total").writeStream.format("delta").outputMode("append")
     writer = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-    writer.start(str(folder / "streaming")).awaitTermination()
+    while True:
+        yield
+        writer.start(str(folder / "streaming")).awaitTermination()
 
 
 def bench(folder: Path, files: int, events: int) -> str:
@@ -108,39 +122,62 @@ def bench(folder: Path, files: int, events: int) -> str:
     incoming = folder / "incoming"
     incoming.mkdir(parents=True)
     (folder / "bench.toml").write_text(DEFINITION)
-    definition = load_definition(folder / "bench.toml")
-    preload()
-    cores = os.cpu_count() or 2
-    conf = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB, "spark.sql.shuffle.partitions": str(cores)}
-    spark = session(conf=conf, with_delta=True)
-    sides: dict[str, Callable[[], object]] = {
-        "ours": lambda: advance(definition, lambda: spark),
-        "streaming": lambda: streaming_run(spark, folder),
-    }
-    seconds: dict[str, list[float]] = {side: [] for side in sides}
-    for number in range(files):
-        make_file(folder / "next.parquet", number, events)
-        (folder / "next.parquet").rename(incoming / f"{number:02}.parquet")
-        turns = list(sides) if number % 2 else list(reversed(sides))
-        for side in turns:
-            began = time.perf_counter()
-            sides[side]()
-            seconds[side].append(time.perf_counter() - began)
-        print(
-            f"file {number}: " + ", ".join(f"{side} {times[-1]:.2f} s" for side, times in seconds.items()), flush=True
-        )
-    ours = read_table(definition, "results").select(list(COLUMNS))
-    theirs = DeltaTable(str(folder / "streaming")).to_pyarrow_table()
-    comparison = compare_tables("sessions", theirs, ours, COLUMNS[:3], COLUMNS[3:])
+    # A process and a session each: what one side leaves behind (memory, threads, compiled code) is not the other's.
+    with worker(ours, folder) as run_ours, worker(streaming, folder) as run_streaming:
+        sides = {"ours": run_ours, "streaming": run_streaming}
+        seconds: dict[str, list[float]] = {side: [] for side in sides}
+        for number in range(files):
+            make_file(folder / "next.parquet", number, events)
+            (folder / "next.parquet").rename(incoming / f"{number:02}.parquet")
+            for side in list(sides) if number % 2 else list(reversed(sides)):
+                seconds[side].append(sides[side]())
+            newest = ", ".join(f"{side} {times[-1]:.2f} s" for side, times in seconds.items())
+            print(f"file {number}: {newest}", flush=True)
+    results = read_table(load_definition(folder / "bench.toml"), "results").select(list(COLUMNS))
+    log = DeltaTable(str(folder / "streaming"))
+    theirs = snapshot(folder / "streaming", log.version())
+    comparison = compare_tables("sessions", theirs, results, COLUMNS[:3], COLUMNS[3:])
     if comparison.differences:
         raise RuntimeError(f"the two do not publish the same sessions: {comparison}")
-    return report(seconds, events, len(ours), spark.version)
+    return report(seconds, events, len(results))
 
 
-def report(seconds: dict[str, list[float]], events: int, sessions: int, spark_version: str) -> str:
+@contextmanager
+def worker(work: Callable[[Path], Iterator[None]], folder: Path) -> Iterator[Callable[[], float]]:
+    """A process that does one piece of `work` at each call, and gives the seconds that it took."""
+    here, there = SPAWN.Pipe()
+    process = SPAWN.Process(target=_serve, args=(work, folder, there), daemon=True)
+    process.start()
+    there.close()  # so that the end of the process is seen here
+
+    def once() -> float:
+        here.send(None)
+        taken: float = here.recv()
+        return taken
+
+    try:
+        yield once
+    finally:
+        here.close()
+        process.join()
+
+
+def _serve(work: Callable[[Path], Iterator[None]], folder: Path, calls: Connection) -> None:
+    """Times the next piece of work whenever it is asked to, until nobody asks any more."""
+    pieces = work(folder)
+    next(pieces)  # up to the first yield: the session
+    with suppress(EOFError):
+        while True:
+            calls.recv()
+            began = time.perf_counter()
+            next(pieces)
+            calls.send(time.perf_counter() - began)
+
+
+def report(seconds: dict[str, list[float]], events: int, sessions: int) -> str:
     """The times of all files but the first as a Markdown table.
 
-    >>> text = report({"ours": [9.0, 1.0, 2.0, 2.0], "streaming": [9.0, 4.0, 5.0, 6.0]}, 10, 3, "4.2.0")
+    >>> text = report({"ours": [9.0, 1.0, 2.0, 2.0], "streaming": [9.0, 4.0, 5.0, 6.0]}, 10, 3)
     >>> print(text.split("\\n\\n")[0])
     | seconds a file | median | min | max | ratio |
     |---|---|---|---|---|
@@ -157,7 +194,7 @@ def report(seconds: dict[str, list[float]], events: int, sessions: int, spark_ve
     return "\n".join(lines) + (
         f"\n\n{len(base_times)} files of {events:,} clicks, {sessions:,} sessions published by both, 0 differences."
         f" First file (cold): {first}.\n{os.cpu_count()} cores ({_processor()}), Python {platform.python_version()},"
-        f" Spark {spark_version}, Delta {version('delta-spark')}, deltalake {version('deltalake')},"
+        f" Spark {version('pyspark')}, Delta {version('delta-spark')}, deltalake {version('deltalake')},"
         f" {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     )
 

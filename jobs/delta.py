@@ -25,6 +25,8 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
+from jobs import opened
+
 # Old versions stay readable this long, so that runs can be taken back and looked at as they were.
 CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
@@ -57,13 +59,10 @@ class DataFile:
     nulls: Mapping[str, int] = field(default_factory=dict)
 
 
-def exists(folder: Path) -> bool:
-    return (folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(folder))
-
-
 def version(folder: Path) -> int | None:
     """The newest version, or None where there is no table."""
-    return DeltaTable(str(folder)).version() if exists(folder) else None
+    table = opened.newest(folder)
+    return None if table is None else table.version()
 
 
 def create(folder: Path, schema: Schema, partition_by: Sequence[str] = ()) -> int:
@@ -74,7 +73,7 @@ def create(folder: Path, schema: Schema, partition_by: Sequence[str] = ()) -> in
             str(folder), schema, mode="error", partition_by=list(partition_by), configuration=dict(CONFIGURATION)
         )
     except DeltaError as error:
-        if exists(folder):
+        if version(folder) is not None:
             raise Conflict(f"{folder} was created by another run") from error
         raise
     return 0
@@ -84,7 +83,7 @@ def files(folder: Path, at: int | None) -> list[DataFile]:
     """The files of version `at`; none for a table that does not exist (`at` is None)."""
     if at is None:
         return []
-    return _files(DeltaTable(str(folder), version=at))
+    return _files(opened.at(folder, at))
 
 
 def _files(table: DeltaTable) -> list[DataFile]:
@@ -107,10 +106,8 @@ def _files(table: DeltaTable) -> list[DataFile]:
 
 def standing(folder: Path, app_id: str) -> tuple[int | None, int | None]:
     """The newest version, and the newest batch that had committed under `app_id` by then; None where there is none."""
-    if not exists(folder):
-        return None, None
-    table = DeltaTable(str(folder))
-    return table.version(), table.transaction_version(app_id)
+    table = opened.newest(folder)
+    return (None, None) if table is None else (table.version(), table.transaction_version(app_id))
 
 
 def commit(
@@ -126,7 +123,7 @@ def commit(
     `transaction` is (application id, batch id), kept in the log for a retry to find. Raises `Conflict` when the table
     has moved on since `expected`.
     """
-    table = DeltaTable(str(folder), version=expected)
+    table = opened.at(folder, expected)
     partition_by = table.metadata().partition_columns
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     actions: list[AddAction | RemoveAction] = [
@@ -152,7 +149,7 @@ def append_rows(
     folder: Path, expected: int, rows: Sequence[Mapping[str, Any]], transaction: tuple[str, int] | None = None
 ) -> int:
     """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them."""
-    table = DeltaTable(str(folder), version=expected)
+    table = opened.at(folder, expected)
     schema = pa.schema(table.schema().to_arrow())
     data = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     small = [f for f in _files(table) if f.size_bytes < SMALL_BYTES]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from jobs.ledger import Plan
 from jobs.reach import Bucket
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from windowlib.plans.admission import Admission
 
@@ -56,7 +57,8 @@ def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[s
     from windowlib.plans.admission import REASONS, figures
 
     seen = Seen(reasons=dict.fromkeys(REASONS, 0))
-    found = [(paths[row["_source_file"]], row) for row in figures(rows, admission, bucket_ms).collect()]
+    file, path_of = _short_names(paths)
+    found = [(path_of[row["file"]], row) for row in figures(rows, admission, bucket_ms, file).collect()]
     for path, row in sorted(found, key=lambda pair: (pair[0], pair[1]["bucket"] or 0)):
         low, high = row["min_timestamp_ms"], row["max_timestamp_ms"]
         seen.rows += row["rows"]
@@ -71,6 +73,19 @@ def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[s
         if seen.newest is None or high > seen.newest.timestamp_ms:
             seen.newest = Newest(high, path, row["max_row"])
     return seen
+
+
+def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
+    """What tells the files of a batch apart, and the path for each value: the checksum of a URI, if no two share one.
+
+    Grouping a million rows by a long URI took as long as everything else about them.
+    """
+    from pyspark.sql import functions as F
+
+    by_checksum = {zlib.crc32(uri.encode()): path for uri, path in paths.items()}
+    if len(by_checksum) < len(paths):
+        return F.col("_source_file"), paths
+    return F.crc32(F.col("_source_file").cast("binary")), by_checksum
 
 
 def read_files(plan: Plan, seen: Seen) -> list[dict[str, Any]]:

@@ -16,9 +16,9 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltalake import DeltaTable, Schema
+from deltalake import Schema
 
-from jobs import delta
+from jobs import delta, opened
 from jobs.delta import DataFile
 from jobs.tables import TABLES
 from windowlib.errors import StateMismatch
@@ -105,7 +105,7 @@ def spark_schema(folder: Path, version: int) -> StructType:
     """The columns of a table as Spark reads its files: without the partition columns."""
     from pyspark.sql.types import StructType
 
-    table = DeltaTable(str(folder), version=version)
+    table = opened.at(folder, version)
     partition = set(table.metadata().partition_columns)
     fields = json.loads(table.schema().to_json())["fields"]
     return StructType.fromJson({"type": "struct", "fields": [f for f in fields if f["name"] not in partition]})
@@ -137,7 +137,7 @@ def _same_columns(folder: Path, version: int, schema: Schema) -> None:
     def columns(of: Schema) -> dict[str, str]:
         return {f["name"]: json.dumps(f["type"]) for f in json.loads(of.to_json())["fields"]}
 
-    have, want = columns(DeltaTable(str(folder), version=version).schema()), columns(schema)
+    have, want = columns(opened.at(folder, version).schema()), columns(schema)
     if have != want:
         differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))
         raise StateMismatch(

@@ -23,6 +23,8 @@ LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
 ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DEFAULTS = {
     "spark.ui.enabled": "false",
+    # Where in Python a column was made, for error messages: a tenth of a second a batch.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
     # Only errors on stderr; the collector that costs least on few cores.

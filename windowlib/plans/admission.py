@@ -135,11 +135,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def figures(events: DataFrame, admission: Admission, bucket_ms: int) -> DataFrame:
+def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Column) -> DataFrame:
     """What the driver must know before time can move: one row per source file and bucket of event time.
 
-    events:  the columns of `events`, _source_file, _source_row
-    returns: _source_file, bucket (floor(timestamp_ms / bucket_ms); null for refused rows), rows, one count per reason,
+    events:  the columns of `events`, _source_row, and those of `file`, an expression that tells the files apart
+    returns: file, bucket (floor(timestamp_ms / bucket_ms); null for refused rows), rows, one count per reason,
              admitted, min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), max_window_end_ms (of
              the events' own windows), maybe_late (events that would be late alone)
     """
@@ -147,7 +147,7 @@ def figures(events: DataFrame, admission: Admission, bucket_ms: int) -> DataFram
     timestamp = F.when(admitted, F.col("timestamp_ms"))
     maybe_late = admitted & (own_window_end_ms(admission.assigner) - 1 <= F.col("_late_up_to_ms"))
     bucket = aligned_start_ms(F.col("timestamp_ms"), bucket_ms)
-    return events.groupBy("_source_file", F.when(admitted, bucket).alias("bucket")).agg(
+    return events.groupBy(file.alias("file"), F.when(admitted, bucket).alias("bucket")).agg(
         F.count(F.lit(1)).alias("rows"),
         *(F.count_if(F.col("reason") == name).alias(name) for name in REASONS),
         F.count_if(admitted).alias("admitted"),
