@@ -43,15 +43,15 @@ clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (fi
 	@touch $@
 
 .venv/.locked: requirements.lock
-	@command -v $(PYTHON) >/dev/null || { \
+	@command -v "$(PYTHON)" >/dev/null || { \
 	  echo 'need Python 3.11 or newer, found no "$(PYTHON)": install it, or name it: make PYTHON=/path/to/python3.11' >&2; exit 2; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "need Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1): name a newer one: make PYTHON=/path/to/python3.11" >&2; exit 2; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "need Python 3.11 or newer, $(PYTHON) is $$("$(PYTHON)" -V 2>&1): name a newer one: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo 'need the modules venv and ensurepip of $(PYTHON): on Debian and Ubuntu, apt install python3-venv' >&2; exit 2; }
-	@$(PYTHON) -m jobs.setup_java
+	@"$(PYTHON)" -m jobs.setup_java
 	@echo 'Python packages into .venv (the first time takes some minutes) ...'
-	@$(PYTHON) -m venv .venv
+	@"$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@touch $@
 

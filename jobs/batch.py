@@ -2,7 +2,8 @@
 
 The Spark jobs of a batch, and why each is there:
 
-1. *figures*: rows, reasons, event times per file. Time cannot move before the greatest event time is known.
+1. *figures*: rows, reasons, event times per file. Time cannot move before the greatest event time is known. Not needed
+   where the footers of Parquet files tell as much (`jobs.footers`).
 2. *windows*: slices, islands or windows, outcome, written once, split into what fires and what stays in flight.
 3. only if rows were refused: *quarantine*; only if events were late: *late events*; only if published results are
    replaced: *replacement* (`jobs.replacement`); only with an event id: *duplicates* before 1, *seen ids* after it; only
@@ -19,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import Schema
 
-from jobs import delta, figures, intake, publish, source, watermarks
+from jobs import delta, figures, footers, intake, publish, source, watermarks
 from jobs.definition import Definition
 from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
-from jobs.reach import Reach, earliest_firing_ms, reach
+from jobs.reach import Reach, earliest_firing_ms, reach, touches
 from windowlib.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class Batch:
         if self.plan.files:
             raw = source.rows(self.spark, self.definition, self.plan.files, self.staging)
             rows, uris = self._admit(raw), raw.paths
-        bucket_ms = self.definition.storage.state_partition_ms
-        seen = Seen() if rows is None else intake.look(rows, self._admission(), bucket_ms, uris)
+        seen = self._look(rows, uris)
         time, watermark_row = watermarks.move(self.definition, self.plan, self.before, seen)
         step = self._step(time, rows)
         reached = reach(self.files("open_windows"), seen.buckets, step)
@@ -81,6 +81,20 @@ class Batch:
         return Outcome(self.changes, time, found)
 
     # -- the jobs -----------------------------------------------------------------------------------------------
+
+    def _look(self, rows: DataFrame | None, uris: Mapping[str, str]) -> Seen:
+        """What the batch holds: by its files' footers where they tell, else by the figures job."""
+        if rows is None:
+            return Seen()
+        source, admission = self.definition.source, self._admission()
+        if source.format in ("parquet", "delta") and not source.event_id:
+            seen = footers.look(source.path, self.plan.files, admission)
+            # Their spans are coarse: good enough unless they make the batch read more state than it has events.
+            if seen and seen.rows >= sum(
+                file.rows for file in self.files("open_windows") if touches(file, seen.buckets, admission.assigner)
+            ):
+                return seen
+        return intake.look(rows, admission, self.definition.storage.state_partition_ms, uris)
 
     def _admit(self, raw: source.Rows) -> DataFrame:
         """Every row with timestamp_ms, reason, and arrival where something needs the order of arrival."""
@@ -163,7 +177,7 @@ class Batch:
         from windowlib.plans.step import DROPPED
 
         changes = self.changes["late_events"] = Changes()
-        if events is None or not seen.maybe_late:
+        if events is None or not seen.may_be_late:
             return
         dropped = None
         if step.assigner.merges:
@@ -294,7 +308,7 @@ class Batch:
         return f"{self.attempt}-{'-'.join(path.parent.parts[len(self.staging.parts) :])}-{path.name}".replace("=", "-")
 
     def _source_columns(self, rows: DataFrame) -> list[str]:
-        ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row", "_late_up_to_ms"}
+        ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
         return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
 
 

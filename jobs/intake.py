@@ -45,7 +45,7 @@ class Seen:
 
     rows: int = 0
     admitted: int = 0
-    maybe_late: int = 0  # events that would be late alone
+    may_be_late: bool = False  # whether an event would be late alone
     reasons: dict[str, int] = field(default_factory=dict)
     files: dict[str, FileFigures] = field(default_factory=dict)  # by path relative to the source
     buckets: list[Bucket] = field(default_factory=list)
@@ -62,13 +62,12 @@ def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[s
     for path, row in sorted(found, key=lambda pair: (pair[0], pair[1]["bucket"] or 0)):
         low, high = row["min_timestamp_ms"], row["max_timestamp_ms"]
         seen.rows += row["rows"]
-        seen.admitted += row["admitted"]
-        seen.maybe_late += row["maybe_late"]
-        for reason in REASONS:
-            seen.reasons[reason] += row[reason]
         seen.files[path] = seen.files.get(path, FileFigures()).with_bucket(row["rows"], low, high)
-        if high is None:
+        if row["reason"] is not None:
+            seen.reasons[row["reason"]] += row["rows"]
             continue
+        seen.admitted += row["rows"]
+        seen.may_be_late |= row["min_window_end_ms"] - 1 <= admission.late_up_to_ms
         seen.buckets.append(Bucket(low, high, row["max_window_end_ms"]))
         if seen.newest is None or high > seen.newest.timestamp_ms:
             seen.newest = Newest(high, path, row["max_row"])

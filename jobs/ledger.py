@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -248,15 +249,21 @@ def _tail(folder: Path, version: int) -> Sequence[Mapping[str, Any]]:
 
     Files are read newest first and only as far as needed, so the ledger's length does not matter.
     """
-    schema = LEDGER.columns
     rows: list[Mapping[str, Any]] = []
     newest_first = sorted(delta.files(folder, version), key=lambda f: -f.high["sequence"])
     for file in newest_first:
-        rows += delta.read_parquet(folder / file.path, schema).to_pylist()
+        rows += _rows(folder / file.path)
         kinds = {row["kind"] for row in rows}
         if {"claim", "commit"} <= kinds:
             break
     return sorted(rows, key=lambda row: row["sequence"])
+
+
+@lru_cache(maxsize=256)
+def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
+    """The rows of one of the ledger's files, which never change."""
+    rows: list[Mapping[str, Any]] = delta.read_parquet(file, LEDGER.columns).to_pylist()
+    return rows
 
 
 def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:

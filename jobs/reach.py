@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from jobs.delta import DataFile
 from windowlib.assigners import Sliding, Tumbling
+from windowlib.plans.admission import Assigner
 from windowlib.plans.aligned import Grid
 from windowlib.plans.step import Step
 from windowlib.windows import window_start
@@ -52,10 +53,21 @@ def reach(files: Iterable[DataFile], buckets: Sequence[Bucket], step: Step) -> R
     return found
 
 
+def touches(file: DataFile, buckets: Sequence[Bucket], assigner: Assigner) -> bool:
+    """Whether an event of the batch may change a row of the file."""
+    match assigner:
+        case Tumbling() | Sliding():
+            first_ms = file.low["state_window_start_ms"]
+            end_ms = file.high["state_window_start_ms"] + Grid.of(assigner).slice_ms
+            return any(b.min_timestamp_ms < end_ms and first_ms <= b.max_timestamp_ms for b in buckets)
+        case _:
+            first_ms, end_ms = file.low["window_start_ms"], file.high["window_end_ms"]
+            return any(b.min_timestamp_ms <= end_ms and first_ms <= b.max_window_end_ms for b in buckets)
+
+
 def _session(file: DataFile, buckets: Sequence[Bucket], step: Step, found: Reach) -> None:
-    start_ms, first_end_ms = file.low["window_start_ms"], file.low["window_end_ms"]
-    last_end_ms = file.high["window_end_ms"]
-    touched = any(b.min_timestamp_ms <= last_end_ms and start_ms <= b.max_window_end_ms for b in buckets)
+    first_end_ms, last_end_ms = file.low["window_end_ms"], file.high["window_end_ms"]
+    touched = touches(file, buckets, step.assigner)
     all_fired = last_end_ms - 1 <= step.watermark_in_ms
     fires = not all_fired and first_end_ms - 1 <= step.watermark_out_ms
     retires = first_end_ms - 1 <= step.late_out_ms
@@ -71,7 +83,7 @@ def _aligned(file: DataFile, buckets: Sequence[Bucket], step: Step, found: Reach
     grid = Grid.of(step.assigner)  # type: ignore[arg-type]  # the caller matched
     first_ms, last_ms = file.low["state_window_start_ms"], file.high["state_window_start_ms"]
     end_ms = last_ms + grid.slice_ms
-    touched = any(b.min_timestamp_ms < end_ms and first_ms <= b.max_timestamp_ms for b in buckets)
+    touched = touches(file, buckets, step.assigner)
     earliest_ms = earliest_firing_ms(buckets, step)
     first_window_ms = _start_after(earliest_ms + 1 - grid.size_ms, grid)
     last_window_ms = window_start(step.watermark_out_ms + 1 - grid.size_ms, grid.slide_ms, grid.offset_ms)

@@ -41,20 +41,29 @@ class Admission:
     watermark_in_ms: int
     future_after_ms: int | None = None
 
+    @property
+    def has_holes(self) -> bool:
+        """Whether some event times lie in no window."""
+        return isinstance(self.assigner, Sliding) and self.assigner.slide_ms > self.assigner.size_ms
+
+    @property
+    def late_up_to_ms(self) -> int:
+        """Windows whose max_timestamp_ms is not above this are late."""
+        return late_up_to_ms(self.allowed_lateness_ms, self.watermark_in_ms)
+
 
 def events(rows: DataFrame, admission: Admission) -> DataFrame:
     """Every source row with its event time and the reason to refuse it.
 
     rows:    the source's columns, _corrupt (string, null when the row could be read)
-    returns: the same and timestamp_ms (long), reason (string, null when admitted), _late_up_to_ms (long: windows that
-             end at or before it + 1 are late); duplicates are not looked for
+    returns: the same and timestamp_ms (long), reason (string, null when admitted); duplicates are not looked for
     """
-    bounds = {
-        "_late_up_to_ms": late_up_to_ms(admission.allowed_lateness_ms, admission.watermark_in_ms),
-        "_future_after_ms": MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms,
-    }
-    timed = with_values(rows, bounds).withColumn("timestamp_ms", timestamp_ms(admission))
-    return timed.withColumn("reason", reason(admission)).drop("_future_after_ms")
+    bounds = {} if admission.future_after_ms is None else {"_future_after_ms": admission.future_after_ms}
+    if admission.has_holes:
+        bounds["_late_up_to_ms"] = admission.late_up_to_ms
+    timed = with_values(rows, bounds) if bounds else rows
+    judged = timed.withColumn("timestamp_ms", timestamp_ms(admission)).withColumn("reason", reason(admission))
+    return judged.drop(*bounds) if bounds else judged
 
 
 def timestamp_ms(admission: Admission) -> Column:
@@ -91,7 +100,7 @@ def reason(admission: Admission) -> Column:
         case DynamicSession() as session:
             gap = F.col(quoted(session.gap_column))
             result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS - timestamp), "bad_gap")
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms) as sliding if slide_ms > size_ms:
+        case Sliding() as sliding if admission.has_holes:
             # As in Flink: without a window, an element is late by its own time, else it is in a hole.
             result = result.when(in_hole(sliding) & (timestamp > F.col("_late_up_to_ms")), "hole")
     return result
@@ -136,24 +145,22 @@ def quoted(name: str) -> str:
 
 
 def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Column) -> DataFrame:
-    """What the driver must know before time can move: one row per source file and bucket of event time.
+    """What the driver must know before time can move: one row per source file, reason and bucket of event time.
 
     events:  the columns of `events`, _source_row, and those of `file`, an expression that tells the files apart
-    returns: file, bucket (floor(timestamp_ms / bucket_ms); null for refused rows), rows, one count per reason,
-             admitted, min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), max_window_end_ms (of
-             the events' own windows), maybe_late (events that would be late alone)
+    returns: file, reason (null: admitted), rows; of admitted rows also bucket (floor(timestamp_ms / bucket_ms)),
+             min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), min_window_end_ms and
+             max_window_end_ms (of the events' own windows)
     """
     admitted = F.col("reason").isNull()
     timestamp = F.when(admitted, F.col("timestamp_ms"))
-    maybe_late = admitted & (own_window_end_ms(admission.assigner) - 1 <= F.col("_late_up_to_ms"))
-    bucket = aligned_start_ms(F.col("timestamp_ms"), bucket_ms)
-    return events.groupBy(file.alias("file"), F.when(admitted, bucket).alias("bucket")).agg(
+    own_end = F.when(admitted, own_window_end_ms(admission.assigner))
+    bucket = F.when(admitted, aligned_start_ms(F.col("timestamp_ms"), bucket_ms)).alias("bucket")
+    return events.groupBy(file.alias("file"), "reason", bucket).agg(
         F.count(F.lit(1)).alias("rows"),
-        *(F.count_if(F.col("reason") == name).alias(name) for name in REASONS),
-        F.count_if(admitted).alias("admitted"),
         F.min(timestamp).alias("min_timestamp_ms"),
         F.max(timestamp).alias("max_timestamp_ms"),
-        F.max_by(F.when(admitted, F.col("_source_row")), timestamp).alias("max_row"),
-        F.max(F.when(admitted, own_window_end_ms(admission.assigner))).alias("max_window_end_ms"),
-        F.count_if(maybe_late).alias("maybe_late"),
+        F.max_by("_source_row", timestamp).alias("max_row"),
+        F.min(own_end).alias("min_window_end_ms"),
+        F.max(own_end).alias("max_window_end_ms"),
     )

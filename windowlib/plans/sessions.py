@@ -57,12 +57,9 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
             bucket, gap = aligned_start_ms(timestamp, gap_ms), F.lit(gap_ms)
         case _:
             raise AssertionError(f"not a session: {step.assigner}")
-    return (
-        events.groupBy(*step.key_columns, bucket.alias("_bucket"))
-        .agg(F.min(timestamp).alias("window_start_ms"), gap.alias("_gap_ms"), *step.partials())
-        .withColumn("window_end_ms", F.col("last_event_ms") + F.col("_gap_ms"))
-        .drop("_bucket", "_gap_ms")
-    )
+    ends = (F.max(timestamp) + gap).alias("window_end_ms")
+    keys = [*step.key_columns, bucket.alias("_bucket")]
+    return events.groupBy(*keys).agg(F.min(timestamp).alias("window_start_ms"), ends, *step.partials())
 
 
 def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
@@ -79,24 +76,22 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
     in_order = Window.partitionBy(*step.key_columns).orderBy("window_start_ms")
     reach = F.max("window_end_ms").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     starts_island = F.when(F.col("window_start_ms") <= F.col("_reach"), 0).otherwise(1)
-    return (
-        both.withColumn("_reach", reach)
-        .withColumn("_island", F.sum(starts_island).over(in_order.rowsBetween(Window.unboundedPreceding, 0)))
-        .groupBy(*step.key_columns, "_island")
-        .agg(
-            F.min("window_start_ms").alias("window_start_ms"),
-            F.max("window_end_ms").alias("window_end_ms"),
-            # State windows of a key are disjoint, so the earliest has the least of both bounds.
-            F.min("state_window_start_ms").alias("state_window_start_ms"),
-            F.min("state_window_end_ms").alias("state_window_end_ms"),
-            *step.merges(),
-            *([F.flatten(F.collect_list("published")).alias("published")] if step.keeps_fired_windows else []),
-            F.max("touched").alias("touched"),
-            F.sum("before").alias("before"),
-        )
-        .drop("_island")
-        .withColumn("state_window_start_ms", F.coalesce("state_window_start_ms", "window_start_ms"))
-        .withColumn("state_window_end_ms", F.coalesce("state_window_end_ms", "window_end_ms"))
+    in_islands = both.withColumn("_reach", reach).withColumn(
+        "_island", F.sum(starts_island).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
+    )
+    # State windows of a key are disjoint, so the earliest has the least of both bounds.
+    state_bounds = [
+        F.coalesce(F.min(f"state_{bound}"), extreme(bound)).alias(f"state_{bound}")
+        for bound, extreme in (("window_start_ms", F.min), ("window_end_ms", F.max))
+    ]
+    return in_islands.groupBy(*step.key_columns, "_island").agg(
+        F.min("window_start_ms").alias("window_start_ms"),
+        F.max("window_end_ms").alias("window_end_ms"),
+        *state_bounds,
+        *step.merges(),
+        *([F.flatten(F.collect_list("published")).alias("published")] if step.keeps_fired_windows else []),
+        F.max("touched").alias("touched"),
+        F.sum("before").alias("before"),
     )
 
 
@@ -122,35 +117,26 @@ def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFra
     fires = ~dropped & passed & (F.col("touched") | (last > F.col(WATERMARK_IN)))
     kept = ~dropped & (last > F.col(LATE_OUT))
     published = F.col("published") if step.keeps_fired_windows else F.array().cast(WINDOWS)
-    fired_part = F.when(F.size("replaced") > 0, UPDATE).when(last <= F.col(WATERMARK_IN), LATE).otherwise(ON_TIME)
     itself = F.array(F.struct("window_start_ms", "window_end_ms"))
-    flagged = (
-        observed(with_instant(windows, step), observation, dropped=dropped, kept=kept)
-        .withColumn("_fires", fires)
-        .withColumn("_kept", kept)
-        .withColumn("replaced", published)
-        .withColumn("published", F.when(F.col("_fires"), itself).otherwise(published).cast(WINDOWS))
-        .withColumn(
-            "part",
-            F.explode(
-                F.filter(
-                    F.array(
-                        F.when(F.col("_kept"), OPEN), F.when(F.col("_fires"), fired_part), F.when(dropped, DROPPED)
-                    ),
-                    lambda part: part.isNotNull(),
-                )
-            ),
-        )
+    flagged = with_instant(windows, step).select(
+        "*", dropped.alias("_dropped"), fires.alias("_fires"), kept.alias("_kept"), published.alias("replaced")
     )
+    dropped, fires, kept = F.col("_dropped"), F.col("_fires"), F.col("_kept")
+    fired_part = F.when(F.size("replaced") > 0, UPDATE).when(last <= F.col(WATERMARK_IN), LATE).otherwise(ON_TIME)
+    parts = (
+        F.when(dropped, F.array(F.lit(DROPPED)))
+        .when(fires & kept, F.array(F.lit(OPEN), fired_part))
+        .when(fires, F.array(fired_part))
+        .when(kept, F.array(F.lit(OPEN)))
+    )
+    rows = observed(flagged, observation, dropped=dropped, kept=kept).select("*", F.explode(parts).alias("part"))
     fired = ~F.col("part").isin(OPEN, DROPPED)
-    return flagged.select(
+    state = {name: F.col(quoted(name)) for name in state_columns(step) if name not in step.keys}
+    if step.keeps_fired_windows:
+        state["published"] = F.when(fires, itself).otherwise(F.col("published")).cast(WINDOWS)
+    return rows.select(
         *step.key_columns,
-        "window_start_ms",
-        "window_end_ms",
-        "state_window_start_ms",
-        "state_window_end_ms",
-        *step.partial_names,
-        *(["published"] if step.keeps_fired_windows else []),
+        *(F.when(~fired, column).alias(name) for name, column in state.items()),
         F.when(fired, F.col("replaced")).alias("replaced"),
         *results(step, fired),
         "part",
