@@ -26,6 +26,7 @@ from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
 from jobs.reach import Reach, earliest_firing_ms, reach, touches
+from jobs.spark import size_tasks
 from windowlib.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Batch:
         time, watermark_row = watermarks.move(self.definition, self.plan, self.before, seen)
         step = self._step(time, rows)
         reached = reach(self.files("open_windows"), seen.buckets, step)
+        size_tasks(self.spark, seen.rows + sum(file.rows for file in reached.rewritten + reached.read))
         events = None if rows is None or not seen.admitted else rows.where("reason IS NULL")
         counted = self._windows(events, reached, step, seen)
         if rows is not None:

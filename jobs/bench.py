@@ -44,6 +44,7 @@ MINUTE_MS = 60_000
 BASE_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()) * 1000
 USERS, HOT_USERS, HOT_SHARE, BURST = 200_000, 200, 0.1, 9
 DELAY_MINUTES, GAP_MINUTES = 10, 30
+PAUSE_SECONDS = 3
 COLUMNS = ("user_id", "window_start", "window_end", "events", "total")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SPAWN = multiprocessing.get_context("spawn")
@@ -130,6 +131,7 @@ def bench(folder: Path, files: int, events: int) -> str:
             make_file(folder / "next.parquet", number, events)
             (folder / "next.parquet").rename(incoming / f"{number:02}.parquet")
             for side in list(sides) if number % 2 else list(reversed(sides)):
+                time.sleep(PAUSE_SECONDS)  # what the other side still does in the background is not this one's time
                 seconds[side].append(sides[side]())
             newest = ", ".join(f"{side} {times[-1]:.2f} s" for side, times in seconds.items())
             print(f"file {number}: {newest}", flush=True)

@@ -87,21 +87,20 @@ def files(folder: Path, at: int | None) -> list[DataFile]:
 
 
 def _files(table: DeltaTable) -> list[DataFile]:
-    def part(action: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-        return {k.removeprefix(prefix): v for k, v in action.items() if k.startswith(prefix) and v is not None}
+    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
 
-    return [
-        DataFile(
-            path=action["path"],
-            size_bytes=action["size_bytes"],
-            rows=action["num_records"],
-            partition={k.removeprefix("partition."): v for k, v in action.items() if k.startswith("partition.")},
-            low=part(action, "min."),
-            high=part(action, "max."),
-            nulls=part(action, "null_count."),
-        )
-        for action in pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all().to_pylist()
-    ]
+    def rows(prefix: str) -> list[dict[str, Any]]:
+        names = [name for name in actions.column_names if name.startswith(prefix)]
+        columns = [actions[name].to_pylist() for name in names]
+        short = [name.removeprefix(prefix) for name in names]
+        return [dict(zip(short, row, strict=True)) for row in zip(*columns, strict=True)] or [{}] * actions.num_rows
+
+    def known(prefix: str) -> list[dict[str, Any]]:
+        return [{name: value for name, value in row.items() if value is not None} for row in rows(prefix)]
+
+    described = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
+    about = zip(*described, rows("partition."), known("min."), known("max."), known("null_count."), strict=True)
+    return [DataFile(*file) for file in about]
 
 
 def standing(folder: Path, app_id: str) -> tuple[int | None, int | None]:

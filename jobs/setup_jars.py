@@ -1,8 +1,9 @@
-"""Delta's JARs, resolved once into `.jars`: `python -m jobs.setup_jars`.
+"""JARs, resolved once into `.jars`: `python -m jobs.setup_jars`.
 
-Only Spark's own reading and maintenance of Delta tables needs them. Spark would resolve them at every start
-(`spark.jars.packages`) and wait for a repository that may not answer; here its bundled Ivy does so once, with a cache
-of its own inside the project, and leaves the JARs that Spark does not bring itself.
+Delta's, for Spark's own reading and maintenance of Delta tables; and a local file system for Hadoop that sets
+permissions by itself, where Hadoop's starts a `chmod` process for every file and folder that Spark writes. Spark would
+resolve JARs at every start (`spark.jars.packages`) and wait for a repository that may not answer; here its bundled Ivy
+does so once, with a cache of its own inside the project, and leaves the JARs that Spark does not bring itself.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ def delta_module() -> tuple[str, str, str]:
     return "io.delta", f"delta-spark_{spark}_2.13", version("delta-spark")
 
 
+LOCAL_FILES = ("com.globalmentor", "hadoop-bare-naked-local-fs", "0.1.0")
+
+
 def resolve(folder: Path = JARS) -> list[Path]:
-    """The JARs in `folder`, fetched when Delta's own is not there yet. Raises `MissingJars`, `UnusableJava`."""
-    _, name, revision = delta_module()
-    if not (folder / f"{name}-{revision}.jar").exists():
+    """The JARs in `folder`, fetched when one we name is not there yet. Raises `MissingJars`, `UnusableJava`."""
+    named = [folder / f"{name}-{revision}.jar" for _, name, revision in (delta_module(), LOCAL_FILES)]
+    if not all(jar.exists() for jar in named):
         shutil.rmtree(folder, ignore_errors=True)
         _fetch(folder.with_name(folder.name + ".part"), folder)
     return sorted(folder.glob("*.jar"))
@@ -49,23 +53,25 @@ def artifact(jar: str) -> str:
 
 
 def _fetch(work: Path, folder: Path) -> None:
-    """Everything Delta needs into `work`; then what Spark does not bring into `folder`, all at once."""
+    """Everything needed into `work`; then what Spark does not bring into `folder`, all at once."""
     shutil.rmtree(work, ignore_errors=True)
     bundled = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
-    _run_ivy(next(bundled.glob("ivy-*.jar")), work)
+    ivy = next(bundled.glob("ivy-*.jar"))
+    _run_ivy(ivy, work, delta_module())
+    _run_ivy(ivy, work, LOCAL_FILES, "-notransitive")  # it needs Hadoop, which Spark brings
     _keep_new(work / "new", (work / "all").glob("*.jar"), {artifact(jar.name) for jar in bundled.glob("*.jar")})
     (work / "new").rename(folder)
     shutil.rmtree(work)
 
 
-def _run_ivy(ivy: Path, work: Path) -> None:
+def _run_ivy(ivy: Path, work: Path, module: tuple[str, str, str], *options: str) -> None:
     command = [find_java(), f"-Divy.default.ivy.user.dir={work / 'ivy'}", "-jar", str(ivy), "-warn"]
-    command += ["-dependency", *delta_module(), "-confs", "default", "-types", "jar", "bundle"]
+    command += ["-dependency", *module, *options, "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{work}/all/[artifact]-[revision](-[classifier]).[ext]"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise MissingJars(
-            f"could not fetch {':'.join(delta_module())}: need a connection to a Maven repository once; "
+            f"could not fetch {':'.join(module)}: need a connection to a Maven repository once; "
             f"check the network (proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…) and run `make setup` again.\n"
             f"Ivy said: {_last_lines(done.stdout + done.stderr)}"
         )

@@ -27,6 +27,7 @@ from windowlib.errors import StateMismatch, WindowError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 class SourceError(WindowError):
@@ -262,7 +263,9 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
     folder = definition.source.path
     paths = [str(folder / f.path) for f in files]
     if definition.source.format in ("parquet", "delta"):
-        read = spark.read.option("basePath", str(folder)).parquet(*paths)
+        reader = spark.read.option("basePath", str(folder))
+        schema = _spark_schema(Path(paths[0]))
+        read = (reader.schema(schema) if schema else reader).parquet(*paths)
         frame = read.select(
             "*",
             F.col("_metadata.file_path").alias("_source_file"),
@@ -279,6 +282,20 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
         for spelled in (uri, uri.replace("file:///", "file:/", 1))  # _metadata.file_path has one slash
     }
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
+
+
+def _spark_schema(path: Path) -> StructType | None:
+    """The columns of a Parquet file as Spark would infer them; None where only Spark knows, which costs it a job."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = pq.read_schema(path)
+    if any(key.startswith(b"org.apache.spark") for key in schema.metadata or ()):
+        return None
+    try:
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    except PySparkException:
+        return None
 
 
 def _text(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:

@@ -19,8 +19,9 @@ REQUIRED = {
     # A malformed CSV line must be malformed whichever columns a query reads.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
 }
+MOST_TASKS = "spark.windowlib.mostTasks"
+ROWS_PER_TASK = 50_000
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
-ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 DEFAULTS = {
     "spark.ui.enabled": "false",
     # Where in Python a column was made, for error messages: a tenth of a second a batch.
@@ -29,6 +30,8 @@ DEFAULTS = {
     "spark.driver.memory": "2g",
     # Only errors on stderr; the collector that costs least on few cores.
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} -XX:+UseParallelGC",
+    # How many tasks a batch is worth is known from its rows before it begins.
+    "spark.sql.adaptive.enabled": "false",
     # Tasks write into many partitions at once instead of sorting their rows first.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -53,7 +56,7 @@ def session(
     cores = os.cpu_count() or 2
     settings: dict[str, bool | float | int | str | None] = {
         **DEFAULTS,
-        **(ON_THIS_MACHINE if master.startswith("local") else {}),
+        **(on_this_machine() if master.startswith("local") else {}),
         "spark.sql.shuffle.partitions": str(cores),
         **(conf or {}),
         **REQUIRED,
@@ -65,9 +68,27 @@ def session(
     spark = builder.getOrCreate()
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # of errors that are raised anyway
         PySparkLogger.getLogger(logger).disabled = True
+    spark.conf.set(MOST_TASKS, str(spark.conf.get("spark.sql.shuffle.partitions")))
     for name, value in REQUIRED.items():  # an existing session keeps its own otherwise
         spark.conf.set(name, value)
     return spark
+
+
+def size_tasks(spark: SparkSession, rows: int) -> None:
+    """Gives the jobs that come as many tasks after a shuffle as their rows are worth, at most those configured."""
+    most = int(str(spark.conf.get(MOST_TASKS)))
+    spark.conf.set("spark.sql.shuffle.partitions", min(most, 1 + rows // ROWS_PER_TASK))
+
+
+def on_this_machine() -> dict[str, str]:
+    """The settings of a session that needs no other machine."""
+    settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    for jar in JARS.glob("hadoop-bare-naked-local-fs-*.jar"):  # without `make setup` there is none: then it is slower
+        settings |= {
+            "spark.driver.extraClassPath": str(jar),
+            "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+        }
+    return settings
 
 
 def delta_settings() -> dict[str, str]:

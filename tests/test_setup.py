@@ -60,12 +60,13 @@ class TestJava:
 
 class TestJars:
     def test_resolved_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With Delta's JAR there, Java is not even looked for."""
+        """With the JARs there, Java is not even looked for."""
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-        _, name, revision = setup_jars.delta_module()
-        delta = tmp_path / f"{name}-{revision}.jar"
-        delta.touch()
-        assert setup_jars.resolve(tmp_path) == [delta]
+        modules = (setup_jars.delta_module(), setup_jars.LOCAL_FILES)
+        jars = [tmp_path / f"{name}-{revision}.jar" for _, name, revision in modules]
+        for jar in jars:
+            jar.touch()
+        assert setup_jars.resolve(tmp_path) == sorted(jars)
 
     def test_offline(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9")

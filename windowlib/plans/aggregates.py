@@ -103,10 +103,10 @@ def partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
     return [name for _, _, name in _each_part(aggregates)]
 
 
-def finishes(aggregates: AggregateSet) -> list[Column]:
-    """The output columns, in order, over rows of merged partials."""
+def finishes(aggregates: AggregateSet) -> dict[str, str]:
+    """The output columns by name, in order, as SQL over rows of merged partials."""
     finished = [_finish_sql(aggregate, index) for index, aggregate in enumerate(aggregates.aggregates)]
-    return [F.expr(column.sql_over(finished)).alias(column.name) for column in aggregates.columns]
+    return {column.name: column.sql_over(finished) for column in aggregates.columns}
 
 
 def _each_part(aggregates: Sequence[Aggregate]) -> Iterator[tuple[Aggregate, Part, str]]:

@@ -116,17 +116,17 @@ def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) 
     last = grid.last_window_end_ms(start) - 1
     dropped = (last <= F.col(LATE_IN)) | (last < start)
     stays = ~dropped & (last > F.col(LATE_OUT))
-    part = F.lit(OPEN)
+    flagged = contents.withColumns({"_dropped": dropped, "_kept": stays, "_last_end_ms": last + 1})
     return (
-        observed(contents, observation, dropped=dropped, kept=stays)
-        .where(stays & F.col("rewritten"))
-        .select(
-            *step.key_columns,
+        observed(flagged, observation, dropped="_dropped", kept="_kept")
+        .where("_kept AND rewritten")
+        .selectExpr(
+            *map(quoted, step.keys),
             "state_window_start_ms",
-            (start + grid.slice_ms).alias("state_window_end_ms"),
+            f"state_window_start_ms + {grid.slice_ms} AS state_window_end_ms",
             *step.partial_names,
-            part.alias("part"),
-            F.floor((last + 1) / F.lit(step.partition_ms)).alias("slot"),
+            f"'{OPEN}' AS part",
+            f"floor(_last_end_ms / {step.partition_ms}) AS slot",
         )
     )
 
@@ -147,20 +147,20 @@ def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
         flags = [F.max("touched").alias("touched"), F.sum("before").alias("before")]
         whole = each.groupBy(*step.key_columns, "window_start_ms").agg(*step.merges(), *flags)
         windows = with_instant(whole, step)
-    passed = F.col("window_end_ms") - 1 <= F.col(WATERMARK_IN)
-    part = F.when(~passed, ON_TIME).when(F.col("before") > 0, UPDATE).otherwise(LATE)
-    itself = F.array(F.struct("window_start_ms", "window_end_ms"))
+    passed = f"window_end_ms - 1 <= {WATERMARK_IN}"
+    part = f"CASE WHEN NOT {passed} THEN '{ON_TIME}' WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
+    itself = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"
     return (
         windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
-        .where(~passed | F.col("touched"))
-        .withColumn("part", part)
-        .select(
-            *step.key_columns,
+        .where(f"NOT ({passed}) OR touched")
+        .selectExpr("*", f"{part} AS part")
+        .selectExpr(
+            *map(quoted, step.keys),
             *step.partial_names,
-            F.when(F.col("part") == UPDATE, itself).otherwise(F.array().cast(WINDOWS)).alias("replaced"),
-            *results(step, F.lit(True)),
+            f"cast(if(part = '{UPDATE}', {itself}, array()) AS {WINDOWS}) AS replaced",
+            *results(step, "true"),
             "part",
-            slot(F.col("part"), F.col("window_end_ms"), step).alias("slot"),
+            f"{slot('window_end_ms', step)} AS slot",
         )
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame, Observation, Window
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from windowlib.assigners import DynamicSession, Session
@@ -65,82 +65,66 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
 def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
     """Slices and windows in flight, joined where they touch.
 
-    returns: key, window and state window bounds, partials, published, touched (the batch has an event in it),
-             before (elements it had before the batch)
+    returns: key, window and state window bounds, partials, published, before (elements it had before the batch)
     """
-    parts = [] if events_slices is None else [_fresh(events_slices, step)]
+    columns = [*map(quoted, state_columns(step))]
+    parts = []
+    if events_slices is not None:
+        nothing = {"state_window_start_ms": "bigint", "state_window_end_ms": "bigint", "published": WINDOWS}
+        fresh = [f"cast(null AS {nothing[c]}) AS {c}" if c in nothing else quoted(c) for c in state_columns(step)]
+        parts.append(events_slices.selectExpr(*fresh, "0L AS before"))
     if state is not None:
-        parts.append(state.withColumns({"touched": F.lit(False), "before": F.col("elements")}))
-    columns = [*state_columns(step), "touched", "before"]
-    both = reduce(DataFrame.unionByName, [part.select(*map(quoted, columns)) for part in parts])
-    in_order = Window.partitionBy(*step.key_columns).orderBy("window_start_ms")
-    reach = F.max("window_end_ms").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    starts_island = F.when(F.col("window_start_ms") <= F.col("_reach"), 0).otherwise(1)
-    in_islands = both.withColumn("_reach", reach).withColumn(
-        "_island", F.sum(starts_island).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
-    )
+        parts.append(state.selectExpr(*columns, "elements AS before"))
+    both = reduce(DataFrame.union, parts)
+    per_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
+    earlier = f"OVER ({per_key} ORDER BY window_start_ms ROWS BETWEEN UNBOUNDED PRECEDING AND"
+    reached = both.selectExpr("*", f"max(window_end_ms) {earlier} 1 PRECEDING) AS _reach")
+    starts_island = "if(window_start_ms <= _reach, 0, 1)"
+    in_islands = reached.selectExpr("*", f"sum({starts_island}) {earlier} CURRENT ROW) AS _island")
     # State windows of a key are disjoint, so the earliest has the least of both bounds.
-    state_bounds = [
-        F.coalesce(F.min(f"state_{bound}"), extreme(bound)).alias(f"state_{bound}")
-        for bound, extreme in (("window_start_ms", F.min), ("window_end_ms", F.max))
-    ]
+    joined = {
+        "window_start_ms": "min(window_start_ms)",
+        "window_end_ms": "max(window_end_ms)",
+        "state_window_start_ms": "coalesce(min(state_window_start_ms), min(window_start_ms))",
+        "state_window_end_ms": "coalesce(min(state_window_end_ms), max(window_end_ms))",
+        **({"published": "flatten(collect_list(published))"} if step.keeps_fired_windows else {}),
+        "before": "sum(before)",
+    }
     return in_islands.groupBy(*step.key_columns, "_island").agg(
-        F.min("window_start_ms").alias("window_start_ms"),
-        F.max("window_end_ms").alias("window_end_ms"),
-        *state_bounds,
-        *step.merges(),
-        *([F.flatten(F.collect_list("published")).alias("published")] if step.keeps_fired_windows else []),
-        F.max("touched").alias("touched"),
-        F.sum("before").alias("before"),
-    )
-
-
-def _fresh(events_slices: DataFrame, step: Step) -> DataFrame:
-    """Slices as windows that nothing was stored of before."""
-    nothing = F.lit(None).cast("long")
-    return events_slices.withColumns(
-        {
-            "state_window_start_ms": nothing,
-            "state_window_end_ms": nothing,
-            **({"published": F.lit(None).cast(WINDOWS)} if step.keeps_fired_windows else {}),
-            "touched": F.lit(True),
-            "before": F.lit(0).cast("long"),
-        }
+        *step.merges(), *(F.expr(f"{sql} AS {name}") for name, sql in joined.items())
     )
 
 
 def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFrame:
     """Drop late → fire → clean up, for every window; a window that fires and is kept gives two rows."""
-    last = F.col("window_end_ms") - 1
-    dropped = last <= F.col(LATE_IN)
-    passed = last <= F.col(WATERMARK_OUT)
-    fires = ~dropped & passed & (F.col("touched") | (last > F.col(WATERMARK_IN)))
-    kept = ~dropped & (last > F.col(LATE_OUT))
-    published = F.col("published") if step.keeps_fired_windows else F.array().cast(WINDOWS)
-    itself = F.array(F.struct("window_start_ms", "window_end_ms"))
-    flagged = with_instant(windows, step).select(
-        "*", dropped.alias("_dropped"), fires.alias("_fires"), kept.alias("_kept"), published.alias("replaced")
+    last = "window_end_ms - 1"
+    dropped = f"{last} <= {LATE_IN}"
+    fires = f"NOT ({dropped}) AND {last} <= {WATERMARK_OUT} AND (elements > before OR {last} > {WATERMARK_IN})"
+    kept = f"NOT ({dropped}) AND {last} > {LATE_OUT}"
+    published = "published" if step.keeps_fired_windows else f"cast(array() AS {WINDOWS})"
+    flagged = with_instant(windows, step).selectExpr(
+        "*", f"{dropped} AS _dropped", f"{fires} AS _fires", f"{kept} AS _kept", f"{published} AS replaced"
     )
-    dropped, fires, kept = F.col("_dropped"), F.col("_fires"), F.col("_kept")
-    fired_part = F.when(F.size("replaced") > 0, UPDATE).when(last <= F.col(WATERMARK_IN), LATE).otherwise(ON_TIME)
+    fired_part = (
+        f"CASE WHEN size(replaced) > 0 THEN '{UPDATE}' WHEN {last} <= {WATERMARK_IN} THEN '{LATE}' ELSE '{ON_TIME}' END"
+    )
     parts = (
-        F.when(dropped, F.array(F.lit(DROPPED)))
-        .when(fires & kept, F.array(F.lit(OPEN), fired_part))
-        .when(fires, F.array(fired_part))
-        .when(kept, F.array(F.lit(OPEN)))
+        f"CASE WHEN _dropped THEN array('{DROPPED}') WHEN _fires AND _kept THEN array('{OPEN}', {fired_part})"
+        f" WHEN _fires THEN array({fired_part}) WHEN _kept THEN array('{OPEN}') END"
     )
-    rows = observed(flagged, observation, dropped=dropped, kept=kept).select("*", F.explode(parts).alias("part"))
-    fired = ~F.col("part").isin(OPEN, DROPPED)
-    state = {name: F.col(quoted(name)) for name in state_columns(step) if name not in step.keys}
+    observed_rows = observed(flagged, observation, dropped="_dropped", kept="_kept")
+    fired = f"part NOT IN ('{OPEN}', '{DROPPED}')"
+    state = {name: quoted(name) for name in state_columns(step) if name not in step.keys}
     if step.keeps_fired_windows:
-        state["published"] = F.when(fires, itself).otherwise(F.col("published")).cast(WINDOWS)
-    return rows.select(
-        *step.key_columns,
-        *(F.when(~fired, column).alias(name) for name, column in state.items()),
-        F.when(fired, F.col("replaced")).alias("replaced"),
+        itself = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"
+        state["published"] = f"cast(if(_fires, {itself}, published) AS {WINDOWS})"
+    return observed_rows.selectExpr("*", f"explode({parts}) AS part").selectExpr(
+        *map(quoted, step.keys),
+        *(f"if({fired}, null, {sql}) AS {name}" for name, sql in state.items()),
+        f"if({fired}, replaced, null) AS replaced",
         *results(step, fired),
         "part",
-        slot(F.col("part"), F.col("window_end_ms"), step).alias("slot"),
+        f"{slot('window_end_ms', step)} AS slot",
     )
 
 

@@ -118,45 +118,40 @@ def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:
     return with_values(rows, values)
 
 
-def results(step: Step, fired: Column) -> list[Column]:
-    """The columns of `results` where `fired`, else null; over rows with window bounds and merged partials."""
-    timing = F.when(F.col("window_end_ms") - 1 <= F.col(WATERMARK_IN), "late").otherwise("on_time")
+def results(step: Step, fired: str) -> list[str]:
+    """The columns of `results` where `fired`, else null, as SQL over rows with window bounds and merged partials."""
     values = {
-        "window_start": F.timestamp_millis("window_start_ms"),
-        "window_end": F.timestamp_millis("window_end_ms"),
-        "last_event_time": F.timestamp_millis("last_event_ms"),
-        **{c.name: value for c, value in zip(step.aggregates.columns, finishes(step.aggregates), strict=True)},
-        "firing": F.lit(1),
-        "timing": timing,
-        "batch_id": F.col(BATCH_ID),
+        "window_start": "timestamp_millis(window_start_ms)",
+        "window_end": "timestamp_millis(window_end_ms)",
+        "last_event_time": "timestamp_millis(last_event_ms)",
+        **finishes(step.aggregates),
+        "firing": "1",
+        "timing": f"if(window_end_ms - 1 <= {WATERMARK_IN}, 'late', 'on_time')",
+        "batch_id": BATCH_ID,
     }
-    return [F.when(fired, value).alias(name) for name, value in values.items()]
+    return [f"if({fired}, {value}, null) AS {quoted(name)}" for name, value in values.items()]
 
 
-def slot(part: Column, end_ms: Column, step: Step) -> Column:
-    """The partition a row goes to: by the hour (or so) of its end while open, by day once it is a result."""
-    day = F.floor((F.col("window_end_ms") - 1) / F.lit(DAY_MS))
-    open_partition = F.floor(end_ms / F.lit(step.partition_ms))
-    return F.when(part == OPEN, open_partition).when(part == DROPPED, F.lit(0)).otherwise(day)
+def slot(end_ms: str, step: Step) -> str:
+    """The partition a row goes to, as SQL: by the hour (or so) of its end while open, by day once it is a result."""
+    day = f"floor((window_end_ms - 1) / {DAY_MS})"
+    return f"CASE part WHEN '{OPEN}' THEN floor({end_ms} / {step.partition_ms}) WHEN '{DROPPED}' THEN 0 ELSE {day} END"
 
 
-def observed(contents: DataFrame, observation: Observation, *, dropped: Column, kept: Column) -> DataFrame:
+def observed(contents: DataFrame, observation: Observation, *, dropped: str, kept: str) -> DataFrame:
     """`contents`, counting elements on the way: what was there before, what is late, what stays, what is retired."""
 
-    def elements(where: Column) -> Column:
-        return F.coalesce(F.sum(F.when(where, F.col("elements"))), F.lit(0))
-
-    return contents.observe(
-        observation,
-        F.coalesce(F.sum("before"), F.lit(0)).alias("elements_before"),
-        elements(dropped).alias("elements_dropped"),
-        elements(kept).alias("elements_kept"),
-        elements(~dropped & ~kept).alias("elements_retired"),
-        F.count_if(~dropped & ~kept).alias("rows_retired"),
-    )
+    counted = {
+        "elements_before": "sum(before)",
+        "elements_dropped": f"sum(if({dropped}, elements, 0))",
+        "elements_kept": f"sum(if({kept}, elements, 0))",
+        "elements_retired": f"sum(if({dropped} OR {kept}, 0, elements))",
+        "rows_retired": f"count_if(NOT ({dropped} OR {kept}))",
+    }
+    return contents.observe(observation, *(F.expr(f"coalesce({sql}, 0) AS {name}") for name, sql in counted.items()))
 
 
 def counted_by_part(rows: DataFrame, observation: Observation) -> DataFrame:
     """`rows`, counting those of each part on the way."""
     parts = (OPEN, *FIRED, DROPPED)
-    return rows.observe(observation, *(F.count_if(F.col("part") == part).alias(f"{part}_rows") for part in parts))
+    return rows.observe(observation, *(F.expr(f"count_if(part = '{part}') AS {part}_rows") for part in parts))
