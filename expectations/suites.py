@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,20 @@ def validate(
 ) -> list[ExpectationSuiteValidationResult]:
     """The outcome of every suite; those about rows only where the batch wrote results."""
     bounds = parameters(figures, history)
-    pandas = _quiet_context().data_sources.add_pandas("batch")
-    outcomes = list(_run(pandas, "figures", frame(definition, figures), over_figures(definition), bounds))
+    outcomes = list(_run("figures", frame(definition, figures), over_figures(definition), bounds))
     if result_files and len(rows := results.sample(result_files)):
-        outcomes += _run(pandas, "results", rows, over_rows(definition), bounds)
+        outcomes += _run("results", rows, over_rows(definition), bounds)
     return outcomes
+
+
+@cache
+def _frames() -> Mapping[str, Any]:
+    """What takes a frame to be judged, by name; made once, since Great Expectations writes its configuration anew."""
+    pandas = _quiet_context().data_sources.add_pandas("batch")
+    return {
+        name: pandas.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
+        for name in ("figures", "results")
+    }
 
 
 def _quiet_context() -> EphemeralDataContext:
@@ -73,9 +83,8 @@ def _quiet_context() -> EphemeralDataContext:
 
 
 def _run(
-    pandas: Any, name: str, rows: pd.DataFrame, suites: Sequence[ExpectationSuite], bounds: Mapping[str, float | None]
+    name: str, rows: pd.DataFrame, suites: Sequence[ExpectationSuite], bounds: Mapping[str, float | None]
 ) -> Iterator[ExpectationSuiteValidationResult]:
-    asset = pandas.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name)
-    batch = asset.get_batch(batch_parameters={"dataframe": rows})
+    batch = _frames()[name].get_batch(batch_parameters={"dataframe": rows})
     for suite in suites:
         yield batch.validate(suite, result_format=RESULT_FORMAT, expectation_parameters=dict(bounds))

@@ -26,7 +26,7 @@ from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
 from jobs.reach import Reach, earliest_firing_ms, reach, touches
-from jobs.spark import size_tasks
+from jobs.spark import ROWS_PER_TASK, size_tasks
 from windowlib.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -70,7 +70,11 @@ class Batch:
         step = self._step(time, rows)
         reached = reach(self.files("open_windows"), seen.buckets, step)
         size_tasks(self.spark, seen.rows + sum(file.rows for file in reached.rewritten + reached.read))
-        events = None if rows is None or not seen.admitted else rows.where("reason IS NULL")
+        events = None if rows is None or not seen.admitted else rows
+        if events is not None and seen.admitted < seen.rows:
+            events = events.where("reason IS NULL")
+        if events is not None and (seen.rows <= ROWS_PER_TASK or seen.row_groups == 1):
+            events = events.coalesce(1)  # one task reads them in any case: then slices need no shuffle of their own
         counted = self._windows(events, reached, step, seen)
         if rows is not None:
             self._quarantine(rows, seen, uris)

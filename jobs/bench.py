@@ -38,13 +38,12 @@ from jobs.definition import load_definition
 from jobs.demo.compare import compare_tables
 from jobs.read import read_table
 from jobs.snapshots import snapshot
-from jobs.spark import session
+from jobs.spark import DEFAULTS, delta_settings, session
 
 MINUTE_MS = 60_000
 BASE_MS = int(datetime(2026, 3, 2, tzinfo=UTC).timestamp()) * 1000
 USERS, HOT_USERS, HOT_SHARE, BURST = 200_000, 200, 0.1, 9
 DELAY_MINUTES, GAP_MINUTES = 10, 30
-PAUSE_SECONDS = 3
 COLUMNS = ("user_id", "window_start", "window_end", "events", "total")
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 SPAWN = multiprocessing.get_context("spawn")
@@ -102,10 +101,23 @@ def ours(folder: Path) -> Iterator[None]:
 
 
 def streaming(folder: Path) -> Iterator[None]:
-    """One query at a time, over the files in `folder`/incoming that its checkpoint does not know yet."""
+    """One query at a time, over the files in `folder`/incoming that its checkpoint does not know yet.
+
+    Spark as it comes, but for what everybody sets on one machine: the store, the memory, as many partitions as cores.
+    """
+    from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    spark = session(conf={"spark.sql.streaming.stateStore.providerClass": ROCKSDB}, with_delta=True)
+    settings: dict[str, bool | float | int | str | None] = {
+        **delta_settings(),
+        "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.driver.memory": DEFAULTS["spark.driver.memory"],
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    spark = SparkSession.builder.master("local[*]").config(map=settings).getOrCreate()
     clicks = spark.readStream.schema("user_id bigint, ts timestamp, value bigint").parquet(str(folder / "incoming"))
     gap = F.session_window("ts", f"{GAP_MINUTES} minutes")
     counted = clicks.withWatermark("ts", f"{DELAY_MINUTES} minutes").groupBy("user_id", gap.alias("session"))
@@ -131,7 +143,6 @@ def bench(folder: Path, files: int, events: int) -> str:
             make_file(folder / "next.parquet", number, events)
             (folder / "next.parquet").rename(incoming / f"{number:02}.parquet")
             for side in list(sides) if number % 2 else list(reversed(sides)):
-                time.sleep(PAUSE_SECONDS)  # what the other side still does in the background is not this one's time
                 seconds[side].append(sides[side]())
             newest = ", ".join(f"{side} {times[-1]:.2f} s" for side, times in seconds.items())
             print(f"file {number}: {newest}", flush=True)

@@ -46,7 +46,7 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> See
             seen.may_be_late |= _own_window_end_ms(admission.assigner, low_ms) - 1 <= admission.late_up_to_ms
             if seen.newest is None or high_ms > seen.newest.timestamp_ms:
                 seen.newest, newest = Newest(high_ms, file.path, 0), (file, group)
-    seen.admitted = seen.rows
+    seen.admitted, seen.row_groups = seen.rows, len(seen.buckets)
     if newest is not None and seen.newest is not None:
         row = _newest_row(folder / newest[0].path, newest[1], admission.timestamp)
         seen.newest = Newest(seen.newest.timestamp_ms, newest[0].path, row)

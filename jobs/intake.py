@@ -50,6 +50,7 @@ class Seen:
     files: dict[str, FileFigures] = field(default_factory=dict)  # by path relative to the source
     buckets: list[Bucket] = field(default_factory=list)
     newest: Newest | None = None
+    row_groups: int | None = None  # None: not known
 
 
 def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[str, str]) -> Seen:
