@@ -142,7 +142,7 @@ def read(
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
     from jobs.display import as_json as text
-    from jobs.display import console, show_rows
+    from jobs.display import console, rows_of, show_rows
     from jobs.exports import check_ending, export
     from jobs.read import read_table
 
@@ -151,9 +151,7 @@ def read(
     rows = read_table(_definition(pipeline), table)
     if out:
         export(rows, out)
-        typer.echo(
-            text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows.num_rows:,} rows written to {out}"
-        )
+        typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")
     elif as_json:
         for batch in rows.to_batches():
             for row in batch.to_pylist():

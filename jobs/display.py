@@ -121,7 +121,12 @@ def show_rows(screen: Console, rows: pa.Table) -> None:
     if rows.num_columns:
         screen.print(table)
     shown = f", the first {ROWS_SHOWN} are shown (--out FILE.csv for all)" if rows.num_rows > ROWS_SHOWN else ""
-    screen.print(f"{rows.num_rows:,} rows{shown}", highlight=False)
+    screen.print(f"{rows_of(rows)}{shown}", highlight=False)
+
+
+def rows_of(rows: pa.Table) -> str:
+    """How many rows a table has, in words."""
+    return f"{rows.num_rows:,} {'row' if rows.num_rows == 1 else 'rows'}"
 
 
 def _cell(value: Any) -> str:
@@ -129,6 +134,8 @@ def _cell(value: Any) -> str:
         return "[dim]null[/dim]"
     if isinstance(value, datetime):
         return instant(round(value.timestamp() * 1000))
+    if isinstance(value, date):
+        return value.isoformat()
     return escape(value if isinstance(value, str) else as_json(value))
 
 
