@@ -70,11 +70,7 @@ class Batch:
         step = self._step(time, rows)
         reached = reach(self.files("open_windows"), seen.buckets, step)
         size_tasks(self.spark, seen.rows + sum(file.rows for file in reached.rewritten + reached.read))
-        events = None if rows is None or not seen.admitted else rows
-        if events is not None and seen.admitted < seen.rows:
-            events = events.where("reason IS NULL")
-        if events is not None and (seen.rows <= ROWS_PER_TASK or seen.row_groups == 1):
-            events = events.coalesce(1)  # one task reads them in any case: then slices need no shuffle of their own
+        events = None if rows is None else _events(rows, seen)
         counted = self._windows(events, reached, step, seen)
         if rows is not None:
             self._quarantine(rows, seen, uris)
@@ -316,6 +312,15 @@ class Batch:
     def _source_columns(self, rows: DataFrame) -> list[str]:
         ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
         return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
+
+
+def _events(rows: DataFrame, seen: Seen) -> DataFrame | None:
+    """The admitted rows, None without any."""
+    if not seen.admitted:
+        return None
+    events = rows if seen.admitted == seen.rows else rows.where("reason IS NULL")
+    # Where one task reads them in any case, slices need no shuffle of their own.
+    return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
 
 
 def _plan_module(step: Step) -> Any:
