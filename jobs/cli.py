@@ -180,6 +180,26 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
         show_status(console(), found)
 
 
+@app.command("explain-plan", rich_help_panel=LOOK)
+@with_exit_code
+def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Say which plan runs the windows of a pipeline, and why; starts no Spark.
+
+    [dim]windowlib explain-plan clicks.toml[/dim]
+    """
+    from dataclasses import asdict
+
+    from jobs.display import as_json as text
+    from jobs.display import console, show_explanation
+    from jobs.explain import explain
+
+    found = explain(_definition(pipeline))
+    if as_json:
+        typer.echo(text(asdict(found)))
+    else:
+        show_explanation(console(), found)
+
+
 @app.command(rich_help_panel=LOOK)
 @with_exit_code
 def report(pipeline: Pipeline, as_json: Json = False) -> None:

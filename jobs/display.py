@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jobs.advance import BatchReport
+    from jobs.explain import Explanation
     from jobs.status import Status
 
 ROWS_SHOWN = 20
@@ -137,6 +138,15 @@ def _cell(value: Any) -> str:
     if isinstance(value, date):
         return value.isoformat()
     return escape(value if isinstance(value, str) else as_json(value))
+
+
+def show_explanation(screen: Console, explanation: Explanation) -> None:
+    """How a pipeline's windows are computed, one fact a line."""
+    facts = asdict(explanation)
+    screen.print(f"[bold]{facts.pop('pipeline')}[/bold]", highlight=False)
+    for name, value in facts.items():
+        for number, line in enumerate(value if isinstance(value, list) else [value]):
+            screen.print(f"  {'' if number else name:<9}{escape(line)}", soft_wrap=True, highlight=False)
 
 
 def show_status(screen: Console, status: Status) -> None:

@@ -227,6 +227,30 @@ def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["total"] for row in rows] == ["1.50", ""]
 
 
+@pytest.mark.parametrize(
+    ("window", "plan", "slices"),
+    [
+        ('type = "session"\ngap = "30m"', "sessions", "bucket of 30m"),
+        ('type = "session"\ngap_column = "gap_ms"', "sessions", "the longest of their gaps"),
+        ('type = "tumbling"\nsize = "5m"', "aligned", "one window of 5m"),
+        ('type = "sliding"\nsize = "1h"\nslide = "25m"', "aligned", "in 5m, shared by up to 3 windows"),
+    ],
+)
+def test_explain_plan_says_how_windows_are_computed(tmp_path: Path, window: str, plan: str, slices: str) -> None:
+    file = tmp_path / "p.toml"
+    source = '[source]\nformat = "parquet"\npath = "in"\nkey = []\ntimestamp = "ts"\n'
+    aggregates = '[aggregates]\nn = "count(*)"\nlast = "last(value)"\n'
+    file.write_text(f'name = "p"\n{source}[watermark]\nout_of_orderness = "1m"\n[window]\n{window}\n{aggregates}')
+    found = json.loads(call("explain-plan", file, "--json").stdout)
+    assert (found["pipeline"], found["plan"]) == ("p", plan)
+    assert slices in found["slices"]
+    assert any("first and last" in note for note in found["notes"])
+    assert any("without a key" in note for note in found["notes"])
+    shown = call("explain-plan", file).stdout
+    assert slices in shown
+    assert "windows of event time" in shown
+
+
 def test_read_refuses_what_it_cannot_do(pipeline: Path) -> None:
     wrong_ending = call("read", pipeline, "results", "--out", "results.xls")
     assert wrong_ending.exit_code == 2

@@ -1,0 +1,60 @@
+"""How many Spark jobs a batch starts: each is known, none is there by accident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.advance import advance
+from jobs.definition import Definition
+from tests.clicks import CLICKS, START_MS, arrive, clicks
+
+CLEAN = CLICKS.replace('event_id = "id"\n', "")
+ALIGNED = CLEAN.replace('type = "session"\ngap = "10m"', 'type = "sliding"\nsize = "1h"\nslide = "20m"')
+INSTANT = 1  # the one row of watermarks, broadcast
+FIGURES, WINDOWS = 1, 1
+
+pytestmark = pytest.mark.spark
+
+
+def jobs_of_the_next_batch(definition: Definition, spark: SparkSession) -> int:
+    status: Any = spark.sparkContext._jsc.sc().statusStore()
+    before = status.jobsList(None).size()
+    assert len(advance(definition, lambda: spark)) == 1
+    return int(status.jobsList(None).size() - before)
+
+
+def visits(first_minute: int, **changes: Any) -> list[dict[str, Any]]:
+    """A visit of three clicks, twenty minutes of silence before the next file's."""
+    return [
+        {"id": f"{minute}", "user": "ann", "at_ms": START_MS + minute * 60_000, "value": 1, **changes}
+        for minute in range(first_minute, first_minute + 3)
+    ]
+
+
+@pytest.mark.parametrize(("text", "instants"), [(CLEAN, 1), (ALIGNED, 2)], ids=["sessions", "sliding"])
+def test_a_clean_batch_is_one_job(tmp_path: Path, spark: SparkSession, text: str, instants: int) -> None:
+    definition = clicks(tmp_path, 0, text)
+    for number in (1, 2):
+        arrive(tmp_path, number, visits(100 * number))
+        assert jobs_of_the_next_batch(definition, spark) == WINDOWS + instants * INSTANT
+
+
+def test_a_row_that_may_be_refused_is_looked_at(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clicks(tmp_path, 0, CLEAN)
+    arrive(tmp_path, 1, [*visits(0), *visits(50, user=None)])
+    path_names = quarantine = 1
+    assert jobs_of_the_next_batch(definition, spark) == FIGURES + WINDOWS + INSTANT + path_names + quarantine
+
+
+def test_without_news_there_is_no_job(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clicks(tmp_path, 0, CLEAN)
+    arrive(tmp_path, 1, visits(0))
+    jobs_of_the_next_batch(definition, spark)
+    status: Any = spark.sparkContext._jsc.sc().statusStore()
+    before = status.jobsList(None).size()
+    assert advance(definition, lambda: spark) == []
+    assert status.jobsList(None).size() == before
