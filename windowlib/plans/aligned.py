@@ -94,20 +94,19 @@ def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
-    """The batch's slices and those in flight: also touched, before (elements), rewritten."""
+    """The batch's slices and those in flight: also before (elements it had before the batch), rewritten."""
+    columns = [*map(quoted, step.keys), "state_window_start_ms", *step.partial_names]
     parts = []
     if new is not None:
-        parts.append(
-            new.withColumns({"touched": F.lit(True), "before": F.lit(0).cast("long"), "rewritten": F.lit(True)})
-        )
+        parts.append(new.selectExpr(*columns, "0L AS before", "true AS rewritten"))
     if state is not None:
-        parts.append(state.withColumns({"touched": F.lit(False), "before": F.col("elements")}))
-    columns = [*step.keys, "state_window_start_ms", *step.partial_names, "touched", "before", "rewritten"]
-    both = reduce(DataFrame.unionByName, [part.select(*map(quoted, columns)) for part in parts])
+        parts.append(state.selectExpr(*columns, "elements AS before", "rewritten"))
     if len(parts) == 1:
-        return both
-    flags = [F.max("touched").alias("touched"), F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
-    return both.groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
+        return parts[0]
+    flags = [F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
+    return (
+        reduce(DataFrame.union, parts).groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
+    )
 
 
 def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) -> DataFrame:
@@ -139,20 +138,22 @@ def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
     # The aligned starts in [first, last].
     first_start = -aligned_start_ms(-first, grid.slide_ms, -grid.offset_ms)
     last_start = aligned_start_ms(last, grid.slide_ms, grid.offset_ms)
-    in_range = contents.withColumns({"_first": first_start, "_last": last_start}).where("_first <= _last")
+    # Both branches must need the same columns: then Spark shuffles the slices once, for both.
+    shared = contents.where("rewritten IS NOT NULL")
+    in_range = shared.withColumns({"_first": first_start, "_last": last_start}).where("_first <= _last")
     if grid.size_ms == grid.slide_ms:
         windows = in_range.withColumn("window_start_ms", F.col("_first"))
     else:
         each = in_range.withColumn("window_start_ms", F.explode(F.sequence("_first", "_last", F.lit(grid.slide_ms))))
-        flags = [F.max("touched").alias("touched"), F.sum("before").alias("before")]
-        whole = each.groupBy(*step.key_columns, "window_start_ms").agg(*step.merges(), *flags)
+        before = F.sum("before").alias("before")
+        whole = each.groupBy(*step.key_columns, "window_start_ms").agg(*step.merges(), before)
         windows = with_instant(whole, step)
     passed = f"window_end_ms - 1 <= {WATERMARK_IN}"
     part = f"CASE WHEN NOT {passed} THEN '{ON_TIME}' WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
     itself = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"
     return (
         windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
-        .where(f"NOT ({passed}) OR touched")
+        .where(f"NOT ({passed}) OR elements > before")
         .selectExpr("*", f"{part} AS part")
         .selectExpr(
             *map(quoted, step.keys),
