@@ -76,8 +76,11 @@ def session(
 
 def size_tasks(spark: SparkSession, rows: int) -> None:
     """Gives the jobs that come as many tasks after a shuffle as their rows are worth, at most those configured."""
-    most = int(str(spark.conf.get(MOST_TASKS)))
-    spark.conf.set("spark.sql.shuffle.partitions", min(most, 1 + rows // ROWS_PER_TASK))
+    most = spark.conf.get(MOST_TASKS, None)
+    if most is None:  # a session of somebody else's
+        most = str(spark.conf.get("spark.sql.shuffle.partitions"))
+        spark.conf.set(MOST_TASKS, most)
+    spark.conf.set("spark.sql.shuffle.partitions", min(int(most), 1 + rows // ROWS_PER_TASK))
 
 
 def on_this_machine() -> dict[str, str]:
