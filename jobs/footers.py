@@ -20,7 +20,6 @@ from jobs.ledger import SourceFile
 from jobs.reach import Bucket
 from windowlib.assigners import Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, REASONS, Admission
-from windowlib.windows import window_start
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_PER_MS = {"ms": 1, "us": 1000}
@@ -28,7 +27,8 @@ _UNITS_PER_MS = {"ms": 1, "us": 1000}
 
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
     """What the files hold; None where their footers do not tell, so that the rows themselves must be looked at."""
-    if not isinstance(admission.assigner, Session | Tumbling | Sliding) or admission.has_holes:
+    assigner = admission.assigner
+    if not isinstance(assigner, Session | Tumbling | Sliding) or admission.has_holes:
         return None
     latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
     seen = Seen(reasons=dict.fromkeys(REASONS, 0))
@@ -37,13 +37,14 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> See
         spans = _spans(folder / file.path, admission)
         if spans is None:
             return None
-        for group, (rows, low_ms, high_ms) in enumerate(spans):
+        for group, rows, low_ms, high_ms in spans:
             if low_ms < MIN_TIMESTAMP_MS or high_ms > min(latest_ms, MAX_TIMESTAMP_MS):
                 return None
             seen.rows += rows
             seen.files[file.path] = seen.files.get(file.path, FileFigures()).with_bucket(rows, low_ms, high_ms)
-            seen.buckets.append(Bucket(low_ms, high_ms, _own_window_end_ms(admission.assigner, high_ms)))
-            seen.may_be_late |= _own_window_end_ms(admission.assigner, low_ms) - 1 <= admission.late_up_to_ms
+            first_end_ms, last_end_ms = (assigner.assign(time_ms)[-1].end_ms for time_ms in (low_ms, high_ms))
+            seen.buckets.append(Bucket(low_ms, high_ms, last_end_ms))
+            seen.may_be_late |= first_end_ms - 1 <= admission.late_up_to_ms
             if seen.newest is None or high_ms > seen.newest.timestamp_ms:
                 seen.newest, newest = Newest(high_ms, file.path, 0), (file, group)
     seen.admitted, seen.row_groups = seen.rows, len(seen.buckets)
@@ -53,8 +54,8 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> See
     return seen
 
 
-def _spans(path: Path, admission: Admission) -> list[tuple[int, int, int]] | None:
-    """Rows, least and greatest event time per row group; None where the footer does not tell or rows lack values."""
+def _spans(path: Path, admission: Admission) -> list[tuple[int, int, int, int]] | None:
+    """Number, rows, least and greatest event time of each row group; None where a footer does not tell as much."""
     footer = pq.read_metadata(path)
     indices = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     if not {admission.timestamp, *admission.keys} <= indices.keys():
@@ -77,7 +78,7 @@ def _spans(path: Path, admission: Admission) -> list[tuple[int, int, int]] | Non
             return None  # a time that no calendar here can tell: its row is judged by itself
         if low_ms is None or high_ms is None:
             return None
-        spans.append((group.num_rows, low_ms, high_ms))
+        spans.append((number, group.num_rows, low_ms, high_ms))
     return spans
 
 
@@ -92,17 +93,6 @@ def _time_ms(value: Any, unit: str | None) -> int | None:
         case int():
             return value * 1000 if unit == "s" else value // _UNITS_PER_MS[unit] if unit in _UNITS_PER_MS else None
     return None
-
-
-def _own_window_end_ms(assigner: Session | Tumbling | Sliding, timestamp_ms: int) -> int:
-    """The end of the last window that an event alone would have."""
-    match assigner:
-        case Session(gap_ms=gap_ms):
-            return timestamp_ms + gap_ms
-        case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
-            return window_start(timestamp_ms, size_ms, offset_ms) + size_ms
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
-            return window_start(timestamp_ms, slide_ms, offset_ms) + size_ms
 
 
 def _newest_row(path: Path, group: int, timestamp: str) -> int:

@@ -108,6 +108,17 @@ def test_they_say_nothing_where_a_row_may_be_refused(tmp_path: Path) -> None:
     assert look(tmp_path, "sound.parquet", timestamp_unit="ms") is None
 
 
+def test_row_groups_without_rows_are_counted(tmp_path: Path) -> None:
+    table = pa.table({"ts": micros(1_000, 9_000), "user_id": ["ann", "bob"]})
+    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
+        for part in (table.slice(0, 0), table.slice(0, 1), table.slice(0, 0), table.slice(1, 1)):
+            writer.write_table(part)
+    assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups == 4
+    seen = look(tmp_path, "a.parquet")
+    assert seen is not None
+    assert (seen.newest, seen.row_groups) == (Newest(9, "a.parquet", 1), 2)
+
+
 def test_files_without_rows(tmp_path: Path) -> None:
     written(tmp_path, "empty.parquet", micros())
     seen = look(tmp_path, "empty.parquet")

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from windowlib.assigners import Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
 from windowlib.plans.step import (
+    ITSELF,
     LATE,
     LATE_IN,
     LATE_OUT,
@@ -150,7 +151,6 @@ def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
         windows = with_instant(whole, step)
     passed = f"window_end_ms - 1 <= {WATERMARK_IN}"
     part = f"CASE WHEN NOT {passed} THEN '{ON_TIME}' WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
-    itself = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"
     return (
         windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
         .where(f"NOT ({passed}) OR elements > before")
@@ -158,7 +158,7 @@ def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
         .selectExpr(
             *map(quoted, step.keys),
             *step.partial_names,
-            f"cast(if(part = '{UPDATE}', {itself}, array()) AS {WINDOWS}) AS replaced",
+            f"cast(if(part = '{UPDATE}', {ITSELF}, array()) AS {WINDOWS}) AS replaced",
             *results(step, "true"),
             "part",
             f"{slot('window_end_ms', step)} AS slot",

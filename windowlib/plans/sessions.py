@@ -18,6 +18,7 @@ from windowlib.assigners import DynamicSession, Session
 from windowlib.plans.admission import aligned_start_ms, quoted
 from windowlib.plans.step import (
     DROPPED,
+    ITSELF,
     LATE,
     LATE_IN,
     LATE_OUT,
@@ -116,8 +117,7 @@ def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFra
     fired = f"part NOT IN ('{OPEN}', '{DROPPED}')"
     state = {name: quoted(name) for name in state_columns(step) if name not in step.keys}
     if step.keeps_fired_windows:
-        itself = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"
-        state["published"] = f"cast(if(_fires, {itself}, published) AS {WINDOWS})"
+        state["published"] = f"cast(if(_fires, {ITSELF}, published) AS {WINDOWS})"
     return observed_rows.selectExpr("*", f"explode({parts}) AS part").selectExpr(
         *map(quoted, step.keys),
         *(f"if({fired}, null, {sql}) AS {name}" for name, sql in state.items()),
