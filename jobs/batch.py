@@ -16,17 +16,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deltalake import Schema
 
-from jobs import delta, figures, footers, intake, publish, source, watermarks
+from jobs import delta, figures, footers, intake, publish, source, watermarks, windows_job
 from jobs.definition import Definition
+from jobs.definition_windows import SlidingCountWindow, TumblingCountWindow
 from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
-from jobs.reach import Reach, earliest_firing_ms, reach, touches
-from jobs.spark import ROWS_PER_TASK, size_tasks
+from jobs.reach import touches
+from jobs.spark import ROWS_PER_TASK
+from windowlib.plans.kind import PlanKind
 from windowlib.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class Batch:
     attempt: str  # names this attempt's files
     staging: Path
     changes: dict[str, Changes] = field(default_factory=dict)
-    _results_schema: Schema | None = None
+    results_schema: Schema | None = None
 
     def compute(self) -> Outcome:
         """Runs the jobs and gives what to commit."""
@@ -68,10 +70,8 @@ class Batch:
         seen = self._look(rows, uris)
         time, watermark_row = watermarks.move(self.definition, self.plan, self.before, seen)
         step = self._step(time, rows)
-        reached = reach(self.files("open_windows"), seen.buckets, step)
-        size_tasks(self.spark, seen.rows + sum(file.rows for file in reached.rewritten + reached.read))
         events = None if rows is None else _events(rows, seen)
-        counted = self._windows(events, reached, step, seen)
+        counted = windows_job.run(self, events, seen, step)
         if rows is not None:
             self._quarantine(rows, seen, uris)
             self._late_events(events, seen, step, uris)
@@ -91,9 +91,10 @@ class Batch:
         source, admission = self.definition.source, self._admission()
         if source.format in ("parquet", "delta") and not source.event_id:
             seen = footers.look(source.path, self.plan.files, admission)
+            step = step_of(self.definition, self.plan, self.watermark_in_ms, self.watermark_in_ms)
             # Their spans are coarse: good enough unless they make the batch read more state than it has events.
             if seen and seen.rows >= sum(
-                file.rows for file in self.files("open_windows") if touches(file, seen.buckets, admission.assigner)
+                file.rows for file in self.files("open_windows") if touches(file, seen.buckets, step)
             ):
                 return seen
         return intake.look(rows, admission, self.definition.storage.state_partition_ms, uris)
@@ -104,74 +105,43 @@ class Batch:
         from windowlib.plans.duplicates import mark_duplicates
 
         rows = admission.events(raw.frame, self._admission())
-        if self.definition.aggregates.needs_arrival or self.definition.source.event_id:
+        ordered = self.definition.plan in (PlanKind.COUNTS, PlanKind.GENERAL)
+        if ordered or self.definition.aggregates.needs_arrival or self.definition.source.event_id:
             rows = rows.withColumn("arrival", raw.arrival())
         if self.definition.source.event_id:
             rows = mark_duplicates(
                 rows,
                 self.definition.source.event_id,
                 self.table("seen_ids"),
-                lambda repeated: self._write_and_read(repeated, "repeated"),
+                lambda repeated: self.write_and_read(repeated, "repeated"),
             )
         return rows
 
-    def _windows(self, events: DataFrame | None, reached: Reach, step: Step, seen: Seen) -> dict[str, int]:
-        """The windows job: writes what fires, what stays in flight and what is late, and moves the files."""
-        from pyspark.sql import Observation
-
-        from windowlib.plans.step import counted_by_part
-
-        changes = self.changes["open_windows"] = Changes(remove=reached.replaced)
-        self.changes["results"] = Changes()
-        self.changes["result_changes"] = Changes()
-        state = self._state(reached, step)
-        if events is None and state is None:
-            return {}
-        observation, written = Observation("windows"), Observation("written")
-        plan = _plan_module(step)
-        extra = {} if step.assigner.merges else {"earliest_ms": earliest_firing_ms(seen.buckets, step)}
-        made = plan.advance(events, state, step, observation, **extra)
-        self.write(counted_by_part(made, written), "windows", "part", "slot")
-        changes.schema = publish.table_schema(made.schema, plan.state_columns(step), {"end_partition": "long"})
-        self._results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
-        self._move_fired(changes)
-        return {**observation.get, **written.get}
-
-    def _move_fired(self, open_windows: Changes) -> None:
-        from windowlib.plans.step import LATE, ON_TIME, OPEN
-
-        for path, partition in publish.staged(self.staging / "windows"):
-            match partition["part"]:
-                case part if part == OPEN:
-                    file = publish.move(
-                        path, self._folder("open_windows"), self._name(path), {"end_partition": int(partition["slot"])}
-                    )
-                    open_windows.add.append(file)
-                case part if part in (ON_TIME, LATE):
-                    self.publish_result(path, publish.day(partition["slot"]), "firing" if part == ON_TIME else "late")
-
     def publish_result(self, path: Path, window_day: date, cause: str | None, change: str = "enter") -> None:
         """A staged file of rows into `results` and, as the same file, into `result_changes`; no cause, no change."""
-        name = self._name(path)
-        file = publish.move(path, self._folder("results"), name, {"window_day": window_day})
+        name = self.name(path)
+        file = publish.move(path, self.folder("results"), name, {"window_day": window_day})
         self.changes["results"].add.append(file)
         if cause:
             partition = {"change": change, "cause": cause, "window_day": window_day}
-            linked = publish.link(file, self._folder("results"), self._folder("result_changes"), name, partition)
+            linked = publish.link(file, self.folder("results"), self.folder("result_changes"), name, partition)
             self.changes["result_changes"].add.append(linked)
 
     def publish_withdrawn(self, path: Path, window_day: date) -> None:
         """A staged file of withdrawn rows into `result_changes`."""
         partition = {"change": "withdraw", "cause": "merge", "window_day": window_day}
-        file = publish.move(path, self._folder("result_changes"), self._name(path), partition)
+        file = publish.move(path, self.folder("result_changes"), self.name(path), partition)
         self.changes["result_changes"].add.append(file)
 
     def _quarantine(self, rows: DataFrame, seen: Seen, uris: Mapping[str, str]) -> None:
-        from windowlib.plans.rejects import quarantined
+        from windowlib.plans.rejects import in_holes, quarantined
+        from windowlib.plans.step import HOLE
 
         self.changes["quarantine"] = Changes()
         if any(seen.reasons.values()):
-            refused = quarantined(rows, self._source_columns(rows), self.plan.batch_id)
+            if holes := windows_job.written(self, HOLE):
+                rows = in_holes(rows, self.spark.read.parquet(*holes))
+            refused = quarantined(rows, self.source_columns(rows), self.plan.batch_id)
             self._append("quarantine", source.with_path(self.spark, refused, uris))
 
     def _late_events(self, events: DataFrame | None, seen: Seen, step: Step, uris: Mapping[str, str]) -> None:
@@ -179,15 +149,15 @@ class Batch:
         from windowlib.plans.step import DROPPED
 
         changes = self.changes["late_events"] = Changes()
-        if events is None or not seen.may_be_late:
+        if events is None or not (seen.may_be_late or step.kind is PlanKind.GENERAL):
             return
         dropped = None
-        if step.assigner.merges:
-            files = [str(path) for path, p in publish.staged(self.staging / "windows") if p["part"] == DROPPED]
+        if step.kind is not PlanKind.ALIGNED:
+            files = windows_job.written(self, DROPPED)
             if not files:
                 return
             dropped = self.spark.read.parquet(*files)
-        late = late_events(events, dropped, step, self._source_columns(events), self.definition.source.event_id)
+        late = late_events(events, dropped, step, self.source_columns(events), self.definition.source.event_id)
         late = source.with_path(self.spark, late, uris)
         self._append("late_events", late)
         changes.schema = publish.table_schema(late.schema, late.columns, {})
@@ -217,9 +187,9 @@ class Batch:
         if updates:
             replace_results(self, updates, step)
         if self.changes["results"].add or self.changes["results"].remove:
-            self.changes["results"].schema = self._results_schema
-            assert self._results_schema is not None, "set by the windows job"
-            self.changes["result_changes"].schema = publish.changes_schema(self._results_schema)
+            self.changes["results"].schema = self.results_schema
+            assert self.results_schema is not None, "set by the windows job"
+            self.changes["result_changes"].schema = publish.changes_schema(self.results_schema)
 
     # -- what the jobs share ------------------------------------------------------------------------------------
 
@@ -235,8 +205,9 @@ class Batch:
             keys=self.definition.source.key,
             timestamp=self.definition.source.timestamp,
             timestamp_unit=self.definition.source.timestamp_unit,
-            assigner=self.definition.window.assigner,
-            allowed_lateness_ms=self.definition.window.allowed_lateness_ms,
+            assigner=self.definition.spec.assigner,
+            allowed_lateness_ms=self.definition.spec.allowed_lateness_ms,
+            by_event_time=self.definition.spec.time == "event",
             watermark_in_ms=self.watermark_in_ms,
             future_after_ms=None if skew is None else self.plan.plan_time_ms + skew,
         )
@@ -244,33 +215,20 @@ class Batch:
     def _step(self, watermark_out_ms: int, rows: DataFrame | None) -> Step:
         from windowlib.plans.aggregates import typed, typed_as_stored
 
-        step = step_of(self.definition, self.plan.batch_id, self.watermark_in_ms, watermark_out_ms)
+        step = step_of(self.definition, self.plan, self.watermark_in_ms, watermark_out_ms)
         if rows is not None:
             return replace(step, aggregates=typed(step.aggregates, rows))
         stored = self.table("open_windows")
         return step if stored is None else replace(step, aggregates=typed_as_stored(step.aggregates, stored))
 
-    def _state(self, reached: Reach, step: Step) -> DataFrame | None:
-        from pyspark.sql import functions as F
-
-        rewritten = self.table("open_windows", reached.rewritten)
-        if step.assigner.merges:
-            return rewritten
-        frames = [
-            frame.withColumn("rewritten", F.lit(flag))
-            for frame, flag in ((rewritten, True), (self.table("open_windows", reached.read), False))
-            if frame is not None
-        ]
-        return frames[0].unionByName(frames[1]) if len(frames) == 2 else frames[0] if frames else None
-
-    def _folder(self, table: str) -> Path:
+    def folder(self, table: str) -> Path:
         return self.definition.root / table
 
     def _pinned(self, table: str) -> int | None:
         return self.before.versions.get(table) if self.before else None
 
     def files(self, table: str) -> list[delta.DataFile]:
-        return delta.files(self._folder(table), self._pinned(table))
+        return delta.files(self.folder(table), self._pinned(table))
 
     def table(self, table: str, files: Sequence[delta.DataFile] | None = None) -> DataFrame | None:
         """A table's rows as of the commit this batch builds on (or some of its files); None without files."""
@@ -279,7 +237,7 @@ class Batch:
             return None
         version = self._pinned(table)
         assert version is not None, "files are listed at a version"
-        folder = self._folder(table)
+        folder = self.folder(table)
         schema = publish.spark_schema(folder, version)
         return self.spark.read.schema(schema).parquet(*(str(folder / f.path) for f in chosen))
 
@@ -291,25 +249,25 @@ class Batch:
         frame.write.options(**options).partitionBy(*partition_by).parquet(str(folder))
         return folder
 
-    def _write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
+    def write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
         return self.spark.read.schema(frame.schema).parquet(str(self.write(frame, name)))
 
     def _append(self, table: str, frame: DataFrame) -> None:
         """Writes rows and adds the files to an unpartitioned table."""
         for path, _ in publish.staged(self.write(frame, table)):
-            file = publish.move(path, self._existing_folder(table), self._name(path), {})
+            file = publish.move(path, self.existing_folder(table), self.name(path), {})
             if file.rows:
                 self.changes[table].add.append(file)
 
-    def _existing_folder(self, table: str) -> Path:
-        folder = self._folder(table)
+    def existing_folder(self, table: str) -> Path:
+        folder = self.folder(table)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def _name(self, path: Path) -> str:
+    def name(self, path: Path) -> str:
         return f"{self.attempt}-{'-'.join(path.parent.parts[len(self.staging.parts) :])}-{path.name}".replace("=", "-")
 
-    def _source_columns(self, rows: DataFrame) -> list[str]:
+    def source_columns(self, rows: DataFrame) -> list[str]:
         ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
         return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
 
@@ -323,23 +281,25 @@ def _events(rows: DataFrame, seen: Seen) -> DataFrame | None:
     return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
 
 
-def _plan_module(step: Step) -> Any:
-    from windowlib.plans import aligned, sessions
-
-    return sessions if step.assigner.merges else aligned
-
-
-def step_of(definition: Definition, batch_id: int, watermark_in_ms: int, watermark_out_ms: int) -> Step:
+def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_out_ms: int) -> Step:
     """The plan's view of a batch."""
+    from windowlib.plans.counts import CountWindows
     from windowlib.plans.step import Step
 
+    window = definition.window
+    assigner = definition.spec.assigner
+    if definition.plan is PlanKind.COUNTS and isinstance(window, TumblingCountWindow | SlidingCountWindow):
+        assigner = CountWindows(window.size, window.slide)
     return Step(
-        assigner=definition.window.assigner,
-        allowed_lateness_ms=definition.window.allowed_lateness_ms,
+        assigner=assigner,
+        allowed_lateness_ms=window.allowed_lateness_ms,
         keys=definition.source.key,
         aggregates=definition.aggregates,
         watermark_in_ms=watermark_in_ms,
         watermark_out_ms=watermark_out_ms,
-        batch_id=batch_id,
+        batch_id=plan.batch_id,
         partition_ms=definition.storage.state_partition_ms,
+        plan_time_ms=plan.plan_time_ms,
+        kind=definition.plan,
+        outputs=tuple(window.output) if window.function else None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobs.definition import Definition
 from jobs.durations import format_duration
+from jobs.window_words import windows_in_words
 
 _PAGE = """\
 ### {title}
@@ -45,7 +46,7 @@ def page(definition: Definition) -> str:
     source, window, watermark = definition.source, definition.window, definition.watermark
     return _PAGE.format(
         title=_title(definition),
-        windows=_windows(definition),
+        windows=windows_in_words(window),
         key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
         lateness=_lateness(window.allowed_lateness_ms),
         out_of_orderness=format_duration(watermark.out_of_orderness_ms),
@@ -69,18 +70,6 @@ def broken_page(message: str) -> str:
 def _title(definition: Definition) -> str:
     first = definition.file.read_text(encoding="utf-8").lstrip().splitlines()[0]
     return first.lstrip("# ") if first.startswith("#") else f"The pipeline {definition.name}"
-
-
-def _windows(definition: Definition) -> str:
-    window = definition.window
-    match window.type:
-        case "tumbling":
-            return f"tumbling, {format_duration(window.size_ms)} long"
-        case "sliding":
-            return f"sliding, {format_duration(window.size_ms)} long, every {format_duration(window.slide_ms)}"
-    if window.gap_ms:
-        return f"sessions, ended by {format_duration(window.gap_ms)} of silence"
-    return f"sessions, ended by a silence of `{window.gap_column}` milliseconds"
 
 
 def _lateness(allowed_lateness_ms: int) -> str:

@@ -15,97 +15,37 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from jobs import definition_windows as windows
 from jobs.aggregate_sql import check_expression, read_aggregates
+from jobs.definition_fields import (
+    Column,
+    Folder,
+    KeyColumns,
+    NotNegative,
+    OutputName,
+    PathBeside,
+    Positive,
+    Schedule,
+    Section,
+    Share,
+    duration,
+    resolved,
+)
 from jobs.definition_rules import across_keys
-from jobs.durations import ALLOWED, format_duration, parse_duration
 from jobs.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
+from jobs.own_code import StandIn, load
 from windowlib.aggregate_set import AggregateSet
-from windowlib.assigners import DynamicSession, Session, Sliding, Tumbling
+from windowlib.errors import InvalidSpec
+from windowlib.keyed import updates_results
+from windowlib.plans.folds import Folds
+from windowlib.plans.kind import PlanKind
+from windowlib.spec import WindowSpec, sliding_count, tumbling_count
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
 WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
-
-
-def _positive(duration_ms: int) -> int:
-    if duration_ms <= 0:
-        raise ValueError("not longer than 0")
-    return duration_ms
-
-
-def _not_negative(duration_ms: int) -> int:
-    if duration_ms < 0:
-        raise ValueError("negative")
-    return duration_ms
-
-
-def _local(path: str) -> str:
-    if "://" in path or not path:
-        raise ValueError("not a path on this machine")
-    return path
-
-
-def _not_empty(column: str) -> str:
-    if not column:
-        raise ValueError("empty")
-    return column
-
-
-def _key_column(column: str) -> str:
-    if not column or set(column) & set(" ,;{}()\n\t=`."):
-        raise ValueError("no name for a column of a Delta table (no blanks, no . , ; { } ( ) = `)")
-    return column
-
-
-def _output_name(name: str) -> str:
-    if not name.isidentifier():
-        raise ValueError("no name for an output column (letters, digits and _, not a digit first)")
-    return name
-
-
-def _cron(schedule: str) -> str:
-    if len(schedule.split()) != 5 and schedule not in ("@hourly", "@daily", "@weekly", "@monthly"):
-        raise ValueError("not five fields")
-    return schedule
-
-
-def _beside(path: Any, info: ValidationInfo) -> Path:
-    if not isinstance(path, str):
-        raise ValueError("not a text")
-    return _resolved((info.context or {})["folder"], _local(path))
-
-
-Duration = Annotated[int, BeforeValidator(parse_duration)]
-Positive = Annotated[Duration, AfterValidator(_positive)]
-NotNegative = Annotated[Duration, AfterValidator(_not_negative)]
-PathBeside = Annotated[Path, BeforeValidator(_beside)]  # relative to the definition
-Folder = Annotated[str, AfterValidator(_local)]
-Column = Annotated[str, AfterValidator(_not_empty)]
-KeyColumn = Annotated[str, AfterValidator(_key_column)]
-OutputName = Annotated[str, AfterValidator(_output_name)]
-Schedule = Annotated[str, AfterValidator(_cron)]
-Share = Annotated[float, Field(ge=0, le=1)]
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, ignored_types=(cached_property,))
-
-
-def _duration(key: str, text: str, default: Any = ...) -> Any:
-    """A field whose name ends in the unit and whose TOML key does not."""
-    value = parse_duration(default) if isinstance(default, str) else default
-    return Field(default=value, alias=key, description=f"{text}, {ALLOWED}")
 
 
 class Source(Section):
@@ -113,84 +53,25 @@ class Source(Section):
 
     format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
     path: PathBeside = Field(description="the folder of the events, relative to this file")
-    key: tuple[KeyColumn, ...] = Field(
-        description='a list of columns such as ["user_id"]; [] for windows over all events'
-    )
+    key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
     timestamp: Column = Field(description="the column that holds the event time")
     timestamp_unit: Literal["s", "ms", "us"] | None = Field(
         default=None, description='"s", "ms" or "us" for epoch numbers'
     )
     event_id: Column | None = Field(default=None, description="the column by which duplicates are known")
-    dedup_horizon_ms: Positive = _duration("dedup_horizon", "how far back duplicates are looked for", "1d")
+    dedup_horizon_ms: Positive = duration("dedup_horizon", "how far back duplicates are looked for", "1d")
     max_files_per_run: int = Field(
         default=0, ge=0, description="0 for everything new, or at most so many files a batch"
     )
     columns: dict[str, str] = Field(default={}, alias="schema", description='column = "spark type"')
 
-    @field_validator("key", mode="before")
-    @classmethod
-    def _list_of_columns(cls, key: Any) -> Any:
-        return tuple(key) if isinstance(key, list) else key
-
 
 class Watermark(Section):
     """`[watermark]`: how event time moves on."""
 
-    out_of_orderness_ms: NotNegative = _duration("out_of_orderness", "how late events usually come")
-    idle_timeout_ms: Positive | None = _duration("idle_timeout", "after how long a silence time moves on", None)
-    max_future_skew_ms: NotNegative | None = _duration("max_future_skew", "how far ahead events may be", None)
-
-
-class TumblingWindow(Section):
-    """`[window] type = "tumbling"`."""
-
-    type: Literal["tumbling"]
-    size_ms: Positive = _duration("size", "the length of a window")
-    offset_ms: Duration = _duration("offset", "where windows start, between -size and size", "0s")
-    allowed_lateness_ms: NotNegative = _duration("allowed_lateness", "how long past its end a window is kept", "0s")
-
-    @field_validator("offset_ms")
-    @classmethod
-    def _inside(cls, offset_ms: int, info: ValidationInfo) -> int:
-        return _offset_inside(offset_ms, info, "size")
-
-    @cached_property
-    def assigner(self) -> Tumbling:
-        return Tumbling(self.size_ms, self.offset_ms)
-
-
-class SlidingWindow(Section):
-    """`[window] type = "sliding"`."""
-
-    type: Literal["sliding"]
-    size_ms: Positive = _duration("size", "the length of a window")
-    slide_ms: Positive = _duration("slide", "how often a window starts")
-    offset_ms: Duration = _duration("offset", "where windows start, between -slide and slide", "0s")
-    allowed_lateness_ms: NotNegative = _duration("allowed_lateness", "how long past its end a window is kept", "0s")
-
-    @field_validator("offset_ms")
-    @classmethod
-    def _inside(cls, offset_ms: int, info: ValidationInfo) -> int:
-        return _offset_inside(offset_ms, info, "slide")
-
-    @cached_property
-    def assigner(self) -> Sliding:
-        return Sliding(self.size_ms, self.slide_ms, self.offset_ms)
-
-
-class SessionWindow(Section):
-    """`[window] type = "session"`: with `gap`, or with `gap_column` where each event brings its own."""
-
-    type: Literal["session"]
-    gap_ms: Positive | None = _duration("gap", "the silence that ends a session", None)
-    gap_column: Column | None = Field(
-        default=None, description="the column that holds each event's gap in ms, instead of gap"
-    )
-    allowed_lateness_ms: NotNegative = _duration("allowed_lateness", "how long past its end a window is kept", "0s")
-
-    @cached_property
-    def assigner(self) -> Session | DynamicSession:
-        return Session(self.gap_ms) if self.gap_ms else DynamicSession(str(self.gap_column))
+    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how late events usually come")
+    idle_timeout_ms: Positive | None = duration("idle_timeout", "after how long a silence time moves on", None)
+    max_future_skew_ms: NotNegative | None = duration("max_future_skew", "how far ahead events may be", None)
 
 
 class Airflow(Section):
@@ -200,7 +81,7 @@ class Airflow(Section):
         default=None, description='a cron line such as "*/10 * * * *"; without: by hand only'
     )
     retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
-    retry_delay_ms: NotNegative = _duration("retry_delay", "how long to wait before that", "1m")
+    retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
 
 
 class Checks(Section):
@@ -224,7 +105,7 @@ class Checks(Section):
     def _file(cls, path: Any, info: ValidationInfo) -> Path:
         if not isinstance(path, str):
             raise ValueError("not a text")
-        file = _resolved((info.context or {})["folder"], path)
+        file = resolved((info.context or {})["folder"], path)
         if not file.is_file():
             raise ValueError("no such file")
         return file
@@ -233,7 +114,7 @@ class Checks(Section):
 class Storage(Section):
     """`[storage]`: how the tables are laid out."""
 
-    state_partition_ms: Positive = _duration("state_partition", "windows that end this near lie together", "1h")
+    state_partition_ms: Positive = duration("state_partition", "windows that end this near lie together", "1h")
 
 
 class Spark(Section):
@@ -248,14 +129,12 @@ class DefinitionFile(Section):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="a-z, 0-9 and _, a letter first, at most 63 long")
     warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
-    lease_timeout_ms: Positive = _duration("lease_timeout", "after how long a silent run counts as dead", "2m")
+    lease_timeout_ms: Positive = duration("lease_timeout", "after how long a silent run counts as dead", "2m")
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: Watermark = Field(description="[watermark] with out_of_orderness")
-    window: TumblingWindow | SlidingWindow | SessionWindow = Field(
-        discriminator="type", description="[window] with type and its durations"
-    )
+    window: windows.AnyWindow = Field(discriminator="type", description="[window] with type and its durations")
     expressions: dict[OutputName, Annotated[str, AfterValidator(check_expression)]] = Field(
-        alias="aggregates", min_length=1, description='[aggregates] with output_column = "expression"'
+        default={}, alias="aggregates", description='[aggregates] with output_column = "expression"'
     )
     airflow: Airflow = Airflow()
     checks: Checks = Checks()
@@ -275,9 +154,53 @@ class Definition(DefinitionFile):
     def aggregates(self) -> AggregateSet:
         return read_aggregates(self.expressions)
 
+    @cached_property
+    def plan(self) -> PlanKind:
+        """What runs it: native where the answer is exactly the operator's, else the operator."""
+        window = self.window
+        if window.function:
+            return PlanKind.GENERAL
+        if isinstance(window, windows.TumblingCountWindow | windows.SlidingCountWindow):
+            return PlanKind.COUNTS
+        fires_at_end = window.own_trigger is None or isinstance(window.own_trigger, windows.EventTime)
+        if not fires_at_end or window.own_evictor or window.time == "processing":
+            return PlanKind.GENERAL
+        match window:
+            case windows.SessionWindow():
+                return PlanKind.SESSIONS
+            case windows.TumblingWindow(stagger=False) | windows.SlidingWindow(stagger=False):
+                return PlanKind.ALIGNED
+        return PlanKind.GENERAL
+
+    @cached_property
+    def spec(self) -> WindowSpec:
+        """The windows as the core knows them; loads the user's code, where there is any."""
+        return _spec(self, lambda reference, parameters: load(reference, parameters, self.file.parent))
+
+    @property
+    def fires_often(self) -> bool:
+        """Whether each firing of a window is a result of its own, and not a new version of one."""
+        return not updates_results(self.spec)
+
+    @property
+    def own_classes(self) -> tuple[str, ...]:
+        """The user's own classes, as "module:Class", once each."""
+        return tuple(dict.fromkeys(windows.own_classes(self.window)))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The source columns that triggers, evictors, gaps and the user's code look into, once each."""
+        window = self.window
+        names: list[str] = [*window.reads]
+        if isinstance(window, windows.SessionWindow) and window.gap_column:
+            names.append(window.gap_column)
+        for section in (getattr(window, "own_trigger", None), getattr(window, "own_evictor", None)):
+            names += section.columns if section else ()
+        return tuple(dict.fromkeys(names))
+
     def semantics(self) -> dict[str, Any]:
         """What the stored state depends on, ready for JSON: a warehouse with another one cannot be continued."""
-        source, window = self.source, self.window.model_dump(exclude_none=True)
+        source, window = self.source, self._window_semantics()
         return {
             "key": list(source.key),
             "timestamp": source.timestamp,
@@ -293,6 +216,12 @@ class Definition(DefinitionFile):
         """Sixteen hexadecimal digits that change with `semantics`."""
         text = json.dumps(self.semantics(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _window_semantics(self) -> dict[str, Any]:
+        """The window without what it leaves at its default, but for what was always told."""
+        dumped, told = self.window.model_dump(exclude_none=True), self.window.model_dump(exclude_defaults=True)
+        always = ("type", "size_ms", "slide_ms", "offset_ms", "gap_ms", "gap_column", "allowed_lateness_ms")
+        return {name: value for name, value in dumped.items() if name in always or name in told}
 
     def _canonical_sql(self) -> list[str]:
         aggregates = [str(aggregate) for aggregate in self.aggregates.aggregates]
@@ -310,11 +239,50 @@ def load_definition(path: Path | str) -> Definition:
     except ValidationError as error:
         mistakes = mistakes_of(error, DefinitionFile)
     mistakes += across_keys(raw)
+    if not mistakes:
+        mistakes = _mistakes_of_spec(contents)
     if mistakes:
         raise invalid(file, mistakes)
     warehouse = os.environ.get(WAREHOUSE_VARIABLE)
-    base = Path(warehouse).absolute() if warehouse else _resolved(folder, contents.warehouse)
+    base = Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)
     return Definition.model_construct(**dict(contents), file=file.absolute(), root=base / contents.name)
+
+
+def _spec(contents: DefinitionFile, code: windows.Code) -> WindowSpec:
+    window = contents.window
+    own = code(window.function, window.parameters) if window.function else None
+    folds_own = hasattr(own, "create_accumulator")
+    process = None if own is None or folds_own else own
+    folds = (
+        None
+        if own is not None and not contents.expressions and not folds_own
+        else Folds(own=own if folds_own else None)
+    )
+    match window:
+        case windows.TumblingCountWindow(size=size):
+            return tumbling_count(size, folds, process)
+        case windows.SlidingCountWindow(size=size, slide=slide):
+            return sliding_count(size, slide, folds, process)
+    return WindowSpec(
+        window.assigner(code),
+        folds,
+        trigger=window.own_trigger.trigger(code) if window.own_trigger else None,
+        evictor=window.own_evictor.evictor(code) if window.own_evictor else None,
+        allowed_lateness_ms=window.allowed_lateness_ms,
+        process=process,
+        time=window.time,
+    )
+
+
+def _mistakes_of_spec(contents: DefinitionFile) -> list[Mistake]:
+    """What the window model refuses; where a trigger or an assigner is the user's own, only a run can tell."""
+    if '"custom"' in contents.window.model_dump_json():
+        return []
+    try:
+        _spec(contents, StandIn)
+    except InvalidSpec as error:
+        return [Mistake("window", str(error))]
+    return []
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -328,14 +296,3 @@ def _read(file: Path) -> dict[str, Any]:
         raise InvalidDefinition(f"{file}: cannot be read as UTF-8 text ({error})") from error
     except tomllib.TOMLDecodeError as error:
         raise InvalidDefinition(f"{file}: is not TOML: {error}") from error
-
-
-def _resolved(folder: Path, path: str) -> Path:
-    return Path(os.path.normpath(folder / Path(path).expanduser()))
-
-
-def _offset_inside(offset_ms: int, info: ValidationInfo, key: str) -> int:
-    bound_ms = info.data.get(f"{key}_ms")
-    if bound_ms is not None and abs(offset_ms) >= bound_ms:
-        raise ValueError(f"{format_duration(offset_ms)} is not inside {key} ({format_duration(bound_ms)})")
-    return offset_ms

@@ -15,13 +15,14 @@ from jobs.mistakes import Mistake, given, nearest
 
 # Columns that the tables have beside a pipeline's own; compared without case, as Spark does.
 RESULT_COLUMNS = {
-    "window_start", "window_end", "window_day", "last_event_time", "firing", "timing", "batch_id", "change", "cause",
+    "window_start", "window_end", "window_day", "last_event_time", "firing", "result_number", "timing", "batch_id",
+    "change", "cause",
 }  # fmt: skip
 KEY_COLUMNS = RESULT_COLUMNS | {
     "timestamp_ms", "arrival", "event_time", "event_id", "raw", "watermark", "late_by_ms", "source_file", "source_row",
     "readmitted_by", "elements", "last_event_ms", "window_start_ms", "window_end_ms", "published",
     "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "part", "slot", "results",
-    "replaced",
+    "replaced", "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
 }  # fmt: skip
 
 
@@ -32,6 +33,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _names(source, aggregates)
     yield from _duplicates(source)
     yield from _gap(window)
+    yield from _function(window, aggregates, raw)
     yield from _schema(source, schema)
     if schema:
         yield from _columns_in_schema(source, window, aggregates, schema)
@@ -67,6 +69,26 @@ def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
         got = "both" if "gap" in window else "neither"
         allowed = 'gap = "30m", or gap_column = "column"'
         yield Mistake("window.gap", f"need either gap or gap_column, given {got}; allowed: {allowed}")
+
+
+def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
+    """Code of the user's own gives columns that must be declared, and takes the place of [aggregates]."""
+    output = _table(window, "output")
+    if "function" in window and not output:
+        yield Mistake("window.output", 'missing, and needed with function; allowed: column = "spark type"')
+    if "function" not in window:
+        for key in ("output", "parameters"):
+            if key in window:
+                yield Mistake(f"window.{key}", 'has no meaning without function = "module:Class"; leave it out')
+        if not aggregates and isinstance(raw.get("aggregates", {}), dict):
+            yield Mistake("aggregates", 'missing; allowed: [aggregates] with output_column = "expression"')
+    for name, kind in output.items():
+        if isinstance(kind, str) and not spark_types.is_type(kind):
+            proposal = nearest(kind, spark_types.WORDS)
+            where = f"window.output.{name}"
+            yield Mistake(where, f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}")
+        if name.casefold() in RESULT_COLUMNS:
+            yield Mistake(f"window.output.{name}", "is a column that windowlib adds itself; choose another name")
 
 
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:

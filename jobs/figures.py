@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.delta import DataFile
+from windowlib.plans.kind import PlanKind
+from windowlib.windows import MAX_TIME_MS
 
 if TYPE_CHECKING:
     from jobs.batch import Batch
@@ -60,7 +62,7 @@ def of_batch(
         "windows_open": in_flight_before - sum(f.rows for f in opened.remove) + opened.rows_added,
         "windows_retired": counted.get("rows_retired", 0),
         "windows_touching": touching(batch.definition.root / "open_windows", opened.add, step),
-        "windows_past_cleanup": past_cleanup(opened.add, step),
+        "windows_past_cleanup": past_cleanup(opened.add, step, by_event_time=batch.definition.spec.time == "event"),
         "results_rows_before": results_before,
         "results_rows_after": results_before - sum(f.rows for f in results.remove) + results.rows_added,
         "results_rows_written": results.rows_added,
@@ -75,7 +77,7 @@ def touching(folder: Path, files: Sequence[DataFile], step: Step) -> int:
     """How many windows in flight, among those just written, touch the next one of their key. It must be 0."""
     if not step.assigner.merges or not files:
         return 0
-    chosen = list(files)
+    chosen = _of_time(files, step)
     if sum(f.rows for f in files) > COMPARED_ROWS:
         # Files of one writer hold all the windows of its keys.
         writers = sorted({_writer(f) for f in files})
@@ -93,16 +95,26 @@ def touching(folder: Path, files: Sequence[DataFile], step: Step) -> int:
     return int(pc.sum(touch).as_py() or 0)
 
 
-def past_cleanup(files: Sequence[DataFile], step: Step) -> int:
+def past_cleanup(files: Sequence[DataFile], step: Step, *, by_event_time: bool = True) -> int:
     """How many files just written hold a row that should have been retired, by their statistics. It must be 0."""
-    if step.assigner.merges:
-        return sum(f.low["window_end_ms"] - 1 <= step.late_out_ms for f in files)
+    if step.kind is PlanKind.COUNTS:
+        return 0  # no window of theirs has an end
+    if step.kind is PlanKind.GENERAL and not by_event_time:
+        return sum(f.low["window_end_ms"] - 1 < step.plan_time_ms for f in _of_time(files, step))
+    if step.kind is not PlanKind.ALIGNED:
+        return sum(f.low["window_end_ms"] - 1 <= step.late_out_ms for f in _of_time(files, step))
     from windowlib.plans.aligned import Grid
     from windowlib.windows import window_start
 
     grid = Grid.of(step.assigner)  # type: ignore[arg-type]  # not merging: aligned
     ends = (window_start(f.low["state_window_start_ms"], grid.slide_ms, grid.offset_ms) + grid.size_ms for f in files)
     return sum(end - 1 <= step.late_out_ms for end in ends)
+
+
+def _of_time(files: Sequence[DataFile], step: Step) -> list[DataFile]:
+    """The files whose windows end: the general plan keeps the global window, and the state of keys, apart."""
+    endless = MAX_TIME_MS // step.partition_ms
+    return [f for f in files if step.kind is not PlanKind.GENERAL or f.partition["end_partition"] != endless]
 
 
 def _by_change(files: Sequence[DataFile]) -> dict[str, int]:

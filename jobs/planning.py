@@ -76,7 +76,7 @@ def _time_is_due(definition: Definition, state: LedgerState, frozen: Plan) -> bo
         return False
     time_ms = combine(earlier["applied_ms"], [quiet], frozen.plan_time_ms, policy)
     files = delta.files(definition.root / "open_windows", state.commit.versions.get("open_windows"))
-    return due(files, step_of(definition, frozen.batch_id, frozen.watermark_in_ms or MIN_WATERMARK, time_ms))
+    return due(files, step_of(definition, frozen, frozen.watermark_in_ms or MIN_WATERMARK, time_ms))
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:

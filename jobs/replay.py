@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from windowlib.aggregates import Aggregate, Count, Max, Min, Reduce, Sum, Together
 from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Tumbling
 from windowlib.batch import advance
-from windowlib.elements import Element, Firing, Input, Late, Output, ProcessingTime, Watermark
+from windowlib.elements import Element, Firing, Input, Late, ProcessingTime, Watermark
 from windowlib.errors import InvalidSpec, WindowError
 from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from windowlib.functions import ProcessContext, ProcessFunction
@@ -44,49 +44,82 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 
-def replay(scenario: Mapping[str, Any]) -> Json:
+class StepEngine(Protocol):
+    """Anything that takes the steps of a scenario, one at a time."""
+
+    def feed(self, event: Input) -> tuple[list[Json], list[str]]:
+        """What the input makes fire, as emitted rows, and the ids of elements that came late."""
+
+    def restart(self) -> None:
+        """Saves the state and goes on from it; the clock is carried over, the watermark is not."""
+
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark now."""
+
+    @property
+    def in_flight(self) -> list[tuple[Any, TimeWindow]]:
+        """Every (key, window) in flight, in order."""
+
+
+class OperatorSteps:
+    """The reference: the operator, in memory."""
+
+    def __init__(self, spec: WindowSpec) -> None:
+        self.spec, self.state = spec, OperatorState()
+
+    def feed(self, event: Input) -> tuple[list[Json], list[str]]:
+        outputs = step(self.spec, self.state, event)
+        late = [output.element.value["id"] for output in outputs if isinstance(output, Late)]
+        return [_emitted(output) for output in outputs if isinstance(output, Firing)], late
+
+    def restart(self) -> None:
+        before, self.state = self.state, restore(json.loads(json.dumps(self.state.rows())))
+        self.state.processing_time_ms = before.processing_time_ms
+
+    @property
+    def watermark_ms(self) -> int:
+        return self.state.watermark_ms
+
+    @property
+    def in_flight(self) -> list[tuple[Any, TimeWindow]]:
+        return self.state.in_flight
+
+
+def replay(scenario: Mapping[str, Any], engine: Callable[[WindowSpec], StepEngine] = OperatorSteps) -> Json:
     """The scenario's ``steps``, each with what it ``emitted``, which ids came ``late`` and what is ``in_flight``.
 
     What is refused ends in an ``error``, a message: of the scenario where the specification is, of the step where the
-    input is.
+    input is. ``engine`` makes an engine for a specification.
     """
     name = {"name": scenario["name"]} if "name" in scenario else {}
     try:
-        run = _Run(spec_of(scenario), OperatorState(), scenario.get("side_output") is not False)
+        running = engine(spec_of(scenario))
     except WindowError as error:
         return {**name, "error": str(error)}
     steps: list[Json] = []
     for arrival, planned in enumerate(scenario["steps"]):
         try:
-            steps.append(run.step(planned, arrival))
+            steps.append(_step(running, planned, arrival, side_output=scenario.get("side_output") is not False))
         except WindowError as error:
             steps.append({"emitted": [], "late": [], "error": str(error)})
             break
     return {**name, "steps": steps}
 
 
-@dataclass
-class _Run:
-    spec: WindowSpec
-    state: OperatorState
-    side_output: bool
+def _step(engine: StepEngine, planned: Mapping[str, Any], arrival: int, *, side_output: bool) -> Json:
+    emitted, late = (
+        _restart(engine, planned) if "snapshot_restore" in planned else engine.feed(_input(planned, arrival))
+    )
+    told: Json = {"late": late} if side_output else {"late": [], "dropped": len(late)}
+    in_flight = [[key, *bounds_of(window)] for key, window in engine.in_flight]
+    return {"emitted": emitted, **told, "in_flight": in_flight}
 
-    def step(self, planned: Mapping[str, Any], arrival: int) -> Json:
-        outputs = self._restart(planned) if "snapshot_restore" in planned else self._feed(_input(planned, arrival))
-        late = [output.element.value["id"] for output in outputs if isinstance(output, Late)]
-        in_flight = [[key, *_bounds(window)] for key, window in self.state.in_flight]
-        told: Json = {"late": late} if self.side_output else {"late": [], "dropped": len(late)}
-        emitted = [_emitted(output) for output in outputs if isinstance(output, Firing)]
-        return {"emitted": emitted, **told, "in_flight": in_flight}
 
-    def _feed(self, event: Input) -> list[Output]:
-        return step(self.spec, self.state, event)
-
-    def _restart(self, planned: Mapping[str, Any]) -> list[Output]:
-        """Goes on from the saved state, which carries the clock over and the watermark only where it is sent again."""
-        before, self.state = self.state, restore(json.loads(json.dumps(self.state.rows())))
-        self.state.processing_time_ms = before.processing_time_ms
-        return self._feed(Watermark(before.watermark_ms)) if planned.get("resend_watermark") else []
+def _restart(engine: StepEngine, planned: Mapping[str, Any]) -> tuple[list[Json], list[str]]:
+    watermark_ms = engine.watermark_ms
+    engine.restart()
+    return engine.feed(Watermark(watermark_ms)) if planned.get("resend_watermark") else ([], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +215,13 @@ def _input(planned: Mapping[str, Any], arrival: int) -> Input:
 
 
 def _emitted(firing: Firing) -> Json:
-    start_ms, end_ms = _bounds(firing.window)
+    start_ms, end_ms = bounds_of(firing.window)
     result = firing.result if isinstance(firing.result, dict) else {"value": firing.result}
     return {"key": firing.key, "window_start": start_ms, "window_end": end_ms, **result}
 
 
-def _bounds(window: TimeWindow) -> tuple[int | None, int | None]:
+def bounds_of(window: TimeWindow) -> tuple[int | None, int | None]:
+    """The bounds as they are shown: none for the global window."""
     return (None, None) if window == GLOBAL_WINDOW else (window.start_ms, window.end_ms)
 
 

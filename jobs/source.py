@@ -227,8 +227,8 @@ def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
 def used_columns(definition: Definition) -> list[str]:
     """The source columns that the definition names, in order, once each."""
     source = definition.source
-    gap = getattr(definition.window.assigner, "gap_column", None)
-    names = [*source.key, source.timestamp, source.event_id, gap, *sorted(definition.aggregates.columns_used)]
+    columns = (*definition.reads, *sorted(definition.aggregates.columns_used))
+    names = [*source.key, source.timestamp, source.event_id, *columns]
     return list(dict.fromkeys(name for name in names if name))
 
 

@@ -62,6 +62,7 @@ def session(
         **REQUIRED,
     }
     settings.setdefault("spark.pyspark.python", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", str(settings["spark.pyspark.python"]))  # the one that a session looks at
     if with_delta:
         settings |= delta_settings()
     builder = SparkSession.builder.master(master).appName("windowlib").config(map=settings)

@@ -43,7 +43,12 @@ TYPES = (
 )
 FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 
+_OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
 _NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
+
+
+class WorkerError(WindowError):
+    """An element, a window or a user's code was refused while Spark ran the operator."""
 
 
 @contextmanager
@@ -58,6 +63,18 @@ def explained(definition: Definition) -> Iterator[None]:
         if mistake is None:
             raise
         raise mistake from error
+
+
+@contextmanager
+def worker_errors_raised() -> Iterator[None]:
+    """Raises `WorkerError` for an error of ours that ended a Python worker, in the words it had there."""
+    try:
+        yield
+    except Exception as error:
+        said = _OURS.findall(str(error)) if _is_sparks(error) else []
+        if not said:
+            raise
+        raise WorkerError(said[-1]) from error
 
 
 def _is_sparks(error: Exception) -> bool:

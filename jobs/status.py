@@ -17,6 +17,7 @@ from jobs.ledger import Commit, Ledger, LedgerState
 from jobs.source import new_files
 from jobs.tables import DQ_RESULTS, LEDGER, OPEN_WINDOWS, SOURCE_FILES, WATERMARKS, TableSpec
 from windowlib.errors import WindowError
+from windowlib.windows import MIN_TIME_MS
 
 COMMITS_SHOWN = 5
 
@@ -98,7 +99,9 @@ def status(definition: Definition, now_ms: int) -> Status:
         commits=_commits(definition, state),
         time=_time(definition, commit),
         windows_in_flight=sum(file.rows for file in windows),
-        oldest_window_start_ms=min((start for start in starts if start is not None), default=None),
+        oldest_window_start_ms=min(
+            (start for start in starts if start is not None and start > MIN_TIME_MS), default=None
+        ),
         checks=_checks(definition, commit),
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,

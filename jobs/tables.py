@@ -121,7 +121,8 @@ SOURCE_FILES = TableSpec(
 OPEN_WINDOWS = TableSpec(
     "open_windows",
     "the windows in flight. Sessions: one row per key and window, with its state window, its partial aggregates and the"
-    " published windows it will replace. Aligned windows: one row per key and slice, shared by the windows over it",
+    " published windows it will replace. Aligned windows and count windows: one row per key and slice, shared by the"
+    " windows over it. General plan: one row per key and window, with trigger and function state as JSON and timers",
     (
         "windows in flight of a key never touch",
         "no row is past its cleanup time: max_timestamp_ms + allowed_lateness_ms > watermark_ms",
@@ -131,13 +132,26 @@ OPEN_WINDOWS = TableSpec(
     partition_by=("end_partition",),
 )
 
+STATE_WINDOWS = TableSpec(
+    "state_windows",
+    "the elements that windows in flight keep, under their state window: rows of up to some thousand, appended by the"
+    " batch that brought them. Only where an evictor, or a function over all elements, needs them",
+    (
+        "a row counts if open_windows has its key and state window with contents_from <= batch_id",
+        "end_partition is that of the row of open_windows, which holds the state window's end",
+    ),
+    partition_by=("end_partition",),
+)
+
 RESULTS = TableSpec(
     "results",
     "the current row per key and window",
     (
-        "one row per key, window_start and window_end",
+        "one row per key, window_start and window_end; for triggers that fire a window again and again, and for count"
+        " windows, per firing (and per result_number, where a function gives several)",
         "firing counts the firings of a result from 1, over the results it replaced",
-        "timing is on_time (the watermark passed the end) or late (a late event changed it)",
+        "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
+        "window_start and window_end are null for the global window",
         "window_day is the day of the window's last millisecond",
     ),
     partition_by=("window_day",),
@@ -221,6 +235,7 @@ TABLES: Mapping[str, TableSpec] = {
         WATERMARKS,
         SOURCE_FILES,
         OPEN_WINDOWS,
+        STATE_WINDOWS,
         RESULTS,
         RESULT_CHANGES,
         LATE_EVENTS,

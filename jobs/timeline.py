@@ -31,7 +31,7 @@ MOST_TICKS = 10
 
 FIRED, OPEN, KEPT = "fired", "open", "kept"
 
-STYLE = """
+BASE_STYLE = """
   svg { --paper: #ffffff; --ink: #1f2328; --quiet: #6a737d; --line: #d8dee4; --time: #b3261e;
         --key0: #0b62c4; --key1: #a24a00; --key2: #19703a; --key3: #7a3cb8; }
   @media (prefers-color-scheme: dark) {
@@ -39,7 +39,12 @@ STYLE = """
           --key0: #6cb2ff; --key1: #ffa657; --key2: #6fdd8b; --key3: #cfa8ff; } }
   text { font: 12px system-ui, sans-serif; fill: var(--ink) }
   .quiet { fill: var(--quiet) } .end { text-anchor: end } .middle { text-anchor: middle }
-  .key0 { --key: var(--key0) } .key1 { --key: var(--key1) } .key2 { --key: var(--key2) } .key3 { --key: var(--key3) }
+"""
+"""What all pictures share: paper and ink, light or dark as the reader prefers, and text."""
+
+STYLE = (
+    BASE_STYLE
+    + """  .key0 { --key: var(--key0) } .key1 { --key: var(--key1) } .key2 { --key: var(--key2) } .key3 { --key: var(--key3) }
   text.name { fill: var(--key) } text.fired { fill: var(--paper); font-weight: 600 }
   circle, .fired, .kept { fill: var(--key) } .kept { fill-opacity: 0.5 }
   .open { fill: var(--key); fill-opacity: 0.12; stroke: var(--key); stroke-width: 1.5 }
@@ -47,6 +52,7 @@ STYLE = """
   .grid { stroke: var(--line) }
   .time { stroke: var(--time); stroke-width: 2; stroke-dasharray: 5 4; fill: none } text.name.time { fill: var(--time) }
 """
+)
 
 
 @dataclass(frozen=True, slots=True)

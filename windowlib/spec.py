@@ -99,11 +99,13 @@ class WindowSpec:
         return time_ms if time_ms < MAX_TIME_MS else None
 
 
-def tumbling_count(n: int, aggregate: Aggregate) -> WindowSpec:
+def tumbling_count(n: int, aggregate: Aggregate | None, process: ProcessFunction | None = None) -> WindowSpec:
     """Count windows side by side: every ``n`` elements of a key fire once and are forgotten."""
-    return WindowSpec(Global(), aggregate, trigger=PurgingTrigger(CountTrigger(n)))
+    return WindowSpec(Global(), aggregate, trigger=PurgingTrigger(CountTrigger(n)), process=process)
 
 
-def sliding_count(size: int, slide: int, aggregate: Aggregate) -> WindowSpec:
+def sliding_count(
+    size: int, slide: int, aggregate: Aggregate | None, process: ProcessFunction | None = None
+) -> WindowSpec:
     """Count windows that overlap: every ``slide`` elements of a key fire the last ``size``."""
-    return WindowSpec(Global(), aggregate, trigger=CountTrigger(slide), evictor=CountEvictor(size))
+    return WindowSpec(Global(), aggregate, trigger=CountTrigger(slide), evictor=CountEvictor(size), process=process)

@@ -61,7 +61,7 @@ class KeyState:
 
     def rows(self, key: Any) -> list[Row]:
         """This state as plain rows, in the order of the windows."""
-        rows = [self._row(key, window) for window in sorted(self._known())]
+        rows = [self.row(key, window) for window in sorted(self._known())]
         return rows + ([{"format": FORMAT, "key": key, "key_state": self.key_state}] if self.key_state else [])
 
     def restore(self, row: Mapping[str, Any]) -> None:
@@ -91,7 +91,8 @@ class KeyState:
         remembered = {w for states in (self.trigger_states, self.window_states) for w, state in states.items() if state}
         return {*self.in_flight, *timed, *remembered}
 
-    def _row(self, key: Any, window: TimeWindow) -> Row:
+    def row(self, key: Any, window: TimeWindow) -> Row:
+        """What is remembered of one window; nothing, where it is not known."""
         state_window = self.windows.state_windows.get(window)
         return {
             "format": FORMAT,

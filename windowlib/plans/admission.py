@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windowlib.assigners import DynamicSession, Session, Sliding, Tumbling
+from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.lateness import late_up_to_ms
 
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
@@ -22,15 +22,13 @@ REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "dupl
 MIN_TIMESTAMP_MS = -62_104_060_800_000
 MAX_TIMESTAMP_MS = 253_370_764_799_999
 
-Assigner = Tumbling | Sliding | Session | DynamicSession
-
 
 @dataclass(frozen=True, slots=True)
 class Admission:
     """What decides about a row: the columns it needs, and the instant of the run.
 
     `timestamp_unit` is None for a TIMESTAMP column, else s, ms or us since the epoch. `future_after_ms` is the
-    greatest event time allowed (None: no bound).
+    greatest event time allowed (None: no bound). `by_event_time` is false for windows of processing time.
     """
 
     keys: Sequence[str]
@@ -40,11 +38,13 @@ class Admission:
     allowed_lateness_ms: int
     watermark_in_ms: int
     future_after_ms: int | None = None
+    by_event_time: bool = True
 
     @property
     def has_holes(self) -> bool:
         """Whether some event times lie in no window."""
-        return isinstance(self.assigner, Sliding) and self.assigner.slide_ms > self.assigner.size_ms
+        holes = isinstance(self.assigner, Sliding) and self.assigner.slide_ms > self.assigner.size_ms
+        return holes and self.by_event_time
 
     @property
     def late_up_to_ms(self) -> int:
@@ -125,6 +125,9 @@ def own_window_end_ms(assigner: Assigner) -> Column:
             return aligned_start_ms(timestamp, size_ms, offset_ms) + size_ms
         case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
             return F.greatest(aligned_start_ms(timestamp, slide_ms, offset_ms) + size_ms, timestamp + 1)
+        case Staggered(of=of):
+            return timestamp + of.size_ms  # at the latest: the shift is the key's
+    return F.lit(MAX_TIMESTAMP_MS)  # no window by the calendar
 
 
 def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from windowlib.assigners import Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, in_hole, own_window_end_ms, quoted
+from windowlib.plans.kind import PlanKind
 from windowlib.plans.step import Step
 
 
@@ -29,6 +30,12 @@ def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int) -
     )
 
 
+def in_holes(rows: DataFrame, holes: DataFrame) -> DataFrame:
+    """`rows` of a batch, with the reason `hole` for those whose arrival is in `holes`."""
+    told = F.broadcast(holes.select("arrival", F.lit("hole").alias("_hole")))
+    return rows.join(told, "arrival", "left").withColumn("reason", F.coalesce("reason", "_hole")).drop("_hole")
+
+
 def late_events(
     events: DataFrame, dropped: DataFrame | None, step: Step, source_columns: Sequence[str], event_id: str | None
 ) -> DataFrame:
@@ -36,12 +43,15 @@ def late_events(
 
     events:  admitted events with timestamp_ms
     dropped: key, window_start_ms, window_end_ms of the sessions that were late as a whole; None for aligned windows,
-             where an event is late by itself
+             where an event is late by itself; for the general plan arrival and window of each late event
     returns: key, event_time, event_id, raw, window_start, window_end (null in a hole), watermark, late_by_ms (how far
              the watermark was past the cleanup time), batch_id, _source_file, source_row, readmitted_by
     """
     candidates = events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
-    if isinstance(step.assigner, Tumbling | Sliding):
+    if step.kind is PlanKind.GENERAL:
+        assert dropped is not None, "the operator tells which"
+        late = events.join(F.broadcast(dropped.select("arrival", "window_start_ms", "window_end_ms")), "arrival")
+    elif isinstance(step.assigner, Tumbling | Sliding):
         late = _with_last_window(candidates, step.assigner)
     else:
         assert dropped is not None, "sessions are late by window"

@@ -21,11 +21,14 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
+from windowlib.assigners import Assigner
 from windowlib.lateness import late_up_to_ms
-from windowlib.plans.admission import Assigner, quoted, with_values
+from windowlib.plans.admission import quoted, with_values
 from windowlib.plans.aggregates import finishes, merges, partial_names, partials
+from windowlib.plans.kind import PlanKind
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
+CONTENTS, HOLE = "contents", "hole"  # of the general plan alone
 FIRED = (ON_TIME, LATE, UPDATE)
 WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
 ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"  # of type WINDOWS
@@ -36,7 +39,8 @@ DAY_MS = 86_400_000
 class Step:
     """What one batch is computed with. Watermarks are those before and after the batch.
 
-    `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`.
+    `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
+    columns that a function in Python gives in place of theirs.
     """
 
     assigner: Assigner
@@ -47,6 +51,9 @@ class Step:
     watermark_out_ms: int
     batch_id: int
     partition_ms: int
+    plan_time_ms: int = 0
+    kind: PlanKind = PlanKind.SESSIONS
+    outputs: Sequence[str] | None = None
 
     @property
     def late_in_ms(self) -> int:
@@ -88,13 +95,16 @@ class Step:
 
     @property
     def output_names(self) -> list[str]:
+        if self.outputs is not None:
+            return list(self.outputs)
         return [column.name for column in self.aggregates.columns]
 
     @property
     def result_names(self) -> list[str]:
         """The columns of `results`, its partition column aside."""
         bounds = ["window_start", "window_end", "last_event_time"]
-        return [*self.keys, *bounds, *self.output_names, "firing", "timing", "batch_id"]
+        numbers = ["firing"] if self.outputs is None else ["firing", "result_number"]
+        return [*self.keys, *bounds, *self.output_names, *numbers, "timing", "batch_id"]
 
 
 # The run's own values, as `with_instant` adds them.

@@ -1,0 +1,128 @@
+"""The Spark engine of `windowlib replay` for scenarios: each step is a batch of the general plan, in a job of its own.
+
+State leaves every job as rows and enters the next one, so each step is a restart already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from jobs.replay import Json, bounds_of
+from jobs.spark_errors import worker_errors_raised
+from windowlib.aggregate_set import AggregateSet
+from windowlib.elements import Element, Input, ProcessingTime, Watermark
+from windowlib.keyed import Instant
+from windowlib.spec import WindowSpec
+from windowlib.watermark import MIN_WATERMARK
+from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+READS = {"id": pa.string(), "value": pa.int64(), "gap_ms": pa.int64()}
+EVENTS = pa.schema([("key", pa.string()), ("timestamp_ms", pa.int64()), ("arrival", pa.int64()), *READS.items()])
+OUTPUTS = {"value": "bigint", "ids": "array<string>"}
+
+
+class SparkSteps:
+    """The general plan for one specification."""
+
+    def __init__(self, spec: WindowSpec, spark: SparkSession) -> None:
+        from windowlib.plans import general
+
+        self.program = general.program(spec, AggregateSet((), ()), READS, OUTPUTS)
+        self.spec, self.spark = spec, spark
+        self.watermark_ms = MIN_WATERMARK
+        self.processing_time_ms = 0
+        self.batches = 0
+        self.rows: pa.Table | None = None
+        self.contents: list[pa.Table] = []
+
+    def feed(self, event: Input) -> tuple[list[Json], list[str]]:
+        match event:
+            case Element():
+                moved = Instant(self.watermark_ms, self.processing_time_ms, (), ())
+            case Watermark(watermark_ms):
+                moved = Instant(self.watermark_ms, self.processing_time_ms, (), (event,))
+                self.watermark_ms = watermark_ms
+            case ProcessingTime(processing_time_ms):
+                moved = Instant(self.watermark_ms, self.processing_time_ms, (event,), ())
+                self.processing_time_ms = processing_time_ms
+        self.batches += 1
+        if not isinstance(event, Element) and self.rows is None:
+            return [], []
+        with worker_errors_raised():
+            told = self._run(event if isinstance(event, Element) else None, moved)
+        self._keep(told)
+        emitted = [_emitted(row) for row in told.to_pylist() if row["part"] in ("on_time", "late", "update")]
+        late = [
+            event.value["id"] for row in told.to_pylist() if row["part"] == "dropped" and isinstance(event, Element)
+        ]
+        return emitted, late
+
+    def restart(self) -> None:
+        """Every step is one; the watermark is what a source sends again."""
+        self.watermark_ms = MIN_WATERMARK
+
+    @property
+    def in_flight(self) -> list[tuple[Any, TimeWindow]]:
+        rows = [] if self.rows is None else self.rows.to_pylist()
+        in_flight = [row for row in rows if self.spec.assigner.merges or row["elements"] is not None]
+        return sorted((row["key"], _window(row)) for row in in_flight if '"key_state"' not in row["state"])
+
+    def _run(self, element: Element | None, instant: Instant) -> pa.Table:
+        from windowlib.plans import general
+        from windowlib.plans.step import Step
+
+        step = Step(
+            assigner=self.spec.assigner,
+            allowed_lateness_ms=self.spec.allowed_lateness_ms,
+            keys=["key"],
+            aggregates=AggregateSet((), ()),
+            watermark_in_ms=instant.watermark_in_ms,
+            watermark_out_ms=self.watermark_ms,
+            batch_id=self.batches,
+            partition_ms=1000,
+            plan_time_ms=self.processing_time_ms,
+        )
+        contents = pa.concat_tables(self.contents) if self.contents else None
+        made = general.told(
+            None if element is None else self.spark.createDataFrame(_table(element)),
+            None if self.rows is None else self.spark.createDataFrame(self.rows),
+            step,
+            instant,
+            run=self.program,
+            contents=None if contents is None else self.spark.createDataFrame(contents),
+        )
+        return made.toArrow()
+
+    def _keep(self, told: pa.Table) -> None:
+        from windowlib.plans.general import STATE, STORED_ROW
+
+        part = told["part"].to_pylist()
+        state = [*("key", "window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")]
+        state += ["elements", "last_event_ms", *STATE]
+        rows = told.filter(pa.array([one == "open" for one in part])).select(state)
+        self.rows = rows if rows.num_rows else None
+        if "contents" in told.column_names:
+            stored = told.filter(pa.array([one == "contents" for one in part])).select(["key", *STORED_ROW])
+            self.contents += [stored] if stored.num_rows else []
+
+
+def _table(element: Element) -> pa.Table:
+    value = {name: element.value.get(name) for name in READS}
+    row = {"key": element.key, "timestamp_ms": element.timestamp_ms, "arrival": element.arrival, **value}
+    return pa.Table.from_pylist([row], EVENTS)
+
+
+def _window(row: Json) -> TimeWindow:
+    is_global = row["window_end_ms"] == MAX_TIME_MS
+    return GLOBAL_WINDOW if is_global else TimeWindow(row["window_start_ms"], row["window_end_ms"])
+
+
+def _emitted(row: Json) -> Json:
+    bounds = bounds_of(_window(row))
+    results = {name: row[f"_o_{name}"] for name in OUTPUTS if row[f"_o_{name}"] is not None}
+    return {"key": row["key"], "window_start": bounds[0], "window_end": bounds[1], **results}

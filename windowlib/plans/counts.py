@@ -1,0 +1,157 @@
+"""Count windows as a Spark plan: numbers, slices, outcome.
+
+Every ``slide`` elements of a key fire the last ``size`` of them, in order of arrival: the k-th firing covers the
+elements with running numbers ``(max(0, k * slide - size), k * slide]``. So do `tumbling_count` (of equal sizes) and
+`sliding_count` in windowlib.spec: Flink's global windows with a count trigger.
+
+1. *Numbers*. Events go on from the running number that their key had reached.
+2. *Slices*. ``gcd(size, slide)`` elements in a row begin and end in the same windows, so they are aggregated once.
+3. *Outcome*. A firing is put together from its slices. A slice is kept until it is in no window to come; the newest one
+   of a key stays in any case, as it tells the running number: ``slice_index * gcd(size, slide) + elements``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import gcd
+from typing import Any, ClassVar
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from windowlib.errors import InvalidSpec
+from windowlib.plans.admission import quoted
+from windowlib.plans.aggregates import finishes
+from windowlib.plans.step import BATCH_ID, DAY_MS, ON_TIME, OPEN, WINDOWS, Step, observed, with_instant
+from windowlib.windows import GLOBAL_WINDOW, TimeWindow
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindows:
+    """Every ``slide`` elements of a key fire the last ``size`` of them; raises InvalidSpec unless both are > 0.
+
+    >>> CountWindows(size=6, slide=4).slice_size
+    2
+    """
+
+    size: int
+    slide: int
+    merges: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.size <= 0 or self.slide <= 0:
+            raise InvalidSpec(f"need size > 0 and slide > 0, got {self}")
+
+    @property
+    def slice_size(self) -> int:
+        return gcd(self.size, self.slide)
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        """The global window, whatever the element: its number decides."""
+        return [GLOBAL_WINDOW]
+
+
+def advance(events: DataFrame | None, state: DataFrame | None, step: Step, observation: Observation) -> DataFrame:
+    """What a batch makes of the slices in flight.
+
+    events:  the source's columns, timestamp_ms, arrival (long, unique)              one row per admitted event
+    state:   key, slice_index (from 0), partials                                     one row per key and slice
+    returns: the columns of `state`, `results` (without bounds; firing is k), `replaced` (null), part (open, on_time),
+             slot (0 while open, then the day of the last event)                     see windowlib.plans.step
+    """
+    fresh = None if events is None else slices(numbered(events, state, step), step)
+    return outcome(merged(fresh, state, step), step, observation)
+
+
+def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFrame:
+    """The events and _number: the running number in their key, from 1, in order of arrival."""
+    rows = events.withColumn("_reached", F.lit(None).cast("long"))
+    if state is not None:
+        reached = f"slice_index * {_windows(step).slice_size} + elements AS _reached"
+        rows = rows.unionByName(state.selectExpr(*map(quoted, step.keys), reached), allowMissingColumns=True)
+    # Rows of the state have no arrival, so they come before the events of their key.
+    so_far = _over(step, "ORDER BY arrival NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    number = f"coalesce(max(_reached) {so_far}, 0) + count(arrival) {so_far}"
+    return rows.withColumn("_number", F.expr(number)).where("arrival IS NOT NULL")
+
+
+def slices(events: DataFrame, step: Step) -> DataFrame:
+    """One row per key and slice of numbered events: slice_index, partials."""
+    index = F.expr(f"(_number - 1) div {_windows(step).slice_size}").alias("slice_index")
+    return events.groupBy(*step.key_columns, index).agg(*step.partials())
+
+
+def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
+    """The batch's slices and those in flight: also before (elements it had before the batch)."""
+    columns = [*map(quoted, state_columns(step))]
+    parts = []
+    if fresh is not None:
+        parts.append(fresh.selectExpr(*columns, "0L AS before"))
+    if state is not None:
+        # Distributed as the numbered events are: then the union of both needs no shuffle.
+        by_key = state.repartition(*step.key_columns) if step.keys else state.coalesce(1)
+        parts.append(by_key.selectExpr(*columns, "elements AS before"))
+    if len(parts) == 1:
+        return parts[0]
+    both = reduce(DataFrame.union, parts).groupBy(*step.key_columns, "slice_index")
+    return both.agg(*step.merges(), F.sum("before").alias("before"))
+
+
+def outcome(contents: DataFrame, step: Step, observation: Observation) -> DataFrame:
+    """Fire → clean up, for every slice: it goes to each firing that it is in (_firing = k), and stays (_firing = 0)."""
+    windows = _windows(step)
+    size, slide, start = windows.size, windows.slide, f"slice_index * {windows.slice_size}"
+    end, of_key = f"({start} + {windows.slice_size})", _over(step)
+    ranged = contents.selectExpr(
+        "*",
+        f"max(if(before > 0, {start} + before, 0)) {of_key} div {slide} AS _fired_before",
+        f"max({start} + elements) {of_key} div {slide} AS _fired",
+        f"greatest(_fired_before + 1, ({end} + {slide - 1}) div {slide}) AS _first",
+        f"least(_fired, ({start} + {size}) div {slide}) AS _last",
+        f"{start} >= (_fired + 1) * {slide} - {size} OR slice_index = max(slice_index) {of_key} AS _kept",
+    )
+    counted = observed(ranged, observation, dropped="false", kept="_kept")
+    firings = "concat(if(_kept, array(0L), array()), if(_first <= _last, sequence(_first, _last), array()))"
+    each = counted.selectExpr("*", f"explode({firings}) AS _firing")
+    if size > windows.slice_size:
+        index = F.expr("if(_firing = 0, slice_index, null)").alias("slice_index")
+        each = each.groupBy(*step.key_columns, "_firing", index).agg(*step.merges())
+    return _rows(with_instant(each, step), step)
+
+
+def _rows(each: DataFrame, step: Step) -> DataFrame:
+    """The rows of the plan, from slices that stay and contents of firings."""
+    values = {
+        "window_start": "cast(null AS timestamp)",
+        "window_end": "cast(null AS timestamp)",
+        "last_event_time": "timestamp_millis(last_event_ms)",
+        **finishes(step.aggregates),
+        "firing": "cast(_firing AS int)",
+        "timing": "'early'",
+        "batch_id": BATCH_ID,
+    }
+    return each.selectExpr(
+        *map(quoted, step.keys),
+        *(f"if(_firing = 0, {name}, null) AS {name}" for name in state_columns(step) if name not in step.keys),
+        f"cast(null AS {WINDOWS}) AS replaced",
+        *(f"if(_firing = 0, null, {sql}) AS {quoted(name)}" for name, sql in values.items()),
+        f"if(_firing = 0, '{OPEN}', '{ON_TIME}') AS part",
+        f"if(_firing = 0, 0, floor(last_event_ms / {DAY_MS})) AS slot",
+    )
+
+
+def _over(step: Step, order: str = "") -> str:
+    per_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
+    return f"OVER ({per_key} {order})"
+
+
+def _windows(step: Step) -> CountWindows:
+    assigner: object = step.assigner
+    assert isinstance(assigner, CountWindows), f"not count windows: {assigner}"
+    return assigner
+
+
+def state_columns(step: Step) -> list[str]:
+    """The columns of a row of `open_windows`, its partition column aside."""
+    return [*step.keys, "slice_index", *step.partial_names]

@@ -1,0 +1,249 @@
+"""The general plan: the operator itself, key by key, inside Spark. For every spec that no native plan runs exactly.
+
+State rows, stored elements and the batch's elements of a key lie behind one another in one sorted stream, so a task
+holds the state of one key at a time and never the batch's elements of it. One shuffle, one sort, no native window.
+Elements come in order of arrival.
+
+Elements that windows keep (for an evictor, or a function over all of them) are stored as *contents*: rows of up to
+``CHUNK`` elements under their state window, appended by each run and not written again when the window grows. A row of
+the map says from which batch on they count. They are written again only where elements left before their window did,
+where windows merged, and, every now and then, to drop what is dead (`compacted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
+
+from windowlib.errors import InvalidSpec
+from windowlib.functions import ProcessContext, ProcessFunction
+from windowlib.keyed import Instant
+from windowlib.plans.admission import quoted
+from windowlib.plans.aggregates import finishes
+from windowlib.plans.folds import ARRIVAL, TIMESTAMP, Folds, argument, check_foldable, finished
+from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
+from windowlib.plans.worker import COUNTERS, ELEMENT, MAP, OUTPUT, READ, STORED, TASK, Worker
+from windowlib.spec import WindowSpec
+from windowlib.windows import MAX_TIME_MS
+
+FIRINGS = "array<struct<window_start_ms:bigint,window_end_ms:bigint,firing:int>>"
+BOUNDS = ("window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")
+STATE = ("contents_from", "state", "fired", "next_event_ms", "next_processing_ms")
+STORED_ROW = ("state_window_start_ms", "state_window_end_ms", "batch_id", "contents")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs for each key: the spec, the source columns that its code reads, and the columns a function gives.
+
+    ``outputs`` is name → Spark type; None where the results are the SQL columns of the step's aggregates.
+    """
+
+    spec: WindowSpec
+    reads: tuple[str, ...] = ()
+    outputs: Mapping[str, str] | None = None
+
+
+def program(
+    spec: WindowSpec, aggregates: Any, reads: Iterable[str] = (), outputs: Mapping[str, str] | None = None
+) -> Program:
+    """The program of a spec whose aggregate, if it has none of its own, is the `AggregateSet` ``aggregates``.
+
+    Raises InvalidSpec where an aggregate cannot be folded element by element.
+    """
+    check_foldable(aggregates.aggregates)
+    by_sql = bool(aggregates.aggregates)
+    own = spec.aggregate.own if isinstance(spec.aggregate, Folds) else spec.aggregate
+    if own is not None and by_sql:
+        raise InvalidSpec(f"need aggregates in SQL or one in Python, got both: {own}")
+    folds = Folds(aggregates.aggregates, own) if by_sql or own is not None else None
+    process = None
+    if outputs is not None:
+        names = tuple(column.name for column in aggregates.columns)
+        process = OwnCode(spec.process, aggregates.aggregates if by_sql else None, names)
+    return Program(replace(spec, aggregate=folds, process=process), tuple(reads), outputs)
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """A user's process function, or what a user's aggregate came to, with the two columns that every result has."""
+
+    of: ProcessFunction | None
+    aggregates: Any
+    names: tuple[str, ...]
+
+    def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
+        """One result: (elements, last_event_ms, the rows)."""
+        if contents and isinstance(contents[0], dict):
+            times = [value[TIMESTAMP] for value in contents if value[TIMESTAMP] is not None]
+            elements, last_event_ms, given = len(contents), max(times, default=None), contents
+        else:
+            elements, last_event_ms = contents[:2] if contents else (0, None)
+            given = contents[-1] if contents else []
+            if self.aggregates is not None:
+                given = dict(zip(self.names, finished(self.aggregates, contents), strict=True))
+        return [(elements, last_event_ms, [given] if self.of is None else list(self.of.process(given, context)))]
+
+    def clear(self, context: ProcessContext) -> None:
+        if self.of is not None:
+            self.of.clear(context)
+
+
+def advance(
+    events: DataFrame | None,
+    state: DataFrame | None,
+    step: Step,
+    observation: Observation,
+    *,
+    run: Program,
+    contents: DataFrame | None = None,
+    compacted: Collection[int] = (),
+) -> DataFrame:
+    """What a batch makes of the windows in flight it can reach.
+
+    events:   the source's columns, timestamp_ms, arrival                          one row per admitted event
+    state:    the columns of `state_columns`                                       one row per key and window
+    contents: the columns of `stored_columns`                                      one row per key, state window, chunk
+    returns:  the columns of `state`, `contents`, `results`, replaced, arrival, part, slot; beside the parts of
+              windowlib.plans.step also `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
+
+    ``compacted`` are the partitions of the state whose contents are written anew, without what is dead.
+    """
+    instant = Instant.of_run(step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms)
+    made = told(events, state, step, instant, run=run, contents=contents, compacted=compacted)
+    counted = made.observe(observation, *(F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in COUNTERS))
+    return _columns(counted.where(f"part != '{TASK}'"), step, run)
+
+
+def told(
+    events: DataFrame | None,
+    state: DataFrame | None,
+    step: Step,
+    instant: Instant,
+    *,
+    run: Program,
+    contents: DataFrame | None = None,
+    compacted: Collection[int] = (),
+) -> DataFrame:
+    """The rows that the operator makes at an instant: state, contents, firings, elements that no window took."""
+    elements = None if events is None else _elements(events, step, run)
+    given = _stream(elements, state, contents, step)
+    made = StructType(list(_made(events, given, contents, step, run)))
+    worker = Worker(
+        spec=run.spec,
+        keys=tuple(step.keys),
+        partials=tuple(step.partial_names),
+        outputs=None if run.outputs is None else tuple(run.outputs),
+        instant=instant,
+        batch_id=step.batch_id,
+        partition_ms=step.partition_ms,
+        plan_time_ms=step.plan_time_ms,
+        compacted=frozenset(compacted),
+        made=to_arrow_schema(made),
+    )
+    together = given.repartition(*step.key_columns) if step.keys else given.coalesce(1)
+    in_order = together.sortWithinPartitions(*map(quoted, step.keys), "_kind", "_order")
+    return in_order.mapInArrow(worker, made)
+
+
+def state_columns(step: Step) -> list[str]:
+    """The columns of a row of `open_windows`, its partition column aside."""
+    return [*step.keys, *BOUNDS, *step.partial_names, *STATE]
+
+
+def stored_columns(step: Step) -> list[str]:
+    """The columns of a row of `state_windows`, its partition column aside."""
+    return [*step.keys, *STORED_ROW]
+
+
+def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
+    """The batch's elements: key, times, and their value: arguments of the aggregates, columns that code reads."""
+    arguments = []
+    for index, aggregate in enumerate(step.aggregates.aggregates):
+        sql = aggregate.argument_sql or "1"
+        filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
+        arguments.append(F.expr(filtered).alias(argument(index)))
+    read = [F.col(quoted(name)).alias(READ + name) for name in run.reads]
+    times = [F.col("timestamp_ms").alias(TIMESTAMP), F.col("arrival").alias(ARRIVAL)]
+    return events.select(*step.key_columns, *times, *arguments, *read)
+
+
+def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
+    """All three as rows of one relation: keys, _kind, _order, and the columns of each kind, null for the others."""
+    parts = []
+    if state is not None:
+        rows = state.select(*map(quoted, state_columns(step)))
+        parts.append(rows.withColumns({"_kind": F.lit(MAP), "_order": F.lit(0).cast("long")}))
+    if contents is not None:
+        stored = contents.select(*map(quoted, stored_columns(step)))
+        parts.append(stored.withColumns({"_kind": F.lit(STORED), "_order": F.col("batch_id")}))
+    if elements is not None:
+        parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(ARRIVAL)}))
+    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+
+def _made(
+    events: DataFrame | None, given: DataFrame, contents: DataFrame | None, step: Step, run: Program
+) -> Iterable[StructField]:
+    """The columns that a task gives."""
+
+    def typed(name: str, kind: str) -> StructField:
+        return StructField(name, DataType.fromDDL(kind))
+
+    yield from (StructField(key, given.schema[key].dataType) for key in step.keys)
+    yield typed("part", "string")
+    yield from (typed(name, "bigint") for name in ("slot", *BOUNDS))
+    folded = given.schema if events is None else events.groupBy().agg(*step.partials()).schema
+    yield from (StructField(name, folded[name].dataType) for name in step.partial_names)
+    kinds = dict(zip(STATE, ("bigint", "string", FIRINGS, "bigint", "bigint"), strict=True))
+    yield from (typed(name, kind) for name, kind in kinds.items())
+    if run.spec.keeps_elements:
+        stored = contents.schema["contents"].dataType if events is None and contents is not None else None
+        yield StructField("contents", stored or _contents_type(given, step))
+        yield typed("batch_id", "bigint")
+    yield from (typed(OUTPUT + name, kind) for name, kind in (run.outputs or {}).items())
+    yield from (typed("firing", "int"), typed("result_number", "int"), typed("timing", "string"))
+    yield from (typed("replaced", WINDOWS), typed("arrival", "bigint"))
+    yield from (typed(name, "bigint") for name in COUNTERS)
+
+
+def _contents_type(given: DataFrame, step: Step) -> ArrayType:
+    """An element as it is stored: its times and its value."""
+    value = [f for f in given.schema if f.name.startswith((READ, argument(0)[:-1])) and f.name not in step.keys]
+    times = [StructField(TIMESTAMP, LongType()), StructField(ARRIVAL, LongType())]
+    return ArrayType(StructType([*times, *(StructField(f.name, f.dataType) for f in value)]))
+
+
+def _columns(told: DataFrame, step: Step, run: Program) -> DataFrame:
+    """What is written of the rows that the tasks gave."""
+    fired = f"part IN ({', '.join(map(repr, FIRED))})"
+    has_bounds = f"{fired} AND window_end_ms < {MAX_TIME_MS}"
+    results = {
+        "window_start": f"if({has_bounds}, timestamp_millis(window_start_ms), null)",
+        "window_end": f"if({has_bounds}, timestamp_millis(window_end_ms), null)",
+        "last_event_time": f"if({fired}, timestamp_millis(last_event_ms), null)",
+    }
+    if run.outputs is None:
+        results |= {name: f"if({fired}, {sql}, null)" for name, sql in finishes(step.aggregates).items()}
+    else:
+        results |= {name: quoted(OUTPUT + name) for name in run.outputs}
+    shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}
+    stored = ["contents"] if run.spec.keeps_elements else []
+    numbered = ["firing", "timing", "replaced", "arrival", *([] if run.outputs is None else ["result_number"])]
+    return with_instant(told, step).selectExpr(
+        *map(quoted, step.keys),
+        *(f"{sql} AS {quoted(name)}" for name, sql in {**shown, **results}.items()),
+        *STATE,
+        *stored,
+        *numbered,
+        f"if({fired} OR part = '{CONTENTS}', {BATCH_ID}, null) AS batch_id",
+        "part",
+        "slot",
+    )
