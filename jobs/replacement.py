@@ -34,6 +34,8 @@ def replace_results(batch: Batch, updates: Sequence[Path], step: Step) -> None:
         F.timestamp_millis("_old.window_end_ms").alias("window_end"),
         F.lit(True).alias("_replaced"),
     )
+    if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
+        replaced = replaced.distinct()
     candidates = _candidates(batch, updates)
     old = batch.table("results", candidates)
     assert old is not None, "a published window is in `results`"
@@ -71,8 +73,9 @@ def _rows(new: DataFrame, marked: DataFrame, step: Step) -> DataFrame:
     )
     keys = [quoted(key) for key in step.keys]
     bounds = {"_start": F.col("window_start"), "_end": F.col("window_end")}
-    firings = gone.select(
-        *keys, F.col("window_start").alias("_s"), F.col("window_end").alias("_e"), F.col("firing").alias("_n")
+    number = F.lit(1) if step.outputs is None else F.col("result_number")
+    firings = gone.groupBy(*keys, F.col("window_start").alias("_s"), F.col("window_end").alias("_e")).agg(
+        F.max("firing").alias("_n"), F.max(number).alias("_rows")
     )
     told = (
         new.withColumns(bounds)
@@ -80,16 +83,21 @@ def _rows(new: DataFrame, marked: DataFrame, step: Step) -> DataFrame:
         .withColumns({"_s": F.timestamp_millis("_old.window_start_ms"), "_e": F.timestamp_millis("_old.window_end_ms")})
         .join(firings, [*step.keys, "_s", "_e"], "left")
         .groupBy(*keys, "_start", "_end")
-        .agg(F.max("_n").alias("_earlier"))
+        .agg(
+            F.max("_n").alias("_earlier"),
+            F.max(F.when((F.col("_s") == F.col("_start")) & (F.col("_e") == F.col("_end")), F.col("_rows"))).alias(
+                "_rows"
+            ),
+        )
     )
     numbered = new.withColumns(bounds).join(told, [*step.keys, "_start", "_end"])
-    changed = F.array_contains("replaced", own)
+    changed = F.array_contains("replaced", own) & (number <= F.coalesce("_rows", F.lit(0)))
     renewed = numbered.withColumn("part", F.when(changed, CHANGED).otherwise(ENTERED)).withColumn(
         "firing", F.coalesce("_earlier", F.lit(0)) + 1
     )
-    same = new.select(*keys, "window_start", "window_end", F.lit(True).alias("_same"))
+    identity = [*step.keys, "window_start", "window_end", *([] if step.outputs is None else ["result_number"])]
     withdrawn = (
-        gone.join(same, [*step.keys, "window_start", "window_end"], "left_anti")
+        gone.join(new.select(*map(quoted, identity)), identity, "left_anti")
         .withColumn("batch_id", F.lit(step.batch_id).cast("long"))
         .select(*columns, F.lit(WITHDRAWN).alias("part"), slot)
     )
