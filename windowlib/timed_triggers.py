@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 
 from windowlib.errors import InvalidSpec
 from windowlib.triggers import CONTINUE, FIRE, Trigger, TriggerContext, TriggerResult, TriggerState, WindowKind
+from windowlib.windows import MAX_TIME_MS
 
 
 @dataclass(frozen=True, slots=True)
 class ContinuousEventTimeTrigger:
     """Fires at every multiple of ``interval_ms`` of event time inside the window, and at its end.
 
-    Windows that merge keep the earliest next firing.
+    Windows that merge keep the earliest next firing. When the input is complete, a window without end fires twice more,
+    now and at its end (our decision: Flink would fire it for every interval that is left of 64-bit time).
     """
 
     interval_ms: int
@@ -38,7 +40,8 @@ class ContinuousEventTimeTrigger:
             return FIRE
         if time_ms != context.state.get("next_ms"):
             return CONTINUE
-        self._set_next(time_ms + self.interval_ms, context)
+        is_last = context.watermark_ms == context.window.max_timestamp_ms == MAX_TIME_MS
+        self._set_next(MAX_TIME_MS if is_last else time_ms + self.interval_ms, context)
         return FIRE
 
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:

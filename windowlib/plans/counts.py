@@ -13,7 +13,6 @@ elements with running numbers ``(max(0, k * slide - size), k * slide]``. So do `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from math import gcd
 from typing import Any, ClassVar
 
@@ -85,16 +84,14 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
 def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
     """The batch's slices and those in flight: also before (elements it had before the batch)."""
     columns = [*map(quoted, state_columns(step))]
-    parts = []
-    if fresh is not None:
-        parts.append(fresh.selectExpr(*columns, "0L AS before"))
+    parts = [] if fresh is None else [fresh.selectExpr(*columns, "0L AS before")]
     if state is not None:
         # Distributed as the numbered events are: then the union of both needs no shuffle.
         by_key = state.repartition(*step.key_columns) if step.keys else state.coalesce(1)
         parts.append(by_key.selectExpr(*columns, "elements AS before"))
     if len(parts) == 1:
         return parts[0]
-    both = reduce(DataFrame.union, parts).groupBy(*step.key_columns, "slice_index")
+    both = parts[0].union(parts[1]).groupBy(*step.key_columns, "slice_index")
     return both.agg(*step.merges(), F.sum("before").alias("before"))
 
 
@@ -107,9 +104,10 @@ def outcome(contents: DataFrame, step: Step, observation: Observation) -> DataFr
         "*",
         f"max(if(before > 0, {start} + before, 0)) {of_key} div {slide} AS _fired_before",
         f"max({start} + elements) {of_key} div {slide} AS _fired",
+        f"max(slice_index) {of_key} AS _newest",
         f"greatest(_fired_before + 1, ({end} + {slide - 1}) div {slide}) AS _first",
         f"least(_fired, ({start} + {size}) div {slide}) AS _last",
-        f"{start} >= (_fired + 1) * {slide} - {size} OR slice_index = max(slice_index) {of_key} AS _kept",
+        f"{start} >= (_fired + 1) * {slide} - {size} OR slice_index = _newest AS _kept",
     )
     counted = observed(ranged, observation, dropped="false", kept="_kept")
     firings = "concat(if(_kept, array(0L), array()), if(_first <= _last, sequence(_first, _last), array()))"
@@ -147,9 +145,8 @@ def _over(step: Step, order: str = "") -> str:
 
 
 def _windows(step: Step) -> CountWindows:
-    assigner: object = step.assigner
-    assert isinstance(assigner, CountWindows), f"not count windows: {assigner}"
-    return assigner
+    assert isinstance(step.assigner, CountWindows), f"not count windows: {step.assigner}"
+    return step.assigner
 
 
 def state_columns(step: Step) -> list[str]:
