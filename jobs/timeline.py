@@ -44,7 +44,8 @@ BASE_STYLE = """
 
 STYLE = (
     BASE_STYLE
-    + """  .key0 { --key: var(--key0) } .key1 { --key: var(--key1) } .key2 { --key: var(--key2) } .key3 { --key: var(--key3) }
+    + """\
+  .key0 { --key: var(--key0) } .key1 { --key: var(--key1) } .key2 { --key: var(--key2) } .key3 { --key: var(--key3) }
   text.name { fill: var(--key) } text.fired { fill: var(--paper); font-weight: 600 }
   circle, .fired, .kept { fill: var(--key) } .kept { fill-opacity: 0.5 }
   .open { fill: var(--key); fill-opacity: 0.12; stroke: var(--key); stroke-width: 1.5 }

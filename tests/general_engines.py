@@ -139,6 +139,8 @@ class PlanEngine(WorkerEngine):
     def _made(
         self, elements: Sequence[Element], instant: Instant, plan_time_ms: int, compacted: frozenset[int]
     ) -> list[dict[str, Any]]:
+        if not elements and not self.rows:
+            return []
         step = Step(
             assigner=self.run.spec.assigner,
             allowed_lateness_ms=self.run.spec.allowed_lateness_ms,

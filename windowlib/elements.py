@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from windowlib.windows import TimeWindow
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(NamedTuple):
     """One event of a key. ``arrival`` orders the elements of a window; None as timestamp means that it has none."""
 
     key: Any

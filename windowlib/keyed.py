@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from windowlib import counting
 from windowlib.assigners import DynamicSession, Global, Session, Tumbling
-from windowlib.elements import Element, Firing, Input, Late, ProcessingTime, Timing, Watermark
+from windowlib.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
 from windowlib.operator import step
 from windowlib.spec import WindowSpec
 from windowlib.state import KeyState, OperatorState, Row
@@ -129,13 +130,24 @@ class KeyRun:
     def _tell(self, elements: Iterable[Element]) -> Iterator[Told]:
         instant, spec = self.instant, self.spec
         shared = OperatorState({self.key: self.state}, instant.watermark_in_ms, instant.processing_time_in_ms)
+        if counting.fits(spec):
+            for moved in instant.before:
+                yield from map(self._told, step(spec, shared, moved))
+            shared.keys.setdefault(self.key, self.state)
+            yield from map(self._told, counting.on_elements(spec, shared, self.key, elements))
+            for moved in instant.after:
+                yield from map(self._told, step(spec, shared, moved))
+            return
         looks_for_holes = not isinstance(spec.assigner, Tumbling | Session | DynamicSession | Global)
         for event in chain(instant.before, elements, instant.after):
             if looks_for_holes and isinstance(event, Element) and self._in_hole(event, shared):
                 yield InHole(event)
             for output in step(spec, shared, event):
-                yield self._numbered(output) if isinstance(output, Firing) else output
+                yield self._told(output)
             shared.keys.setdefault(self.key, self.state)  # which is forgotten where it is empty
+
+    def _told(self, output: Output) -> Told:
+        return self._numbered(output) if isinstance(output, Firing) else output
 
     def _numbered(self, firing: Firing) -> Result:
         window = firing.window

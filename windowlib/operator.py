@@ -106,9 +106,11 @@ class _Key:
         self, time_ms: int, window: TimeWindow, ask: Callable[[int, TriggerContext], TriggerResult], kind: str
     ) -> Iterator[tuple[int, Firing]]:
         answer = ask(time_ms, self._trigger(window))
-        for firing in self._obey(answer, window, _timing_of_timer(time_ms, window)):
+        by_own_time = kind == self.spec.time
+        timing = _timing_of_timer(time_ms, window) if by_own_time else _timing_of_element(self._now_ms, window)
+        for firing in self._obey(answer, window, timing):
             yield time_ms, firing
-        if kind == self.spec.time and time_ms == self.spec.cleanup_time_ms(window):
+        if by_own_time and time_ms == self.spec.cleanup_time_ms(window):
             self._clean_up(window)
 
     def _merge(self, assigned: TimeWindow) -> TimeWindow:

@@ -7,14 +7,13 @@ Two windows *touch* when they share a millisecond or one ends where the other st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MIN_TIME_MS = -(2**63)
 MAX_TIME_MS = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TimeWindow:
+class TimeWindow(NamedTuple):
     """``[start_ms, end_ms)``, ordered by start, then end.
 
     >>> TimeWindow(0, 5).max_timestamp_ms
