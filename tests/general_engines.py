@@ -6,7 +6,7 @@ Both give what the operator gives, as plain values, and their state after each b
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -44,7 +44,8 @@ CONTENTS = {
     "contents": pa.list_(STORED_ELEMENT),
 }
 VALUE = {"_timestamp_ms": LONG, "_arrival": LONG, "_r_value": LONG, "_r_gap_ms": LONG}
-STREAM = pa.schema(list({"key": TEXT, "_kind": INT, "_order": LONG, **STATE, **CONTENTS, **VALUE}.items()))
+STRUCTS = {"_state": pa.struct(list(STATE.items())), "_stored": pa.struct(list(CONTENTS.items()))}
+STREAM = pa.schema(list({"key": TEXT, "_kind": INT, "_order": LONG, **STRUCTS, **VALUE}.items()))
 MADE = pa.schema(
     list(
         {
@@ -115,8 +116,11 @@ class WorkerEngine:
     def _made(
         self, elements: Sequence[Element], instant: Instant, plan_time_ms: int, compacted: frozenset[int]
     ) -> list[dict[str, Any]]:
-        stream = [{**row, "_kind": MAP, "_order": 0} for row in self.rows]
-        stream += [{**row, "_kind": STORED, "_order": row["batch_id"]} for row in self.stored]
+        stream = [{"key": row["key"], "_kind": MAP, "_order": 0, "_state": _only(row, STATE)} for row in self.rows]
+        stream += [
+            {"key": row["key"], "_kind": STORED, "_order": row["batch_id"], "_stored": _only(row, CONTENTS)}
+            for row in self.stored
+        ]
         stream += [{"key": e.key, "_kind": ELEMENT, "_order": e.arrival, **_value(e)} for e in elements]
         stream.sort(key=lambda row: (row["key"], row["_kind"], row["_order"]))
         given = pa.Table.from_pylist([{k: row.get(k) for k in STREAM.names} for row in stream], STREAM)
@@ -171,6 +175,10 @@ class PlanEngine(WorkerEngine):
             return None
         table = pa.Table.from_pylist([{name: row.get(name) for name in schema} for row in rows], pa.schema(schema))
         return self.spark.createDataFrame(table)
+
+
+def _only(row: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
 
 
 def _value(element: Element) -> dict[str, Any]:

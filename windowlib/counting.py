@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from windowlib.assigners import DynamicSession, Global, Session, Tumbling
-from windowlib.elements import Element, Firing, Output, Timing
+from windowlib.elements import Element, Firing, Input, Output, ProcessingTime, Timing, Watermark
 from windowlib.operator import step
 from windowlib.spec import WindowSpec
 from windowlib.state import KeyState, OperatorState
-from windowlib.triggers import CountTrigger, PurgingTrigger
+from windowlib.triggers import CountTrigger, PurgingTrigger, Timers
 from windowlib.windows import MIN_TIME_MS, TimeWindow, touches
 
 
@@ -34,71 +34,104 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
     """What happens when the elements of a key come; ``shared`` is changed, and as it must be once all is taken."""
     n, aggregate, purges = _count_of(spec) or 0, spec.aggregate, isinstance(spec.trigger, PurgingTrigger)
     assert aggregate is not None
-    add, get_result, gap_ms = aggregate.add, aggregate.get_result, getattr(spec.assigner, "gap_ms", None)
+    add, get_result, assign = aggregate.add, aggregate.get_result, spec.assigner.assign
+    gap_ms: int | None = getattr(spec.assigner, "gap_ms", None)
     merges, by_event_time = spec.assigner.merges, spec.time == "event"
     now_ms = shared.watermark_ms if by_event_time else shared.processing_time_ms
     current: _Current | None = None
     for element in elements:
-        time_ms = element.timestamp_ms if by_event_time else shared.processing_time_ms
-        if current is not None and time_ms is not None:
-            if not merges:
-                start_ms, end_ms = current.start_ms, current.end_ms
-                joins = start_ms <= time_ms < end_ms
-            else:
-                own_end_ms = time_ms + gap_ms if gap_ms else spec.assigner.assign(time_ms, element.value, key)[0].end_ms
-                joins = time_ms <= current.end_ms and current.start_ms <= own_end_ms
-                start_ms = time_ms if time_ms < current.start_ms else current.start_ms
-                end_ms = own_end_ms if own_end_ms > current.end_ms else current.end_ms
-                if joins and current.others and (start_ms != current.start_ms or end_ms != current.end_ms):
-                    grown = TimeWindow(start_ms, end_ms)
-                    joins = not any(touches(other, grown) for other in current.others)
-            if joins:
-                current.start_ms, current.end_ms = start_ms, end_ms
-                held = current.contents
-                current.contents = held = add(aggregate.create_accumulator() if held is None else held, element.value)
-                current.count += 1
-                if current.count >= n:
-                    window = TimeWindow(start_ms, end_ms)
-                    timing = Timing.LATE if end_ms - 1 <= now_ms else Timing.EARLY
-                    yield Firing(key, window, get_result(held), timing)
-                    current.count = 0
-                    if purges:
-                        current.contents = None
+        time_ms = shared.processing_time_ms
+        if by_event_time:
+            time_ms = MIN_TIME_MS if element.timestamp_ms is None else element.timestamp_ms
+        own = (time_ms, time_ms + gap_ms) if gap_ms else (time_ms, time_ms)
+        if merges and not gap_ms:
+            own = assign(time_ms, element.value, key)[0]
+        if current is None or not current.takes(*own):
+            if current is not None:
+                current.leave(spec)
+            current = _Current.of(spec, shared.keys[key], TimeWindow(*own) if merges else assign(time_ms)[0], now_ms)
+            if current is None:
+                yield from step(spec, shared, element)
                 continue
-        if current is not None:
-            current.leave(spec)
-        yield from step(spec, shared, element)
-        current = _Current.of(spec, shared.keys[key], time_ms)
+        if merges:
+            current.start_ms, current.end_ms = min(current.start_ms, own[0]), max(current.end_ms, own[1])
+        held = aggregate.create_accumulator() if current.contents is None else current.contents
+        current.contents = held = add(held, element.value)
+        current.count += 1
+        if current.count >= n:
+            timing = Timing.LATE if current.end_ms - 1 <= now_ms else Timing.EARLY
+            yield Firing(key, TimeWindow(current.start_ms, current.end_ms), get_result(held), timing)
+            current.count = 0
+            if purges:
+                current.contents = None
     if current is not None:
         current.leave(spec)
+
+
+def on_time(spec: WindowSpec, shared: OperatorState, key: Any, moved: Input) -> None:
+    """What happens when time moves: a count trigger sets no timers, so all there are tell when a window goes."""
+    state = shared.keys[key]
+    match moved:
+        case Watermark(watermark_ms):
+            shared.watermark_ms = watermark_ms
+            _clean_up(spec, state, state.event_timers, watermark_ms)
+        case ProcessingTime(time_ms):
+            shared.processing_time_ms = time_ms
+            _clean_up(spec, state, state.processing_timers, time_ms)
+
+
+def _clean_up(spec: WindowSpec, state: KeyState, timers: Timers, reached_ms: int) -> None:
+    due = [timer for timer in timers if timer[0] <= reached_ms]
+    timers.difference_update(due)
+    for time_ms, window in due:
+        if time_ms == spec.cleanup_time_ms(window):
+            state.retire(window)
 
 
 class _Current:
     """The window that the last element went to, with what it holds taken out of the state."""
 
-    __slots__ = ("contents", "count", "end_ms", "others", "start_ms", "state", "window")
+    __slots__ = ("contents", "count", "end_ms", "merges", "others", "start_ms", "state", "window")
 
-    def __init__(self, state: KeyState, window: TimeWindow) -> None:
-        self.state, self.window = state, window
+    def __init__(self, state: KeyState, window: TimeWindow, *, merges: bool) -> None:
+        self.state, self.window, self.merges = state, window, merges
         self.start_ms, self.end_ms = window
         self.count: int = state.trigger_states.get(window, {}).get("count", 0)
         self.contents = state.contents.get(state.windows.state_windows.get(window, window))
         self.others = [other for other in state.windows.state_windows if other != window]
 
     @classmethod
-    def of(cls, spec: WindowSpec, state: KeyState, time_ms: int | None) -> _Current | None:
-        """The window in flight that holds a time; None where there is none, as after a late element."""
-        if time_ms is None or time_ms == MIN_TIME_MS:
+    def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int) -> _Current | None:
+        """The one window that an element with this window of its own joins or opens; else None: the operator's."""
+        if spec.assigner.merges:
+            touched = [window for window in state.windows.state_windows if touches(window, own)]
+            if len(touched) > 1:
+                return None
+            if touched:
+                current = cls(state, touched[0], merges=True)
+                return current if current.takes(*own) else None
+        if spec.time == "event" and spec.is_late(own, now_ms):
             return None
-        known = state.windows.state_windows if spec.assigner.merges else state.trigger_states
-        window = next((w for w in known if w.start_ms <= time_ms < w.end_ms), None)
-        return None if window is None else cls(state, window)
+        if spec.assigner.merges:
+            state.windows.state_windows[own] = own
+        return cls(state, own, merges=spec.assigner.merges)
+
+    def takes(self, start_ms: int, end_ms: int) -> bool:
+        """Whether the window takes an element with these bounds, and touches no other window then."""
+        if not self.merges:
+            return self.start_ms <= start_ms < self.end_ms
+        if start_ms > self.end_ms or end_ms < self.start_ms:
+            return False
+        if not self.others:
+            return True
+        grown = TimeWindow(min(start_ms, self.start_ms), max(end_ms, self.end_ms))
+        return not any(touches(other, grown) for other in self.others)
 
     def leave(self, spec: WindowSpec) -> None:
         """Puts everything back as the operator would have left it."""
         state, old, window = self.state, self.window, TimeWindow(self.start_ms, self.end_ms)
         state_window = window
-        if spec.assigner.merges:
+        if self.merges:
             state_window = state.windows.state_windows[old]
             if window != old:
                 state.windows.state_windows[window] = state.windows.state_windows.pop(old)

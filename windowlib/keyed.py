@@ -132,11 +132,10 @@ class KeyRun:
         shared = OperatorState({self.key: self.state}, instant.watermark_in_ms, instant.processing_time_in_ms)
         if counting.fits(spec):
             for moved in instant.before:
-                yield from map(self._told, step(spec, shared, moved))
-            shared.keys.setdefault(self.key, self.state)
+                counting.on_time(spec, shared, self.key, moved)
             yield from map(self._told, counting.on_elements(spec, shared, self.key, elements))
             for moved in instant.after:
-                yield from map(self._told, step(spec, shared, moved))
+                counting.on_time(spec, shared, self.key, moved)
             return
         looks_for_holes = not isinstance(spec.assigner, Tumbling | Session | DynamicSession | Global)
         for event in chain(instant.before, elements, instant.after):

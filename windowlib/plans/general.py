@@ -29,7 +29,7 @@ from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
 from windowlib.plans.folds import ARRIVAL, TIMESTAMP, Folds, argument, check_foldable, finished
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
-from windowlib.plans.worker import COUNTERS, ELEMENT, MAP, OUTPUT, READ, STORED, TASK, Worker
+from windowlib.plans.worker import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED, TASK, Worker
 from windowlib.spec import WindowSpec
 from windowlib.windows import MAX_TIME_MS
 
@@ -176,14 +176,16 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
 
 
 def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
-    """All three as rows of one relation: keys, _kind, _order, and the columns of each kind, null for the others."""
+    """All three as rows of one relation: keys, _kind, _order; _state, _stored (structs), or an element's columns."""
     parts = []
     if state is not None:
-        rows = state.select(*map(quoted, state_columns(step)))
-        parts.append(rows.withColumns({"_kind": F.lit(MAP), "_order": F.lit(0).cast("long")}))
+        row = F.struct(*(name for name in state_columns(step) if name not in step.keys)).alias(STATE_ROW)
+        numbered = (F.lit(MAP).alias("_kind"), F.lit(0).cast("long").alias("_order"))
+        parts.append(state.select(*step.key_columns, *numbered, row))
     if contents is not None:
-        stored = contents.select(*map(quoted, stored_columns(step)))
-        parts.append(stored.withColumns({"_kind": F.lit(STORED), "_order": F.col("batch_id")}))
+        row = F.struct(*STORED_ROW).alias(CHUNK_ROW)
+        numbered = (F.lit(STORED).alias("_kind"), F.col("batch_id").alias("_order"))
+        parts.append(contents.select(*step.key_columns, *numbered, row))
     if elements is not None:
         parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(ARRIVAL)}))
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
@@ -200,7 +202,10 @@ def _made(
     yield from (StructField(key, given.schema[key].dataType) for key in step.keys)
     yield typed("part", "string")
     yield from (typed(name, "bigint") for name in ("slot", *BOUNDS))
-    folded = given.schema if events is None else events.groupBy().agg(*step.partials()).schema
+    if events is not None:
+        folded = events.groupBy().agg(*step.partials()).schema
+    else:
+        folded = given.select(f"{STATE_ROW}.*").schema
     yield from (StructField(name, folded[name].dataType) for name in step.partial_names)
     kinds = dict(zip(STATE, ("bigint", "string", FIRINGS, "bigint", "bigint"), strict=True))
     yield from (typed(name, kind) for name, kind in kinds.items())

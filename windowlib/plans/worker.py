@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import decimal
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windowlib.elements import Element, Late, Timing
 from windowlib.errors import WindowError
@@ -27,8 +29,10 @@ from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
 TASK = "task"  # the part of one row per task that counts
 COUNTERS = ("n_before", "n_taken", "n_dropped", "n_holes", "n_after", "n_retired_rows")
+STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of a state row, of stored elements
 READ, OUTPUT = "_r_", "_o_"  # prefixes: of a source column in an element, of a function's result
 ROWS_OUT = 5_000
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 CHUNK = 5_000
 
 
@@ -279,70 +283,68 @@ class Segment(NamedTuple):
 
     key: Any
     kind: int
-    columns: Callable[[str], list[Any]]
-    names: Sequence[str]
+    columns: _Columns
     start: int
     stop: int
 
     def rows(self) -> Iterator[Row]:
         """Its rows as dictionaries."""
-        columns = [self.columns(name)[self.start : self.stop] for name in self.names]
-        for values in zip(*columns, strict=True):
-            yield dict(zip(self.names, values, strict=True))
+        names, columns = self.columns.names, self.columns.lists
+        for values in zip(*(column[self.start : self.stop] for column in columns), strict=True):
+            yield dict(zip(names, values, strict=True))
 
 
 def _segments(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[Segment]:
     for batch in batches:
-        columns = _Columns(batch)
-        names = {kind: columns.of_kind(kind, keys) for kind in (MAP, STORED, ELEMENT)}
-        kinds = columns("_kind")
+        of_kind = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
         key_of: Sequence[Any] = [None] * batch.num_rows
         if keys:
-            values = [columns(key) for key in keys]
+            values = [_list(batch.column(key)) for key in keys]
             key_of = values[0] if len(keys) == 1 else list(zip(*values, strict=True))
-        start = 0
-        for (key, kind), rows in groupby(zip(key_of, kinds, strict=True)):
-            stop = start + sum(1 for _ in rows)
-            yield Segment(key, kind, columns, names[kind], start, stop)
-            start = stop
+        taken = [0, 0, 0]
+        for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind")), strict=True)):
+            start = taken[kind]
+            taken[kind] = stop = start + sum(1 for _ in rows)
+            yield Segment(key, kind, of_kind[kind], start, stop)
 
 
 class _Columns:
-    """The columns of a record batch as lists, made when they are asked for."""
+    """The columns that rows of a kind have, as lists over the rows of that kind in a record batch."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        self.batch = batch
-        self.lists: dict[str, list[Any]] = {}
+    def __init__(self, batch: pa.RecordBatch, kind: int, keys: Sequence[str]) -> None:
+        self.batch, self.kind = batch, kind
+        self.struct = {MAP: STATE_ROW, STORED: CHUNK_ROW}.get(kind)
+        if self.struct:
+            fields = batch.schema.field(self.struct).type if self.struct in batch.schema.names else ()
+            self.names = [field.name for field in fields]
+        else:
+            others = ("_kind", "_order", STATE_ROW, CHUNK_ROW)
+            self.columns = [name for name in batch.schema.names if name not in keys and name not in others]
+            self.names = [name.removeprefix(READ) for name in self.columns]
 
-    def __call__(self, name: str) -> list[Any]:
-        if name not in self.lists:
-            column = self.batch.column(name)
-            plain = not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
-            self.lists[name] = column.to_numpy().tolist() if plain else column.to_pylist()
-        return self.lists[name]
+    @cached_property
+    def lists(self) -> list[list[Any]]:
+        is_of_kind = pc.equal(self.batch.column("_kind"), self.kind)
+        if self.struct:
+            return [_list(column) for column in self.batch.column(self.struct).filter(is_of_kind).flatten()]
+        return [_list(column) for column in self.batch.select(self.columns).filter(is_of_kind).columns]
 
-    def of_kind(self, kind: int, keys: Sequence[str]) -> list[str]:
-        """The columns that rows of a kind have."""
-        names = [name for name in self.batch.schema.names if name not in keys and name not in ("_kind", "_order")]
-        of_element = [name for name in names if name in (TIMESTAMP, ARRIVAL) or name.startswith(("_x", READ))]
-        if kind == ELEMENT:
-            return of_element
-        of_chunk = ["state_window_start_ms", "state_window_end_ms", "batch_id", "contents"]
-        if kind == STORED:
-            return of_chunk
-        return [name for name in names if name not in of_element and name not in of_chunk[2:]]
+
+def _list(column: pa.Array) -> list[Any]:
+    plain = not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+    values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    return values
 
 
 def _elements(segments: Iterable[Segment], key: Any, out: _Out) -> Iterator[Element]:
     """The batch's elements of a key."""
     for segment in segments:
-        start, stop = segment.start, segment.stop
-        names = [name.removeprefix(READ) for name in segment.names]
-        columns = [segment.columns(name)[start:stop] for name in segment.names]
-        out.counters["n_taken"] += stop - start
+        names = segment.columns.names
+        times, arrivals = names.index(TIMESTAMP), names.index(ARRIVAL)
+        columns = [column[segment.start : segment.stop] for column in segment.columns.lists]
+        out.counters["n_taken"] += segment.stop - segment.start
         for values in zip(*columns, strict=True):
-            value = dict(zip(names, values, strict=True))
-            yield Element(key, value[TIMESTAMP], value, value[ARRIVAL])
+            yield Element(key, values[times], dict(zip(names, values, strict=True)), values[arrivals])
 
 
 def _element_row(stored: Mapping[str, Any]) -> list[Any]:
@@ -418,7 +420,7 @@ def _from_bounds(start_ms: int, end_ms: int) -> tuple[int, int]:
 
 def _json(state: Mapping[str, Any]) -> str:
     try:
-        return json.dumps(state, separators=(",", ":"), allow_nan=True)
+        return _ENCODER.encode(state)
     except TypeError as error:
         raise FunctionFailed(
             f"state of triggers and functions must be JSON (numbers, texts, lists, dictionaries, None): {error}"
