@@ -15,6 +15,7 @@ from jobs.definition import Definition
 from jobs.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
 from jobs.reach import due
 from windowlib.errors import StateMismatch
+from windowlib.plans.kind import PlanKind
 from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 
 OTHER_PIPELINE = "give the new definition another name or warehouse"
@@ -65,16 +66,18 @@ def next_plan(definition: Definition, state: LedgerState, clock: Clock, finish: 
 
 
 def _time_is_due(definition: Definition, state: LedgerState, frozen: Plan) -> bool:
-    """Whether quiet input lets time move on, far enough to fire or retire a window."""
+    """Whether quiet input lets time move on, or the clock has, far enough to fire or retire a window."""
     earlier = watermarks.last(definition.root, state.commit)
     if state.commit is None or earlier is None:
         return False
     policy = watermarks.policy_of(definition)
     known = SourceWatermark(earlier["applied_ms"], SourceState.ACTIVE, earlier["active_at_ms"])
     quiet = observe(known, None, frozen.plan_time_ms, policy)
-    if quiet.state is not SourceState.IDLE:
+    time_ms = earlier["applied_ms"]
+    if quiet.state is SourceState.IDLE:
+        time_ms = combine(time_ms, [quiet], frozen.plan_time_ms, policy)
+    elif definition.plan is not PlanKind.GENERAL:  # the only one with timers of processing time
         return False
-    time_ms = combine(earlier["applied_ms"], [quiet], frozen.plan_time_ms, policy)
     files = delta.files(definition.root / "open_windows", state.commit.versions.get("open_windows"))
     return due(files, step_of(definition, frozen, frozen.watermark_in_ms or MIN_WATERMARK, time_ms))
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.replay import replay, replay_batches
 from windowlib.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT_A_TIME = 4  # scenarios
 
 
 def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
@@ -19,9 +26,7 @@ def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
         if batches and isinstance(contents, dict):
             return _with_spark(contents) if engine == "spark" else replay_batches(contents)
         if not batches and isinstance(contents, list):
-            if engine == "spark":
-                raise InvalidSpec("no Spark plan for scenarios, which go element by element; use --engine reference")
-            return [replay(scenario) for scenario in contents]
+            return _scenarios_on_spark(contents) if engine == "spark" else [replay(scenario) for scenario in contents]
     except (KeyError, TypeError) as error:
         raise InvalidSpec(f"{file}: not of the form of a recording: {type(error).__name__} {error}") from error
     wanted = (
@@ -38,6 +43,21 @@ def _with_spark(recording: dict[str, Any]) -> Any:
     with tempfile.TemporaryDirectory(prefix="windowlib-replay-") as folder:
         engine = partial(SparkEngine, Path(folder), session, out_of_orderness_ms=recording["out_of_orderness_ms"])
         return replay_batches(recording, engine)
+
+
+def _scenarios_on_spark(scenarios: Sequence[Mapping[str, Any]]) -> list[Any]:
+    from jobs.spark import session
+
+    # The jobs are small: one task each, and no waiting for one another.
+    return replay_scenarios(scenarios, session(conf={"spark.sql.shuffle.partitions": "1"}))
+
+
+def replay_scenarios(scenarios: Sequence[Mapping[str, Any]], spark: SparkSession) -> list[Any]:
+    """Each scenario as the general plan answers it in Spark, several at a time."""
+    from jobs.replay_steps import SparkSteps
+
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(lambda scenario: replay(scenario, lambda spec: SparkSteps(spec, spark)), scenarios))
 
 
 def _read(file: Path) -> Any:

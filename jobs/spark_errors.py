@@ -82,6 +82,8 @@ def _is_sparks(error: Exception) -> bool:
 
 
 def _mistake(definition: Definition, text: str) -> WindowError | None:
+    if said := _OURS.findall(text):
+        return WorkerError(f"{definition.file}: {said[-1]}; {_then(definition)}")
     if (found := _NAMED.search(text)) is None:
         return None
     name, told = found[1], found[2]
