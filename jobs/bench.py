@@ -206,14 +206,14 @@ def report(seconds: dict[str, list[float]], events: int, sessions: int) -> str:
     first = ", ".join(f"{side} {times[0]:.1f} s" for side, times in seconds.items())
     return "\n".join(lines) + (
         f"\n\n{len(base_times)} files of {events:,} clicks, {sessions:,} sessions published by both, 0 differences."
-        f" First file (cold): {first}.\n{os.cpu_count()} cores ({_processor()}), Python {platform.python_version()},"
+        f" First file (cold): {first}.\n{os.cpu_count()} cores ({processor()}), Python {platform.python_version()},"
         f" Spark {version('pyspark')}, Delta {version('delta-spark')}, deltalake {version('deltalake')},"
         f" {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
     )
 
 
-def _processor() -> str:
-    """Its name, where Linux tells it."""
+def processor() -> str:
+    """The processor's name, where Linux tells it."""
     cpuinfo = Path("/proc/cpuinfo")
     names = re.findall(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.exists() else []
     return names[0] if names else platform.machine()

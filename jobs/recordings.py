@@ -48,16 +48,20 @@ def _with_spark(recording: dict[str, Any]) -> Any:
 def _scenarios_on_spark(scenarios: Sequence[Mapping[str, Any]]) -> list[Any]:
     from jobs.spark import session
 
-    # The jobs are small: one task each, and no waiting for one another.
-    return replay_scenarios(scenarios, session(conf={"spark.sql.shuffle.partitions": "1"}))
+    return replay_scenarios(scenarios, session())
 
 
 def replay_scenarios(scenarios: Sequence[Mapping[str, Any]], spark: SparkSession) -> list[Any]:
     """Each scenario as the general plan answers it in Spark, several at a time."""
     from jobs.replay_steps import SparkSteps
 
-    with ThreadPoolExecutor(AT_A_TIME) as pool:
-        return list(pool.map(lambda scenario: replay(scenario, lambda spec: SparkSteps(spec, spark)), scenarios))
+    tasks = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")  # each step is small
+    try:
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            return list(pool.map(lambda scenario: replay(scenario, lambda spec: SparkSteps(spec, spark)), scenarios))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
 
 
 def _read(file: Path) -> Any:

@@ -87,7 +87,6 @@ class SparkSteps:
             partition_ms=1000,
             plan_time_ms=self.processing_time_ms,
         )
-        self.spark.conf.set("spark.sql.shuffle.partitions", "1")
         contents = pa.concat_tables(self.contents) if self.contents else None
         made = general.told(
             None if element is None else self.spark.createDataFrame(_table(element)),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jobs.recordings import replay_scenarios
 from jobs.replay import replay, replay_batches
 
 Json = dict[str, Any]
@@ -43,7 +44,18 @@ def test_the_recordings_are_all_here() -> None:
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording["scenario"]["name"])
 def test_the_operator_answers_as_flink(recording: Json) -> None:
-    ours, flink = replay(recording["scenario"]), recording["flink"]
+    same(recording["flink"], replay(recording["scenario"]))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_general_plan_answers_as_flink(spark: Any) -> None:
+    answers = replay_scenarios([recording["scenario"] for recording in RECORDINGS], spark)
+    for recording, ours in zip(RECORDINGS, answers, strict=True):
+        same(recording["flink"], ours)
+
+
+def same(flink: Json, ours: Json) -> None:
     if "steps" not in flink:
         assert "error" in ours
         return
