@@ -46,7 +46,9 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
         own = (time_ms, time_ms + gap_ms) if gap_ms else (time_ms, time_ms)
         if merges and not gap_ms:
             own = assign(time_ms, element.value, key)[0]
-        if current is None or not current.takes(*own):
+        if current is None or not (
+            own[0] <= current.end_ms and own[1] >= current.start_ms if current.is_alone else current.takes(*own)
+        ):
             if current is not None:
                 current.leave(spec)
             current = _Current.of(spec, shared.keys[key], TimeWindow(*own) if merges else assign(time_ms)[0], now_ms)
@@ -54,7 +56,10 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
                 yield from step(spec, shared, element)
                 continue
         if merges:
-            current.start_ms, current.end_ms = min(current.start_ms, own[0]), max(current.end_ms, own[1])
+            if own[0] < current.start_ms:
+                current.start_ms = own[0]
+            if own[1] > current.end_ms:
+                current.end_ms = own[1]
         held = aggregate.create_accumulator() if current.contents is None else current.contents
         current.contents = held = add(held, element.value)
         current.count += 1
@@ -91,7 +96,7 @@ def _clean_up(spec: WindowSpec, state: KeyState, timers: Timers, reached_ms: int
 class _Current:
     """The window that the last element went to, with what it holds taken out of the state."""
 
-    __slots__ = ("contents", "count", "end_ms", "merges", "others", "start_ms", "state", "window")
+    __slots__ = ("contents", "count", "end_ms", "is_alone", "merges", "others", "start_ms", "state", "window")
 
     def __init__(self, state: KeyState, window: TimeWindow, *, merges: bool) -> None:
         self.state, self.window, self.merges = state, window, merges
@@ -99,6 +104,7 @@ class _Current:
         self.count: int = state.trigger_states.get(window, {}).get("count", 0)
         self.contents = state.contents.get(state.windows.state_windows.get(window, window))
         self.others = [other for other in state.windows.state_windows if other != window]
+        self.is_alone = merges and not self.others  # then bounds alone tell whether it takes an element
 
     @classmethod
     def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int) -> _Current | None:

@@ -7,6 +7,7 @@ windows, and where a spec keeps elements those of its windows in flight. Rows ou
 from __future__ import annotations
 
 import decimal
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ class Worker:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decimal.getcontext().prec = 76  # sums of decimals are exact: Spark's have at most 38 digits
+        gc.set_threshold(200_000, 20, 100)  # rows come and go by the ten thousand, and hardly any form cycles
         out = _Out(self.made, self.keys)
         for key, segments in groupby(_segments(batches, self.keys), key=lambda segment: segment.key):
             yield from self._key(key, segments, out)
@@ -344,7 +346,7 @@ def _elements(segments: Iterable[Segment], key: Any, out: _Out) -> Iterator[Elem
         columns = [column[segment.start : segment.stop] for column in segment.columns.lists]
         out.counters["n_taken"] += segment.stop - segment.start
         for values in zip(*columns, strict=True):
-            yield Element(key, values[times], dict(zip(names, values, strict=True)), values[arrivals])
+            yield Element(key, values[times], dict(zip(names, values)), values[arrivals])  # noqa: B905 (equal by the line above)
 
 
 def _element_row(stored: Mapping[str, Any]) -> list[Any]:
