@@ -1,7 +1,7 @@
-"""Faults planted by hand: are the tests of the core awake?
+"""Faults planted by hand: are the tests of the core and of the plans awake?
 
-``python -m tests.faults`` copies the project, plants one fault at a time, and runs the tests of the core until one
-fails. A fault that no test notices is a hole in the tests. The faults, and the outcome, are in ``faults.toml``;
+``python -m tests.faults`` copies the project, plants one fault at a time, and runs the tests (of the core, or those that
+the fault names) until one fails. A fault that no test notices is a hole in the tests. The faults, and the outcome, are in ``faults.toml``;
 ``python -m tests.faults TEXT`` plants those whose name holds the text.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("windowlib", "tests", "jobs", "pyproject.toml")
+PARTS = ("windowlib", "tests", "jobs", "expectations", "pyproject.toml")
 CORE = ("seams", "windows", "merging", "watermark", "laws")
 TESTS = ["tests/test_conformance.py", "tests/test_scenarios.py", *(f"tests/test_core_{name}.py" for name in CORE)]
 
@@ -29,9 +29,13 @@ class Fault:
     file: str
     right: str
     wrong: str
+    tests: tuple[str, ...] = ()
 
 
-FAULTS = [Fault(**fault) for fault in tomllib.loads((ROOT / "tests" / "faults.toml").read_text())["fault"]]
+FAULTS = [
+    Fault(**{**fault, "tests": tuple(fault.get("tests", ()))})
+    for fault in tomllib.loads((ROOT / "tests" / "faults.toml").read_text())["fault"]
+]
 
 
 def plant(fault: Fault, project: Path) -> None:
@@ -41,14 +45,14 @@ def plant(fault: Fault, project: Path) -> None:
 
 
 def is_noticed(fault: Fault) -> bool:
-    """Whether any test of the core fails with the fault planted."""
+    """Whether any of its tests fails with the fault planted."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         for part in PARTS:
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copy(ROOT / part, project / part)
         plant(fault, project)
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *(fault.tests or TESTS)]
         return subprocess.run(command, cwd=project, capture_output=True, check=False, timeout=600).returncode == 1
 
 

@@ -77,9 +77,13 @@ class Fired(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one batch came to; ``replaced`` are the windows that results took the place of."""
+    """What one batch came to; ``replaced`` are the windows that results took the place of.
+
+    ``numbers`` are (key, start_ms, end_ms, firing) of the results, in their order within a key.
+    """
 
     fired: list[Fired]
+    numbers: list[tuple[str, int, int, int]]
     late: list[int]
     holes: list[int]
     replaced: set[tuple[str, int, int]]
@@ -130,7 +134,8 @@ class WorkerEngine:
             self.run.spec, ("key",), partials, outputs, instant, self.batches, self.partition_ms, plan_time_ms,
             compacted, MADE,
         )  # fmt: skip
-        return pa.Table.from_batches(worker(given.to_batches(self.rows_in)), MADE).to_pylist()
+        made: list[dict[str, Any]] = pa.Table.from_batches(worker(given.to_batches(self.rows_in)), MADE).to_pylist()
+        return made
 
 
 class PlanEngine(WorkerEngine):
@@ -203,7 +208,8 @@ def _outcome(made: Sequence[dict[str, Any]]) -> Outcome:
     }
     arrivals = {part: [row["arrival"] for row in made if row["part"] == part] for part in ("dropped", "hole")}
     counters = {name: sum(row[name] for row in made if row["part"] == "task") for name in COUNTERS}
-    return Outcome(fired, arrivals["dropped"], arrivals["hole"], replaced, counters)
+    numbers = [(row["key"], row["window_start_ms"], row["window_end_ms"], row["firing"]) for row in results]
+    return Outcome(fired, numbers, arrivals["dropped"], arrivals["hole"], replaced, counters)
 
 
 def _only_numbers(row: dict[str, Any]) -> bool:

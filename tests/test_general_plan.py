@@ -105,6 +105,7 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
     """Runs both; results, late elements, holes and state must be the same after every batch."""
     reference = OperatorState()
     published: set[tuple[str, int, int]] = set()
+    numbers: dict[tuple[str, int, int], int] = {}
     for elements, watermark_ms, plan_time_ms, compact in batches:
         watermark_in_ms = reference.watermark_ms
         inputs = [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)]
@@ -118,6 +119,12 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
         assert engine.state() == remembered_by_operator(reference.rows())
         assert got.counters["n_taken"] == len(elements)
         assert got.replaced <= published
+        for key, start_ms, end_ms, number in sorted(got.numbers, key=lambda firing: firing[-1]):
+            window = (key, start_ms, end_ms)
+            if not updates_results(spec):
+                assert number > numbers.get(window, 0)
+                assert spec.assigner.merges or number == numbers.get(window, 0) + 1
+            numbers[window] = number
         if updates_results(spec):
             published = (published - got.replaced) | {(f.key, f.start_ms, f.end_ms) for f in got.fired}
             assert len({(f.key, f.start_ms, f.end_ms) for f in got.fired}) == len(got.fired)

@@ -117,7 +117,7 @@ class KeyRun:
             home: TimeWindow | None = window
             if self.spec.assigner.merges:
                 home = next((w for w in in_flight if w.start_ms <= window.start_ms and window.end_ms <= w.end_ms), None)
-            elif self._is_over(window):
+            elif window not in of and self._is_over(window):
                 home = None
             if home is None:
                 continue
