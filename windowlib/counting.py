@@ -16,7 +16,7 @@ from windowlib.operator import step
 from windowlib.spec import WindowSpec
 from windowlib.state import KeyState, OperatorState
 from windowlib.triggers import CountTrigger, PurgingTrigger, Timers
-from windowlib.windows import MIN_TIME_MS, TimeWindow, touches
+from windowlib.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow, touches
 
 
 def fits(spec: WindowSpec) -> bool:
@@ -47,7 +47,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
         if merges and not gap_ms:
             own = assign(time_ms, element.value, key)[0]
         if current is None or not (
-            own[0] <= current.end_ms and own[1] >= current.start_ms if current.is_alone else current.takes(*own)
+            current.above_ms < own[0] <= current.end_ms and current.start_ms <= own[1] < current.below_ms
         ):
             if current is not None:
                 current.leave(spec)
@@ -96,15 +96,19 @@ def _clean_up(spec: WindowSpec, state: KeyState, timers: Timers, reached_ms: int
 class _Current:
     """The window that the last element went to, with what it holds taken out of the state."""
 
-    __slots__ = ("contents", "count", "end_ms", "is_alone", "merges", "others", "start_ms", "state", "window")
+    __slots__ = ("above_ms", "below_ms", "contents", "count", "end_ms", "start_ms", "state", "window")
 
     def __init__(self, state: KeyState, window: TimeWindow, *, merges: bool) -> None:
-        self.state, self.window, self.merges = state, window, merges
+        self.state, self.window = state, window
         self.start_ms, self.end_ms = window
         self.count: int = state.trigger_states.get(window, {}).get("count", 0)
         self.contents = state.contents.get(state.windows.state_windows.get(window, window))
-        self.others = [other for other in state.windows.state_windows if other != window]
-        self.is_alone = merges and not self.others  # then bounds alone tell whether it takes an element
+        # What joins lies between these, both excluded: beyond them are the key's next windows in flight.
+        self.above_ms, self.below_ms = MIN_TIME_MS - 1, window.end_ms
+        if merges:
+            others = [other for other in state.windows.state_windows if other != window]
+            self.above_ms = max((w.end_ms for w in others if w.end_ms < window.start_ms), default=MIN_TIME_MS - 1)
+            self.below_ms = min((w.start_ms for w in others if w.start_ms > window.end_ms), default=2 * MAX_TIME_MS)
 
     @classmethod
     def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int) -> _Current | None:
@@ -115,29 +119,18 @@ class _Current:
                 return None
             if touched:
                 current = cls(state, touched[0], merges=True)
-                return current if current.takes(*own) else None
+                return current if current.above_ms < own.start_ms and own.end_ms < current.below_ms else None
         if spec.time == "event" and spec.is_late(own, now_ms):
             return None
         if spec.assigner.merges:
             state.windows.state_windows[own] = own
         return cls(state, own, merges=spec.assigner.merges)
 
-    def takes(self, start_ms: int, end_ms: int) -> bool:
-        """Whether the window takes an element with these bounds, and touches no other window then."""
-        if not self.merges:
-            return self.start_ms <= start_ms < self.end_ms
-        if start_ms > self.end_ms or end_ms < self.start_ms:
-            return False
-        if not self.others:
-            return True
-        grown = TimeWindow(min(start_ms, self.start_ms), max(end_ms, self.end_ms))
-        return not any(touches(other, grown) for other in self.others)
-
     def leave(self, spec: WindowSpec) -> None:
         """Puts everything back as the operator would have left it."""
         state, old, window = self.state, self.window, TimeWindow(self.start_ms, self.end_ms)
         state_window = window
-        if self.merges:
+        if spec.assigner.merges:
             state_window = state.windows.state_windows[old]
             if window != old:
                 state.windows.state_windows[window] = state.windows.state_windows.pop(old)
