@@ -2,7 +2,7 @@
 
 `load_definition` reads and checks it as a whole and reports every mistake at once. Paths are relative to the file;
 durations are texts such as "1h 30m" and become integers of milliseconds. The fields below are the documentation:
-name, meaning, default. Rules that concern several keys are in `jobs.definition_rules`.
+name, meaning, default. Rules that concern several keys are in `jobs.definition_rules` and `jobs.definition_spec`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tomllib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -34,14 +35,14 @@ from jobs.definition_fields import (
     resolved,
 )
 from jobs.definition_rules import across_keys
+from jobs.definition_spec import parts_of, plan_of, refusals, spec_of
 from jobs.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
-from jobs.own_code import StandIn, load
+from jobs.own_code import Role, StandIn, load
 from windowlib.aggregate_set import AggregateSet
 from windowlib.errors import InvalidSpec
 from windowlib.keyed import updates_results
-from windowlib.plans.folds import Folds
 from windowlib.plans.kind import PlanKind
-from windowlib.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.spec import WindowSpec
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
@@ -157,25 +158,15 @@ class Definition(DefinitionFile):
     @cached_property
     def plan(self) -> PlanKind:
         """What runs it: native where the answer is exactly the operator's, else the operator."""
-        window = self.window
-        if window.function:
-            return PlanKind.GENERAL
-        if isinstance(window, windows.TumblingCountWindow | windows.SlidingCountWindow):
-            return PlanKind.COUNTS
-        fires_at_end = window.own_trigger is None or isinstance(window.own_trigger, windows.EventTime)
-        if not fires_at_end or window.own_evictor or window.time == "processing":
-            return PlanKind.GENERAL
-        match window:
-            case windows.SessionWindow():
-                return PlanKind.SESSIONS
-            case windows.TumblingWindow(stagger=False) | windows.SlidingWindow(stagger=False):
-                return PlanKind.ALIGNED
-        return PlanKind.GENERAL
+        return plan_of(self.window)
 
     @cached_property
     def spec(self) -> WindowSpec:
-        """The windows as the core knows them; loads the user's code, where there is any."""
-        return _spec(self, lambda reference, parameters: load(reference, parameters, self.file.parent))
+        """The windows as the core knows them; raises InvalidDefinition where the user's code cannot be used."""
+        parts = parts_of(self.window, self._made)
+        if mistakes := list(refusals(self.window, self.expressions, parts)):
+            raise invalid(self.file, mistakes)
+        return spec_of(self.window, self.expressions, parts)
 
     @property
     def fires_often(self) -> bool:
@@ -185,7 +176,7 @@ class Definition(DefinitionFile):
     @property
     def own_classes(self) -> tuple[str, ...]:
         """The user's own classes, as "module:Class", once each."""
-        return tuple(dict.fromkeys(windows.own_classes(self.window)))
+        return tuple(dict.fromkeys(reference for _, reference in windows.own_classes(self.window)))
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -219,9 +210,18 @@ class Definition(DefinitionFile):
 
     def _window_semantics(self) -> dict[str, Any]:
         """The window without what it leaves at its default, but for what was always told."""
-        dumped, told = self.window.model_dump(exclude_none=True), self.window.model_dump(exclude_defaults=True)
+        dumped = self.window.model_dump(mode="json", exclude_none=True)
+        told = self.window.model_dump(exclude_defaults=True)
         always = ("type", "size_ms", "slide_ms", "offset_ms", "gap_ms", "gap_column", "allowed_lateness_ms")
         return {name: value for name, value in dumped.items() if name in always or name in told}
+
+    def _made(self, role: Role, reference: str, parameters: Mapping[str, Any]) -> Any:
+        """An object of the user's own."""
+        try:
+            return load(role, reference, parameters, self.file.parent)
+        except InvalidSpec as error:
+            key = next(key for key, named in windows.own_classes(self.window) if named == reference)
+            raise invalid(self.file, [Mistake(key, str(error))]) from error
 
     def _canonical_sql(self) -> list[str]:
         aggregates = [str(aggregate) for aggregate in self.aggregates.aggregates]
@@ -236,53 +236,15 @@ def load_definition(path: Path | str) -> Definition:
     mistakes: list[Mistake] = []
     try:
         contents = DefinitionFile.model_validate(raw, context={"folder": folder})
+        mistakes += refusals(contents.window, contents.expressions, parts_of(contents.window, StandIn))
     except ValidationError as error:
         mistakes = mistakes_of(error, DefinitionFile)
     mistakes += across_keys(raw)
-    if not mistakes:
-        mistakes = _mistakes_of_spec(contents)
     if mistakes:
         raise invalid(file, mistakes)
     warehouse = os.environ.get(WAREHOUSE_VARIABLE)
     base = Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)
     return Definition.model_construct(**dict(contents), file=file.absolute(), root=base / contents.name)
-
-
-def _spec(contents: DefinitionFile, code: windows.Code) -> WindowSpec:
-    window = contents.window
-    own = code(window.function, window.parameters) if window.function else None
-    folds_own = hasattr(own, "create_accumulator")
-    process = None if own is None or folds_own else own
-    folds = (
-        None
-        if own is not None and not contents.expressions and not folds_own
-        else Folds(own=own if folds_own else None)
-    )
-    match window:
-        case windows.TumblingCountWindow(size=size):
-            return tumbling_count(size, folds, process)
-        case windows.SlidingCountWindow(size=size, slide=slide):
-            return sliding_count(size, slide, folds, process)
-    return WindowSpec(
-        window.assigner(code),
-        folds,
-        trigger=window.own_trigger.trigger(code) if window.own_trigger else None,
-        evictor=window.own_evictor.evictor(code) if window.own_evictor else None,
-        allowed_lateness_ms=window.allowed_lateness_ms,
-        process=process,
-        time=window.time,
-    )
-
-
-def _mistakes_of_spec(contents: DefinitionFile) -> list[Mistake]:
-    """What the window model refuses; where a trigger or an assigner is the user's own, only a run can tell."""
-    if '"custom"' in contents.window.model_dump_json():
-        return []
-    try:
-        _spec(contents, StandIn)
-    except InvalidSpec as error:
-        return [Mistake("window", str(error))]
-    return []
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -85,6 +85,7 @@ Schedule = Annotated[str, AfterValidator(_cron)]
 PythonClass = Annotated[str, AfterValidator(_class)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Number = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Section(BaseModel):

@@ -6,6 +6,7 @@ keys are wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,39 +18,50 @@ from jobs.mistakes import Mistake, given, nearest
 RESULT_COLUMNS = {
     "window_start", "window_end", "window_day", "last_event_time", "firing", "result_number", "timing", "batch_id",
     "change", "cause",
+    "elements", "last_event_ms", "replaced", "part", "slot",  # beside the results where they are written
 }  # fmt: skip
 KEY_COLUMNS = RESULT_COLUMNS | {
     "timestamp_ms", "arrival", "event_time", "event_id", "raw", "watermark", "late_by_ms", "source_file", "source_row",
-    "readmitted_by", "elements", "last_event_ms", "window_start_ms", "window_end_ms", "published",
-    "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "part", "slot", "results",
-    "replaced", "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
+    "readmitted_by", "window_start_ms", "window_end_ms", "published",
+    "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "results",
+    "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
 }  # fmt: skip
+OF_ELEMENT = re.compile(r"_timestamp_ms|_arrival|_x[0-9]+")  # names in a value that Python code sees
+NUMBERS_IN_JSON = tuple(kind for kind in spark_types.NUMBERS if kind not in ("decimal", "dec", "numeric"))
 
 
 def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     """Every rule over several keys that the TOML breaks."""
     source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
     schema = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
-    yield from _names(source, aggregates)
+    yield from _keys(source)
+    yield from _results(source, window, aggregates)
     yield from _duplicates(source)
     yield from _gap(window)
     yield from _function(window, aggregates, raw)
+    yield from _reads(window)
     yield from _schema(source, schema)
     if schema:
         yield from _columns_in_schema(source, window, aggregates, schema)
         yield from _types_fit(source, window, schema)
 
 
-def _names(source: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
+def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
     keys = [key.casefold() for key in _texts(source.get("key"))]
     for key in keys:
         if keys.count(key) > 1:
             yield Mistake("source.key", f"names {given(key)} twice")
         if key in KEY_COLUMNS or key.startswith("_") or _is_partial(key):
             yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; rename it in the source")
+
+
+def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
+    """The columns that a definition gives its results: those of the function, or else of [aggregates]."""
+    keys = [key.casefold() for key in _texts(source.get("key"))]
+    section, names = ("window.output", _table(window, "output")) if "function" in window else ("aggregates", aggregates)
     seen: dict[str, str] = {}
-    for name in aggregates:
-        output, where = name.casefold(), f"aggregates.{name}"
+    for name in names:
+        output, where = name.casefold(), f"{section}.{name}"
         if output in RESULT_COLUMNS or _is_partial(output):
             yield Mistake(where, f"{given(name)} is a column that windowlib adds itself; choose another name")
         if output in keys:
@@ -74,12 +86,14 @@ def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
 def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
     """Code of the user's own gives columns that must be declared, and takes the place of [aggregates]."""
     output = _table(window, "output")
-    if "function" in window and not output:
+    if "function" in window and not output and isinstance(window.get("output", {}), dict):
         yield Mistake("window.output", 'missing, and needed with function; allowed: column = "spark type"')
     if "function" not in window:
         for key in ("output", "parameters"):
             if key in window:
-                yield Mistake(f"window.{key}", 'has no meaning without function = "module:Class"; leave it out')
+                of_assigner = key == "parameters" and window.get("type") == "custom"
+                instead = "the assigner's are assigner_parameters" if of_assigner else "leave it out"
+                yield Mistake(f"window.{key}", f'has no meaning without function = "module:Class"; {instead}')
         if not aggregates and isinstance(raw.get("aggregates", {}), dict):
             yield Mistake("aggregates", 'missing; allowed: [aggregates] with output_column = "expression"')
     for name, kind in output.items():
@@ -87,8 +101,17 @@ def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str,
             proposal = nearest(kind, spark_types.WORDS)
             where = f"window.output.{name}"
             yield Mistake(where, f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}")
-        if name.casefold() in RESULT_COLUMNS:
-            yield Mistake(f"window.output.{name}", "is a column that windowlib adds itself; choose another name")
+
+
+def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
+    names = _texts(window.get("reads"))
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if folded.count(name.casefold()) > 1:
+            yield Mistake("window.reads", f"names {given(name.casefold())} twice")
+    for key, name in [*(("window.reads", name) for name in names), *_compared(window)]:
+        if OF_ELEMENT.fullmatch(name):
+            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; rename the column in the source")
 
 
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
@@ -109,6 +132,8 @@ def _columns_in_schema(
     used += [("source.timestamp", name) for name in _texts([source.get("timestamp")])]
     used += [("source.event_id", name) for name in _texts([source.get("event_id")])]
     used += [("window.gap_column", name) for name in _texts([window.get("gap_column")])]
+    used += [("window.reads", name) for name in _texts(window.get("reads"))]
+    used += _compared(window)
     for output, expression in aggregates.items():
         used += [(f"aggregates.{output}", name) for name in _readable_columns(expression)]
     known = {name.casefold() for name in schema} | {"timestamp_ms"}
@@ -133,6 +158,22 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
     gap = _type_of(window.get("gap_column"), schema)
     if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
         yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")
+    for key, column in _compared(window):
+        kind, in_state = _type_of(column, schema), key.startswith("window.trigger")
+        if kind and not kind.startswith(NUMBERS_IN_JSON if in_state else spark_types.NUMBERS):
+            why = ", as the trigger remembers it in JSON" if kind.startswith(spark_types.NUMBERS) else ""
+            yield Mistake(key, f"column is {kind}; need a number, such as bigint or double{why}")
+
+
+def _compared(window: dict[str, Any]) -> list[tuple[str, str]]:
+    """The keys that name a column whose values a trigger or an evictor subtracts, and the columns."""
+    found: list[tuple[str, str]] = []
+    for name in ("trigger", "evictor"):
+        section, key = window.get(name), f"window.{name}"
+        while isinstance(section, dict):
+            kind, section, key = section.get("type"), section.get("of"), f"{key}.of"
+            found += [(key, column) for column in _texts([section]) if kind == "delta"]
+    return found
 
 
 def _table(raw: dict[str, Any], key: str) -> dict[str, Any]:

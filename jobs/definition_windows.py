@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from jobs.definition_fields import (
+    Amount,
     Column,
     Columns,
     Duration,
@@ -24,15 +25,19 @@ from jobs.definition_fields import (
     duration,
 )
 from jobs.durations import format_duration
+from jobs.own_code import Role
 from windowlib import assigners, evictors, timed_triggers, triggers
 from windowlib.assigners import Assigner
 from windowlib.evictors import Evictor
 from windowlib.triggers import Trigger
 
-Code = Callable[[str, Mapping[str, Any]], Any]
-"""Makes an object of a "module:Class" and its parameters."""
+Code = Callable[[Role, str, Mapping[str, Any]], Any]
+"""Makes an object that can play a role, of a "module:Class" and its parameters."""
 
 PARAMETERS = "what the class is made with, as in {threshold = 3}"
+AN_EXAMPLE = '{type = "count", n = 3}'
+TRIGGER = f"[window.trigger] with type, as in {AN_EXAMPLE}"
+EVICTOR = f"[window.evictor] with type, as in {AN_EXAMPLE}"
 
 
 class _BuiltIn(Section):
@@ -95,7 +100,7 @@ class Delta(_BuiltIn):
 
     type: Literal["delta"]
     of: Column = Field(description="the column whose change decides")
-    threshold: float = Field(strict=False, description="a number: by how much it must change")
+    threshold: Amount = Field(description="a number: by how much it must change")
     absolute: bool = Field(default=False, description="true: a change in either direction counts")
 
     @property
@@ -110,7 +115,7 @@ class Purging(_BuiltIn):
     """Another trigger, that forgets the window's contents at every firing."""
 
     type: Literal["purging"]
-    of: AnyTrigger = Field(description='the trigger, as in {type = "count", n = 3}')
+    of: AnyTrigger = Field(description=f"a trigger, as in {AN_EXAMPLE}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -124,7 +129,7 @@ class ProcessingTimeout(_BuiltIn):
     """Another trigger, that also fires some time after the first element."""
 
     type: Literal["processing_timeout"]
-    of: AnyTrigger = Field(description='the trigger, as in {type = "count", n = 3}')
+    of: AnyTrigger = Field(description=f"a trigger, as in {AN_EXAMPLE}")
     timeout_ms: Positive = duration("timeout", "after which time the window fires")
     reset_on_element: bool = Field(default=False, description="true: the time starts again at every element")
     clear_on_timeout: bool = Field(default=True, description="true: a timeout makes the trigger forget")
@@ -166,7 +171,7 @@ class OwnTrigger(_BuiltIn):
     parameters: dict[str, Any] = Field(default={}, description=PARAMETERS)
 
     def trigger(self, code: Code) -> Trigger:
-        made: Trigger = code(self.python_class, self.parameters)
+        made: Trigger = code("trigger", self.python_class, self.parameters)
         return made
 
 
@@ -217,7 +222,7 @@ class DeltaEvictor(_Evicts):
 
     type: Literal["delta"]
     of: Column = Field(description="the column whose difference decides")
-    threshold: float = Field(strict=False, description="a number: the difference at which an element leaves")
+    threshold: Amount = Field(description="a number: the difference at which an element leaves")
     absolute: bool = Field(default=False, description="true: a difference in either direction counts")
 
     @property
@@ -236,7 +241,7 @@ class OwnEvictor(_BuiltIn):
     parameters: dict[str, Any] = Field(default={}, description=PARAMETERS)
 
     def evictor(self, code: Code) -> Evictor:
-        made: Evictor = code(self.python_class, self.parameters)
+        made: Evictor = code("evictor", self.python_class, self.parameters)
         return made
 
 
@@ -257,12 +262,12 @@ class _Functions(Section):
 class _Window(_Functions):
     """What windows of time have, and the global one."""
 
+    allowed_lateness_ms: NotNegative = duration("allowed_lateness", "how long past its end a window is kept", "0s")
     time: Literal["event", "processing"] = Field(
         default="event", description='"event", or "processing" for the plan time of the runs'
     )
-    allowed_lateness_ms: NotNegative = duration("allowed_lateness", "how long past its end a window is kept", "0s")
-    own_trigger: AnyTrigger | None = Field(default=None, alias="trigger", description="[window.trigger] with type")
-    own_evictor: AnyEvictor | None = Field(default=None, alias="evictor", description="[window.evictor] with type")
+    own_trigger: AnyTrigger | None = Field(default=None, alias="trigger", description=TRIGGER)
+    own_evictor: AnyEvictor | None = Field(default=None, alias="evictor", description=EVICTOR)
 
 
 class TumblingWindow(_Window):
@@ -358,7 +363,7 @@ class OwnWindow(_Window):
     assigner_parameters: dict[str, Any] = Field(default={}, description=PARAMETERS)
 
     def assigner(self, code: Code) -> Assigner:
-        made: Assigner = code(self.assigner_class, self.assigner_parameters)
+        made: Assigner = code("assigner", self.assigner_class, self.assigner_parameters)
         return made
 
 
@@ -367,14 +372,14 @@ AnyWindow = (
 )
 
 
-def own_classes(section: Section) -> Iterator[str]:
-    """The references to code of the user's own in a section and in those inside it."""
-    for name in type(section).model_fields:
-        value = getattr(section, name)
+def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str]]:
+    """The code of the user's own in a section and in those inside it: the keys that name it, and what they name."""
+    for name, field in type(section).model_fields.items():
+        value, key = getattr(section, name), f"{at}.{field.alias or name}"
         if name in ("function", "python_class", "assigner_class") and value:
-            yield value
+            yield key, value
         elif isinstance(value, Section):
-            yield from own_classes(value)
+            yield from own_classes(value, key)
 
 
 def _offset_inside(offset_ms: int, info: ValidationInfo, key: str) -> int:

@@ -8,9 +8,10 @@ from math import gcd
 from jobs import definition_windows as windows
 from jobs.definition import Definition
 from jobs.durations import format_duration as duration
-from jobs.window_words import evictor_in_words, trigger_in_words, windows_in_words
+from jobs.window_words import evictor_in_words, trigger_in_words, why_element_by_element, windows_in_words
 from windowlib.assigners import DynamicSession, Global, Session, Sliding, Tumbling
 from windowlib.plans.kind import PlanKind
+from windowlib.spec import WindowSpec
 
 ORDER_FREE = (
     "windows of event time that fire when the watermark passes their end, over aggregates that can be merged: the order"
@@ -45,7 +46,7 @@ def explain(definition: Definition) -> Explanation:
         windows="; ".join(_windows(definition)),
         why=why,
         slices=slices,
-        state=f"{state}, in partitions of {duration(definition.storage.state_partition_ms)} of their end",
+        state=f"{state}, {_partitions(definition)}",
         jobs=list(_jobs(definition)),
         notes=list(_notes(definition)),
     )
@@ -57,7 +58,9 @@ def _windows(definition: Definition) -> list[str]:
     trigger, evictor = getattr(window, "own_trigger", None), getattr(window, "own_evictor", None)
     if not isinstance(window, windows.TumblingCountWindow | windows.SlidingCountWindow):
         said.append(f"fires {trigger_in_words(trigger, window)}")
-        said.append(f"kept {duration(window.allowed_lateness_ms)} for late events")
+        if window.time == "event" and not isinstance(window, windows.GlobalWindow):
+            kept = f"kept {duration(window.allowed_lateness_ms)}" if window.allowed_lateness_ms else "not kept"
+            said.append(f"{kept} for late events")
     if evictor:
         said.append(f"of its events {evictor_in_words(evictor)}")
     if window.function:
@@ -92,44 +95,46 @@ def _of(definition: Definition) -> tuple[str, str, str]:
             return ORDER_FREE, f"the events of a key in one window of {duration(size_ms)}", aligned_state
         case Sliding(size_ms=size_ms, slide_ms=slide_ms):
             width, shared = gcd(size_ms, slide_ms), -(-size_ms // slide_ms)
-            bucket = f"the events of a key in {duration(width)}, shared by up to {shared:,} windows"
+            bucket = f"the events of a key in {duration(width)}"
+            bucket += f", shared by up to {shared:,} windows" if shared > 1 else ""
             return ORDER_FREE, bucket, aligned_state
     raise AssertionError(f"no native plan for {assigner}")
 
 
 def _why_general(definition: Definition) -> str:
     """What of the definition no native plan can do exactly."""
-    window, reasons = definition.window, []
-    trigger, evictor = getattr(window, "own_trigger", None), getattr(window, "own_evictor", None)
-    if window.function:
-        reasons.append(f"{window.function} is Python code")
-    if trigger and not isinstance(trigger, windows.EventTime):
-        reasons.append(f"the trigger {trigger.type} is asked at every element or timer")
-    if evictor:
-        reasons.append(f"the evictor {evictor.type} chooses among the elements of a window")
-    if window.time == "processing":
-        reasons.append("windows of processing time depend on when a run takes an event in")
-    if getattr(window, "stagger", False):
-        reasons.append("each key's windows are shifted by a share of its own")
-    if isinstance(window, windows.GlobalWindow | windows.OwnWindow):
-        reasons.append(f"no slices can be told for {windows_in_words(window)}")
-    return f"{'; '.join(reasons)}: so the operator runs for each key, element by element in order of arrival"
+    reasons = "; ".join(why_element_by_element(definition.window))
+    return f"{reasons}: so the operator runs for each key, element by element in order of arrival"
+
+
+def _partitions(definition: Definition) -> str:
+    if isinstance(definition.spec.assigner, Global):
+        return "in one partition, as they have no end"
+    return f"in partitions of {duration(definition.storage.state_partition_ms)} of their end"
 
 
 def _jobs(definition: Definition) -> list[str]:
-    source, assigner = definition.source, definition.spec.assigner
-    has_holes = isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms
+    source, spec = definition.source, definition.spec
     found = []
     if source.format in ("json", "csv"):
         found.append("parsing: the text is read once")
     if source.event_id:
         found.append(f"duplicates: two jobs, by {source.event_id}, over {duration(source.dedup_horizon_ms)}")
-    by_rows = source.format in ("json", "csv") or source.event_id or has_holes or isinstance(assigner, DynamicSession)
-    when = "" if by_rows else ", only where the footers of the files leave open whether a row is refused"
+    by_footers = source.format in ("parquet", "delta") and not source.event_id and _footers_tell(spec)
+    when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
     found.append(f"figures: how far time moves{when}")
-    found.append("windows: slices, windows, what fires, what stays in flight")
+    steps = {PlanKind.GENERAL: "elements in order of arrival", PlanKind.COUNTS: "numbers, slices"}
+    found.append(f"windows: {steps.get(definition.plan, 'slices')}, windows, what fires, what stays in flight")
     found.append("quarantine, late events, replaced results: one or two jobs each, only where there are any")
     return found
+
+
+def _footers_tell(spec: WindowSpec) -> bool:
+    """Whether every event has a window, and none asks for more than its time (`jobs.footers`)."""
+    match spec.assigner:
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
+            return slide_ms <= size_ms or spec.time == "processing"
+    return isinstance(spec.assigner, Session | Tumbling)
 
 
 def _notes(definition: Definition) -> list[str]:
@@ -141,8 +146,20 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("a gap for each event: events share a slice only where their times are equal")
     if not definition.source.key:
         notes.append("without a key the events or slices of a batch meet in one task")
+    if definition.fires_often:
+        notes.append("each firing is a result of its own, told apart by its number in firing")
+    if spec.time == "processing" or _asks_the_clock(getattr(definition.window, "own_trigger", None)):
+        notes.append("processing time is the plan time of a run: it stands still between runs")
     if general and spec.keeps_elements:
         notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
     if general and isinstance(spec.assigner, Global):
         notes.append("the window never ends: every key keeps a row in the state for ever")
     return notes
+
+
+def _asks_the_clock(trigger: windows.AnyTrigger | None) -> bool:
+    """Whether a trigger, or one inside it, goes by processing time."""
+    if isinstance(trigger, windows.Purging):
+        return _asks_the_clock(trigger.of)
+    by_clock = windows.ProcessingTime | windows.ContinuousProcessingTime | windows.ProcessingTimeout
+    return isinstance(trigger, by_clock)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from jobs.intake import FileFigures, Newest, Seen
 from jobs.ledger import SourceFile
 from jobs.reach import Bucket
-from windowlib.assigners import Session, Sliding, Tumbling
+from windowlib.assigners import Global, Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, REASONS, Admission
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,7 +28,8 @@ _UNITS_PER_MS = {"ms": 1, "us": 1000}
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
     """What the files hold; None where their footers do not tell, so that the rows themselves must be looked at."""
     assigner = admission.assigner
-    if not isinstance(assigner, Session | Tumbling | Sliding) or admission.has_holes:
+    by_calendar = isinstance(assigner, Session | Tumbling | Sliding | Global) and admission.by_event_time
+    if not by_calendar or admission.has_holes:
         return None
     latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
     seen = Seen(reasons=dict.fromkeys(REASONS, 0))

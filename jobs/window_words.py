@@ -1,4 +1,4 @@
-"""A definition's windows in words, for people: what they are, when they fire, what an evaluation sees."""
+"""A definition's windows in words: what they are, when they fire, what an evaluation sees, what runs them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ def trigger_in_words(trigger: windows.AnyTrigger | None, window: windows.AnyWind
         case windows.ContinuousProcessingTime(interval_ms=interval_ms):
             return f"every {format_duration(interval_ms)} of processing time, and at its end"
         case windows.Delta(of=of, threshold=threshold):
-            return f"when {of} has moved by more than {threshold:g}"
+            changed = "moved" if trigger.absolute else "risen"
+            return f"when {of} has {changed} by more than {threshold:g} since it last fired"
         case windows.Purging(of=of):
             return f"{trigger_in_words(of, window)}, and then forgets its contents"
         case windows.ProcessingTimeout(of=of, timeout_ms=timeout_ms):
-            return f"{trigger_in_words(of, window)}, or {format_duration(timeout_ms)} after its first event"
+            since = "newest" if trigger.reset_on_element else "first"
+            return f"{trigger_in_words(of, window)}, or {format_duration(timeout_ms)} after its {since} event"
         case windows.Never():
             return "never"
         case windows.EndOfStream():
@@ -64,17 +66,46 @@ def trigger_in_words(trigger: windows.AnyTrigger | None, window: windows.AnyWind
 
 
 def evictor_in_words(evictor: windows.AnyEvictor) -> str:
-    """What an evictor leaves, after "of which"."""
+    """What an evictor leaves, after "of its events"."""
     match evictor:
         case windows.CountEvictor(n=n):
             stays = f"the last {n:,} stay"
         case windows.TimeEvictor(keep_ms=keep_ms):
             stays = f"those of the last {format_duration(keep_ms)} stay"
         case windows.DeltaEvictor(of=of, threshold=threshold):
-            stays = f"those stay that {of} of the last one exceeds by less than {threshold:g}"
+            last = "that differ from the last one" if evictor.absolute else "that the last one exceeds"
+            stays = f"those stay {last} in {of} by less than {threshold:g}"
         case _:
             return f"those stay that {evictor.python_class} keeps"
     return f"{stays} {'after' if evictor.after else 'before'} each evaluation"
+
+
+def why_element_by_element(window: windows.AnyWindow) -> list[str]:
+    """What no native plan can do exactly, so that the operator must run for each key; empty where there is nothing.
+
+    >>> why_element_by_element(windows.TumblingCountWindow(type="tumbling_count", size=100, function="own:Top"))
+    ['own:Top is Python code']
+    """
+    reasons = [f"{window.function} is Python code"] if window.function else []
+    if isinstance(window, windows.TumblingCountWindow | windows.SlidingCountWindow):
+        return reasons
+    trigger, evictor = window.own_trigger, window.own_evictor
+    if trigger and not isinstance(trigger, windows.EventTime):
+        reasons.append(f"the trigger {_name(trigger)} is asked at every element or timer")
+    if evictor:
+        reasons.append(f"the evictor {_name(evictor)} chooses among the elements of a window")
+    if window.time == "processing":
+        reasons.append("windows of processing time depend on when a run takes an event in")
+    match window:
+        case windows.GlobalWindow() | windows.OwnWindow():
+            reasons.append(f"no slices can be told for {windows_in_words(window)}")
+        case windows.TumblingWindow(stagger=True) | windows.SlidingWindow(stagger=True):
+            reasons.append("each key's windows are shifted by a share of its own")
+    return reasons
+
+
+def _name(section: windows.AnyTrigger | windows.AnyEvictor) -> str:
+    return str(getattr(section, "python_class", section.type))
 
 
 def _shifted(stagger: bool) -> str:

@@ -69,7 +69,7 @@ def test_a_definition_says_everything_in_memory(tmp_path: Path) -> None:
     assert definition.source.dedup_horizon_ms == parse_duration("1d")
     assert definition.watermark.out_of_orderness_ms == 300_000
     assert definition.watermark.idle_timeout_ms is None
-    assert definition.window.assigner == Session(gap_ms=1_800_000)
+    assert definition.spec.assigner == Session(gap_ms=1_800_000)
     assert definition.window.allowed_lateness_ms == 3_600_000
     assert [column.name for column in definition.aggregates.columns] == ["events", "total"]
     assert definition.airflow.schedule == "*/10 * * * *"
@@ -87,7 +87,7 @@ def test_a_definition_says_everything_in_memory(tmp_path: Path) -> None:
     ],
 )
 def test_window_types(tmp_path: Path, changes: dict[str, str | None], assigner: object) -> None:
-    assert load_definition(write(tmp_path, changes)).window.assigner == assigner
+    assert load_definition(write(tmp_path, changes)).spec.assigner == assigner
 
 
 def test_the_environment_moves_the_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({"checks.figures_suite": "1"}, "checks.figures_suite: not a text, given 1; allowed: a JSON file"),
         ({"storage.state_partition": '"0s"'}, "storage.state_partition: not longer than 0"),
         ({"spark.conf": "3"}, "spark.conf: not a table, given 3"),
-        ({"sorce.path": '"x"'}, "sorce: unknown key, given {'path': 'x'}; did you mean source?"),
+        ({"sorce.path": '"x"'}, 'sorce: unknown key, given {path = "x"}; did you mean source?'),
     ],
 )
 def test_each_mistake_is_named(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:

@@ -45,8 +45,8 @@ timestamp = "at"
 def test_the_toml_of_an_entry_is_the_spec_that_was_replayed(plate: Plate, row: Row, tmp_path: Path) -> None:
     keys = [f"{key} = {inline(value)}" for key, value in row.window.items()]
     (tmp_path / "gallery.toml").write_text(DEFINITION + "\n".join(["[window]", *keys]))
-    if reason := replay(scenario(row)).get("error"):
-        with pytest.raises(InvalidDefinition, match=re.escape(reason.split(", got ")[0])):
+    if replay(scenario(row)).get("error"):
+        with pytest.raises(InvalidDefinition, match=r": window\.trigger: "):
             load_definition(tmp_path / "gallery.toml")
     else:
         spec = load_definition(tmp_path / "gallery.toml").spec

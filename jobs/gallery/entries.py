@@ -44,15 +44,11 @@ TRIGGER_TABLES: Mapping[str, Toml] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry: its name, what to say below it, line by line, and the table `[window]` that chooses it.
-
-    The input of an entry that would fire for ever, once time ends, does not end.
-    """
+    """One entry: its name, what to say below it, line by line, and the table `[window]` that chooses it."""
 
     name: str
     says: tuple[str, ...]
     window: Toml
-    ends: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +65,7 @@ def _triggers_of(assigner: str) -> tuple[Row, ...]:
     rows = []
     for trigger in TRIGGERS:
         table = TRIGGER_TABLES[trigger]
-        ends = (assigner, trigger) != ("global", "continuous_event_time")
-        says = (*_says(table), *(() if ends else ("the input goes on",)))
-        rows.append(Row(trigger, says, {**WINDOWS[assigner], "trigger": table}, ends))
+        rows.append(Row(trigger, tuple(_says(table)), {**WINDOWS[assigner], "trigger": table}))
     return tuple(rows)
 
 
@@ -184,7 +178,7 @@ def scenario(row: Row) -> Json:
             given["evictor"] = {"type": "count", "n": size}
         case {"type": "session", "gap_column": "gap_ms"}:
             assigner = {"type": "dynamic_session"}
-    return {"assigner": assigner, **given, "function": "collect", "steps": scenario_steps(row.ends)}
+    return {"assigner": assigner, **given, "function": "collect", "steps": scenario_steps()}
 
 
 def _in_ms(table: Toml) -> Json:
