@@ -1,8 +1,8 @@
 """Faults planted by hand: are the tests of the core and of the plans awake?
 
-``python -m tests.faults`` copies the project, plants one fault at a time, and runs the tests (of the core, or those that
-the fault names) until one fails. A fault that no test notices is a hole in the tests. The faults, and the outcome, are in ``faults.toml``;
-``python -m tests.faults TEXT`` plants those whose name holds the text.
+``python -m tests.faults`` copies the project, plants one fault at a time, and runs the tests (of the core, or those
+that the fault names) until one fails. A fault that no test notices is a hole in the tests. The faults, and the
+outcome, are in ``faults.toml``; ``python -m tests.faults TEXT`` plants those whose name holds the text.
 """
 
 from __future__ import annotations
