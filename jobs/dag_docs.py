@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobs.definition import Definition
+from jobs.definition_windows import AnyWindow
 from jobs.durations import format_duration
 from jobs.window_words import windows_in_words
 
@@ -48,10 +49,10 @@ def page(definition: Definition) -> str:
         title=_title(definition),
         windows=windows_in_words(window),
         key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
-        lateness=_lateness(window.allowed_lateness_ms),
+        lateness=_lateness(window),
         out_of_orderness=format_duration(watermark.out_of_orderness_ms),
         quiet=_quiet(watermark.idle_timeout_ms),
-        aggregates=", ".join(f"`{name}` = `{_cell(sql)}`" for name, sql in definition.expressions.items()),
+        aggregates=_computes(definition),
         source=source.path,
         format=source.format,
         timestamp=source.timestamp,
@@ -72,10 +73,18 @@ def _title(definition: Definition) -> str:
     return first.lstrip("# ") if first.startswith("#") else f"The pipeline {definition.name}"
 
 
-def _lateness(allowed_lateness_ms: int) -> str:
-    if not allowed_lateness_ms:
+def _computes(definition: Definition) -> str:
+    if definition.window.function:
+        return f"{', '.join(f'`{name}`' for name in definition.window.output)} by `{definition.window.function}`"
+    return ", ".join(f"`{name}` = `{_cell(sql)}`" for name, sql in definition.expressions.items())
+
+
+def _lateness(window: AnyWindow) -> str:
+    if window.time == "processing" or window.type in ("global", "tumbling_count", "sliding_count"):
+        return "does not apply: no event is late for these windows"
+    if not window.allowed_lateness_ms:
         return "none: an event whose window has ended goes to `late_events`"
-    allowed = format_duration(allowed_lateness_ms)
+    allowed = format_duration(window.allowed_lateness_ms)
     return f"{allowed}: until then a late event mends its window's result, after it goes to `late_events`"
 
 

@@ -230,8 +230,11 @@ class Definition(DefinitionFile):
 
 def load_definition(path: Path | str) -> Definition:
     """The definition in a TOML file; raises `InvalidDefinition` with every mistake in it, one line each."""
-    file = Path(path)
-    raw = _read(file)
+    return definition_of(_read(Path(path)), Path(path))
+
+
+def definition_of(raw: dict[str, Any], file: Path) -> Definition:
+    """The definition in the contents of a TOML file; raises as `load_definition` does."""
     folder = file.absolute().parent
     mistakes: list[Mistake] = []
     try:

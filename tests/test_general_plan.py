@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
 from tests.strategies import AGGREGATE, specs
 from windowlib import operator
+from windowlib.aggregates import Sum
 from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.elements import Element, Firing, Late, Output, ProcessingTime, Watermark
 from windowlib.errors import InvalidSpec
@@ -170,6 +171,15 @@ def test_every_allowed_spec_is_compared() -> None:
     history = _long_history()
     for spec in ALLOWED:
         compare(WorkerEngine(spec), spec, history)
+
+
+def test_an_accumulator_of_nothing_is_stored() -> None:
+    """0 is an accumulator, too: of a user's own aggregate, which is kept as JSON."""
+    engine = WorkerEngine(WindowSpec(Tumbling(10), Sum("value")))
+    for value, watermark_ms in ((0, 0), (3, 20)):
+        elements = [Element("a", 5, {"value": value, "gap_ms": 1}, value)]
+        outcome = engine.advance(elements, watermark_ms - 1, watermark_ms, 0, compact=False)
+    assert [fired.result[0] for fired in outcome.fired] == [3]
 
 
 def _long_history() -> list[Batch]:

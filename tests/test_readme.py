@@ -91,8 +91,8 @@ def run(command: Command) -> Ended:
         case ["windowlib", *arguments]:
             result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
             return Ended(command, result.exit_code, result.output)
-        case ["python", "-m", "jobs.bench", *options]:
-            described = ended(command, [sys.executable, "-m", "jobs.bench", "--help"])
+        case ["python", "-m", ("jobs.bench" | "jobs.bench_general") as module, *options]:
+            described = ended(command, [sys.executable, "-m", module, "--help"])
             unknown = [option for option in options if option.startswith("-") and option not in described.output]
             return Ended(command, described.exit_code or len(unknown), described.output)
         case ["python", "-m", *_]:
@@ -135,6 +135,22 @@ def test_twelve_lines() -> None:
     definition = next(text for language, text in BLOCKS if language == "toml")
     assert len(definition.splitlines()) == 12
     assert tomllib.loads(definition)["name"] == "clicks"
+
+
+def test_the_other_windows_are_definitions(tmp_path: Path) -> None:
+    whole = next(text for language, text in BLOCKS if language == "toml")
+    others = [text for language, text in BLOCKS if language == "toml" and "[window]" in text and text != whole]
+    assert len(others) == 2
+    code = next(text for language, text in BLOCKS if language == "python" and "class Journey" in text)
+    (tmp_path / "journeys.py").write_text(code)
+    for number, window in enumerate(others):
+        left_out = ("window =", "aggregates =") if "function" in window else ("window =",)
+        lines = [line for line in whole.splitlines() if not line.startswith(left_out)]
+        head = "\n".join(lines).replace('value = "bigint"', 'value = "bigint", page = "string"')
+        file = tmp_path / f"{number}.toml"
+        file.write_text(f"{head}\n{window}")
+        assert load_definition(file).plan == "general"
+        assert load_definition(file).spec.keeps_elements
 
 
 def test_every_key_of_a_definition_with_its_default() -> None:
@@ -232,7 +248,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
                     outcomes += map(run, commands(text))
                 case "bash":
                     outcomes.append(ended(Command(text, []), ["bash", "-ec", text]))
-                case "toml":
+                case "toml" if "[window]" not in text:  # the others are parts of definitions
                     with Path("clicks.toml").open("a") as file:
                         file.write(text)
                 case "json":
@@ -281,8 +297,9 @@ def test_what_the_commands_have_made(played: tuple[Path, list[Ended]]) -> None:
     folder, outcomes = played
     assert (folder / "sessions.svg").read_text() == (PROJECT / "jobs" / "pictures" / "sessions.svg").read_text()
     replayed = [json.loads(one.output) for one in outcomes if "windowlib replay" in one.command.text]
-    assert len(replayed) == 2
+    assert len(replayed) == 4  # scenarios and batches, each by the reference and by Spark
     assert replayed[0] == replayed[1]
+    assert replayed[2] == replayed[3]
     assert "ann" in next(one.output for one in outcomes if "duckdb" in one.command.text)
     assert "window_start" in next(one.output for one in outcomes if "versionAsOf" in one.command.text)
 

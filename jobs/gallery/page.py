@@ -75,7 +75,7 @@ def _plate(plate: Plate) -> str:
         "</details>",
     ]
     if refused:
-        parts.append("Refused, with the reason that a definition or `WindowSpec` gives:")
+        parts.append("Refused, with the reason that `WindowSpec` gives:")
         parts.append("\n".join(f"* `{row.name}`: `{one.refused}`" for row, one in refused))
     return "\n\n".join(parts)
 
