@@ -298,7 +298,7 @@ def test_replay_of_batches(tmp_path: Path) -> None:
         ("[]", ["--batches"], 'need an object with "batches" (--batches), got list'),
         ("{}", [], "need an array of scenarios (a recording needs --batches), got dict"),
         ("{}", ["--batches"], "not of the form of a recording: KeyError 'window'"),
-        ("[]", ["--engine", "spark"], "no Spark plan for scenarios"),
+        ("{}", ["--engine", "spark"], "need an array of scenarios (a recording needs --batches), got dict"),
     ],
 )
 def test_what_cannot_be_replayed(tmp_path: Path, contents: str | None, options: list[str], message: str) -> None:

@@ -178,7 +178,7 @@ def test_an_accumulator_of_nothing_is_stored() -> None:
     engine = WorkerEngine(WindowSpec(Tumbling(10), Sum("value")))
     for value, watermark_ms in ((0, 0), (3, 20)):
         elements = [Element("a", 5, {"value": value, "gap_ms": 1}, value)]
-        outcome = engine.advance(elements, watermark_ms - 1, watermark_ms, 0, compact=False)
+        outcome = engine.advance(elements, 0, watermark_ms, 0, compact=False)
     assert [fired.result[0] for fired in outcome.fired] == [3]
 
 

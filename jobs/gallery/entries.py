@@ -44,11 +44,15 @@ TRIGGER_TABLES: Mapping[str, Toml] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry: its name, what to say below it, line by line, and the table `[window]` that chooses it."""
+    """One entry: its name, what to say below it, line by line, and the table `[window]` that chooses it.
+
+    The input of an entry that fires twice with everything, once time ends, does not end: the flags have no room.
+    """
 
     name: str
     says: tuple[str, ...]
     window: Toml
+    ends: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,9 @@ def _triggers_of(assigner: str) -> tuple[Row, ...]:
     rows = []
     for trigger in TRIGGERS:
         table = TRIGGER_TABLES[trigger]
-        rows.append(Row(trigger, tuple(_says(table)), {**WINDOWS[assigner], "trigger": table}))
+        ends = (assigner, trigger) != ("global", "continuous_event_time")
+        says = (*_says(table), *(() if ends else ("the input goes on",)))
+        rows.append(Row(trigger, says, {**WINDOWS[assigner], "trigger": table}, ends))
     return tuple(rows)
 
 
@@ -178,7 +184,7 @@ def scenario(row: Row) -> Json:
             given["evictor"] = {"type": "count", "n": size}
         case {"type": "session", "gap_column": "gap_ms"}:
             assigner = {"type": "dynamic_session"}
-    return {"assigner": assigner, **given, "function": "collect", "steps": scenario_steps()}
+    return {"assigner": assigner, **given, "function": "collect", "steps": scenario_steps(row.ends)}
 
 
 def _in_ms(table: Toml) -> Json:

@@ -98,9 +98,9 @@ def _inputs() -> Iterator[tuple[int, Input]]:
 INPUTS = tuple(_inputs())
 
 
-def scenario_steps() -> list[Json]:
-    """The story as the steps of a scenario of `jobs.replay`."""
-    return [_planned(one) for _, one in INPUTS]
+def scenario_steps(ends: bool = True) -> list[Json]:
+    """The story as the steps of a scenario of `jobs.replay`, or all of it but the end of the input."""
+    return [_planned(one) for _, one in (INPUTS if ends else INPUTS[:-1])]
 
 
 def _planned(one: Input) -> Json:
