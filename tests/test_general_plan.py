@@ -39,6 +39,7 @@ from windowlib.triggers import (
     Trigger,
 )
 from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.windows import TimeWindow
 
 Batch = tuple[list[Element], int, int, bool]
 """Elements, the watermark after them, the plan time, and whether stored elements are compacted."""
@@ -127,6 +128,7 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
                 assert spec.assigner.merges or number == numbers.get(window, 0) + 1
             numbers[window] = number
         if updates_results(spec):
+            _nothing_stays_inside(spec, published - got.replaced, got.fired, watermark_in_ms)
             published = (published - got.replaced) | {(f.key, f.start_ms, f.end_ms) for f in got.fired}
             assert len({(f.key, f.start_ms, f.end_ms) for f in got.fired}) == len(got.fired)
         else:
@@ -151,6 +153,16 @@ def _replaces(spec: WindowSpec, new: Fired, old: Fired) -> bool:
     if not spec.assigner.merges:
         return new[:3] == old[:3]
     return new.key == old.key and new.start_ms <= old.start_ms and old.end_ms <= new.end_ms
+
+
+def _nothing_stays_inside(
+    spec: WindowSpec, kept: set[tuple[str, int, int]], fired: Sequence[Fired], watermark_ms: int
+) -> None:
+    """What was published and is in a window that fires now is replaced, unless its window had gone before."""
+    for new, (key, start_ms, end_ms) in product(fired, kept):
+        old = Fired(key, start_ms, end_ms, (), "")
+        gone = spec.time == "processing" or spec.is_late(TimeWindow(start_ms, end_ms), watermark_ms)
+        assert gone or not _replaces(spec, new, old)
 
 
 def _in_hole(spec: WindowSpec, element: Element, watermark_ms: int, plan_time_ms: int) -> bool:
