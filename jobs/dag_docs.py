@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.definition import Definition
 from jobs.definition_windows import AnyWindow
 from jobs.durations import format_duration
-from jobs.window_words import windows_in_words
+from jobs.window_words import evictor_in_words, trigger_in_words, windows_in_words
 
 _PAGE = """\
 ### {title}
@@ -47,7 +47,7 @@ def page(definition: Definition) -> str:
     source, window, watermark = definition.source, definition.window, definition.watermark
     return _PAGE.format(
         title=_title(definition),
-        windows=windows_in_words(window),
+        windows=_windows(window),
         key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
         lateness=_lateness(window),
         out_of_orderness=format_duration(watermark.out_of_orderness_ms),
@@ -71,6 +71,15 @@ def broken_page(message: str) -> str:
 def _title(definition: Definition) -> str:
     first = definition.file.read_text(encoding="utf-8").lstrip().splitlines()[0]
     return first.lstrip("# ") if first.startswith("#") else f"The pipeline {definition.name}"
+
+
+def _windows(window: AnyWindow) -> str:
+    said = [windows_in_words(window)]
+    if trigger := getattr(window, "own_trigger", None):
+        said.append(f"fired {trigger_in_words(trigger, window)}")
+    if evictor := getattr(window, "own_evictor", None):
+        said.append(f"of whose events {evictor_in_words(evictor)}")
+    return ", ".join(said)
 
 
 def _computes(definition: Definition) -> str:

@@ -164,8 +164,9 @@ def show_status(screen: Console, status: Status) -> None:
         say(f"watermark [bold]{instant(status.time.watermark_ms)}[/bold], the source is {status.time.state}")
         _say_each(say, status.time.explanation)
     if status.windows_in_flight:
-        oldest = instant(status.oldest_window_start_ms)
-        say(f"in flight {status.windows_in_flight:,} windows (or slices of them), the oldest from {oldest}")
+        oldest = status.oldest_window_start_ms  # None where windows have no bounds
+        since = "" if oldest is None else f", the oldest from {instant(oldest)}"
+        say(f"in flight {status.windows_in_flight:,} windows (or slices of them){since}")
     if status.checks:
         checks = status.checks
         say(f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")

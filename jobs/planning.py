@@ -43,6 +43,7 @@ def plan(definition: Definition, clock: Clock = wall_clock_ms, *, finish: bool =
 def next_plan(definition: Definition, state: LedgerState, clock: Clock, finish: bool) -> Plan | None:
     """What the next batch would do, from the state of the ledger."""
     commit = state.commit
+    assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     _check_fingerprint(definition, commit, OTHER_PIPELINE)
     sequence = commit.to_sequence if commit else 0
     at = commit.versions.get("source_files") if commit else None
