@@ -6,7 +6,10 @@ The operator gets each batch as a run has it: the clock, the events in order of 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +129,9 @@ def run(definition: Definition, spark: SparkSession, **options: Any) -> list[Bat
     return advance(definition, lambda: spark, clock=clock, **options)
 
 
-def by_operator(spec: WindowSpec, definition: Definition) -> tuple[list[list[Output]], OperatorState]:
+def by_operator(
+    spec: WindowSpec, definition: Definition, key_of: Callable[[Mapping[str, Any]], Any] = itemgetter("user")
+) -> tuple[list[list[Output]], OperatorState]:
     """What the operator makes of the batches, with the plan times that they really had."""
     state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
     plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}
@@ -134,7 +139,7 @@ def by_operator(spec: WindowSpec, definition: Definition) -> tuple[list[list[Out
     for batch in range(BATCHES):
         elements = []
         for event in events(batch):
-            elements.append(Element(event["user"], event["at"], event, arrival))
+            elements.append(Element(key_of(event), event["at"], event, arrival))
             arrival += 1
         newest_ms = max(event["at"] for event in events(batch))
         watermark_ms = max(watermark_ms, newest_ms - OUT_OF_ORDERNESS_MS - 1)
@@ -366,3 +371,71 @@ def test_code_that_fails_is_named_and_nothing_is_committed(spark: SparkSession, 
     with pytest.raises(WindowError, match=r"code for the windows of key 'u\d' failed: KeyError: 'id'"):
         run(definition, spark)
     assert ledger_of(definition).state().commit is None
+
+
+TYPED = """
+[aggregates]
+events = "count(*)"
+some = "count(price) filter (where v > 20)"
+total = "sum(v)"
+paid = "sum(price)"
+mean = "avg(price)"
+mean_v = "round(avg(v) + 1, 3)"
+least = "min(name)"
+latest_day = "max(day)"
+first_at = "min(seen)"
+first_name = "first(name)"
+last_price = "last(price) filter (where v < 40)"
+"""
+
+
+def test_sql_aggregates_are_those_of_the_native_plan_whatever_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    """An evictor that evicts nothing sends the same windows through the operator."""
+    found = []
+    evictor = '[window.evictor]\ntype = "count"\nn = 1000000\n'
+    trigger = '[window.trigger]\ntype = "processing_timeout"\ntimeout = "99d"\nof = {type = "event_time"}\n'
+    for number, more in enumerate(("", evictor, trigger)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        definition = pipeline(folder, '[window]\ntype = "tumbling"\nsize = "30s"\n' + more + TYPED)
+        for batch in range(BATCHES):
+            pq.write_table(_typed(events(batch)), folder / "incoming" / f"{batch}.parquet")
+        run(definition, spark)
+        run(definition, spark, finish=True)
+        assert definition.plan == ("general" if more else "aligned")
+        rows = read_table(definition, "results").drop_columns(["batch_id", "firing", "timing"])
+        found.append(sorted(rows.to_pylist(), key=lambda row: (row["user"], row["window_start"])))
+        assert len(found[-1]) > 20
+    for general in found[1:]:
+        for ours, native in zip(general, found[0], strict=True):
+            assert {name: (ours[name], value) for name, value in native.items() if ours[name] != value} == {}
+
+
+def _typed(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    def of(row: Mapping[str, Any]) -> dict[str, Any]:
+        price = None if row["v"] % 7 == 0 else Decimal(row["v"]) / 4
+        seen = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(milliseconds=row["at"])
+        return {**row, "price": price, "name": f"n{row['v'] % 5}", "day": seen.date(), "seen": seen}
+
+    types = [("price", pa.decimal128(10, 2)), ("name", pa.string()), ("day", pa.date32())]
+    schema = pa.schema([*EVENTS, *types, ("seen", pa.timestamp("us", tz="UTC"))])
+    return pa.Table.from_pylist([of(row) for row in rows], schema)
+
+
+@pytest.mark.parametrize("key", ["[]", '["user", "v"]'], ids=["no key", "two columns"])
+def test_any_key_and_none(key: str, spark: SparkSession, tmp_path: Path) -> None:
+    windows = SESSION.replace("15s", "4s") + '[window.trigger]\ntype = "count"\nn = 2\n[window.evictor]\n'
+    definition = pipeline(tmp_path, windows + 'type = "count"\nn = 5\n' + COUNTS)
+    file = tmp_path / "general.toml"
+    file.write_text(file.read_text().replace('key = ["user"]', f"key = {key}"))
+    definition = load_definition(file)
+    run(definition, spark)
+    spec = WindowSpec(Session(4_000), COUNT_AND_SUM, CountTrigger(2), CountEvictor(5), allowed_lateness_ms=40_000)
+    columns = definition.source.key
+    told, _ = by_operator(spec, definition, lambda event: tuple(event[c] for c in columns))
+    shown = sorted(
+        (row["batch_id"], tuple(row[c] for c in columns), _ms(row["window_start"]), row["events"], row["total"])
+        for row in _rows(definition, "results")
+    )
+    assert shown == sorted((batch, key, start_ms, *rest[:2]) for batch, key, start_ms, _, *rest in fired(told))
+    assert late_published(definition) == late(told)

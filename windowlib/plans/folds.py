@@ -17,6 +17,7 @@ from windowlib.aggregate_set import Aggregate
 from windowlib.errors import InvalidSpec
 
 TIMESTAMP, ARRIVAL = "_timestamp_ms", "_arrival"  # of an element, beside its columns in its value
+TAKES_NULLS = ("first", "last")  # their argument is a struct of one value, which may be null
 
 Value = Mapping[str, Any]
 Fold = Callable[[Any, Any, Value], Any]
@@ -27,8 +28,8 @@ def argument(index: int) -> str:
     return f"_x{index}"
 
 
-def _arrived(x: Any, value: Value) -> dict[str, Any]:
-    return {"timestamp_ms": value[TIMESTAMP], "arrival": value[ARRIVAL], "value": x}
+def _arrived(x: Mapping[str, Any], value: Value) -> dict[str, Any]:
+    return {"timestamp_ms": value[TIMESTAMP], "arrival": value[ARRIVAL], "value": x["value"]}
 
 
 def _by_arrival(arrived: Mapping[str, Any]) -> tuple[int, int]:

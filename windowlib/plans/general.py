@@ -27,7 +27,7 @@ from windowlib.functions import ProcessContext, ProcessFunction
 from windowlib.keyed import Instant
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
-from windowlib.plans.folds import ARRIVAL, TIMESTAMP, Folds, argument, check_foldable, finished
+from windowlib.plans.folds import ARRIVAL, TAKES_NULLS, TIMESTAMP, Folds, argument, check_foldable, finished
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
 from windowlib.plans.worker import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED, TASK, Worker
 from windowlib.spec import WindowSpec
@@ -146,7 +146,7 @@ def told(
         partition_ms=step.partition_ms,
         plan_time_ms=step.plan_time_ms,
         compacted=frozenset(compacted),
-        made=to_arrow_schema(made),
+        made=to_arrow_schema(made, timezone="UTC"),
     )
     together = given.repartition(*step.key_columns) if step.keys else given.coalesce(1)
     in_order = together.sortWithinPartitions(*map(quoted, step.keys), "_kind", "_order")
@@ -168,6 +168,8 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
     arguments = []
     for index, aggregate in enumerate(step.aggregates.aggregates):
         sql = aggregate.argument_sql or "1"
+        if aggregate.function in TAKES_NULLS:
+            sql = f"named_struct('value', {sql})"
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
         arguments.append(F.expr(filtered).alias(argument(index)))
     read = [F.col(quoted(name)).alias(READ + name) for name in run.reads]
