@@ -172,7 +172,7 @@ def _in_hole(spec: WindowSpec, element: Element, watermark_ms: int, plan_time_ms
     return not has_window and not spec.is_element_late(element.timestamp_ms, watermark_ms)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
 def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
     compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)

@@ -3,11 +3,12 @@
 One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
 flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
 watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
-EvictingWindowOperator do. It differs on purpose in three points:
+EvictingWindowOperator do. It differs on purpose in four points:
 
 - The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
 - An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
 - On one watermark, firings are in order of (time, key) (Flink: of time, then as its heap has them).
+- A window whose cleanup timer a trigger has deleted goes in silence when that time comes (Flink keeps it for ever).
 """
 
 from __future__ import annotations
@@ -96,11 +97,13 @@ class _Key:
         """The watermark has moved: run the timers of event time that it has reached, with what they fire."""
         while due := _next(self.state.event_timers, self.shared.watermark_ms):
             yield from self._on_timer(*due, self.spec.active_trigger.on_event_time, "event")
+        self._sweep("event", self.shared.watermark_ms)
 
     def on_processing_time(self) -> Iterator[tuple[int, Firing]]:
         """Processing time has moved: the same for its timers."""
         while due := _next(self.state.processing_timers, self.shared.processing_time_ms):
             yield from self._on_timer(*due, self.spec.active_trigger.on_processing_time, "processing")
+        self._sweep("processing", self.shared.processing_time_ms)
 
     def _on_timer(
         self, time_ms: int, window: TimeWindow, ask: Callable[[int, TriggerContext], TriggerResult], kind: str
@@ -161,6 +164,14 @@ class _Key:
         timers = self.state.event_timers if self.spec.time == "event" else self.state.processing_timers
         if time_ms is not None:
             timers.add((time_ms, window))
+
+    def _sweep(self, kind: str, now_ms: int) -> None:
+        """Cleans up what is past its time and has no timer any more: the trigger has deleted it."""
+        if kind == self.spec.time:
+            for window in self.state.in_flight:
+                time_ms = self.spec.cleanup_time_ms(window)
+                if time_ms is not None and time_ms <= now_ms:
+                    self._clean_up(window)
 
     def _clean_up(self, window: TimeWindow) -> None:
         self.spec.active_trigger.clear(self._trigger(window))
