@@ -354,3 +354,22 @@ def test_unlike_flink_firings_on_one_watermark_are_in_order_of_time_and_key() ->
         (20, "b"),
         (20, "c"),
     ]
+
+
+def test_unlike_flink_a_window_without_end_fires_twice_more_by_intervals_when_the_input_is_complete() -> None:
+    """Flink fires it for every interval up to the end of 64-bit time, which nobody lives to see."""
+    spec = WindowSpec(Global(), Count(), trigger=ContinuousEventTimeTrigger(10))
+    assert results(spec, [*at(1), Watermark(25), Watermark(MAX_TIME_MS)]) == [1, 1, 1, 1]
+
+
+def test_unlike_flink_a_window_goes_although_a_timeout_has_deleted_its_cleanup_timer() -> None:
+    """The timeout clears the trigger, whose timer at the window's end is the cleanup timer; Flink keeps the window."""
+    for time in ("event", "processing"):
+        of = EventTimeTrigger() if time == "event" else ProcessingTimeTrigger()
+        spec = WindowSpec(Tumbling(10), Count(), trigger=ProcessingTimeoutTrigger(of, 3), time=time)  # type: ignore[arg-type]
+        state = OperatorState()
+        fired = run(spec, state, [ProcessingTime(1), *at(1), ProcessingTime(5)])
+        assert [firing.result for firing in fired if isinstance(firing, Firing)] == [1]
+        assert state.in_flight
+        assert run(spec, state, [ProcessingTime(50), Watermark(50)]) == []
+        assert state.rows() == []
