@@ -16,7 +16,8 @@ from windowlib.elements import Element
 from windowlib.keyed import Instant
 from windowlib.plans import general
 from windowlib.plans.step import Step
-from windowlib.plans.worker import COUNTERS, ELEMENT, MAP, STORED, Worker
+from windowlib.plans.stream import COUNTERS, ELEMENT, MAP, STORED
+from windowlib.plans.worker import Worker
 from windowlib.spec import WindowSpec
 from windowlib.windows import MAX_TIME_MS, MIN_TIME_MS
 

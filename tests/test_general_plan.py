@@ -20,7 +20,7 @@ from windowlib.elements import Element, Firing, Late, Output, ProcessingTime, Wa
 from windowlib.errors import InvalidSpec
 from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
 from windowlib.keyed import updates_results
-from windowlib.plans import worker
+from windowlib.plans import stream, worker
 from windowlib.spec import WindowSpec
 from windowlib.state import OperatorState
 from windowlib.timed_triggers import (
@@ -212,7 +212,7 @@ def _long_history() -> list[Batch]:
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Contents of more than one row, and more than one record batch out, without thousands of elements."""
     monkeypatch.setattr(worker, "CHUNK", 3)
-    monkeypatch.setattr(worker, "ROWS_OUT", 5)
+    monkeypatch.setattr(stream, "ROWS_OUT", 5)
 
 
 @pytest.mark.spark

@@ -17,6 +17,7 @@ from windowlib.aggregate_set import Aggregate
 from windowlib.errors import InvalidSpec
 
 TIMESTAMP, ARRIVAL = "_timestamp_ms", "_arrival"  # of an element, beside its columns in its value
+ARGUMENT = "_argument_"
 TAKES_NULLS = ("first", "last")  # their argument is a struct of one value, which may be null
 
 Value = Mapping[str, Any]
@@ -25,7 +26,7 @@ Fold = Callable[[Any, Any, Value], Any]
 
 def argument(index: int) -> str:
     """The column of an element that holds the argument of aggregate ``index``: null where its filter is not met."""
-    return f"_x{index}"
+    return f"{ARGUMENT}{index}"
 
 
 def _arrived(x: Mapping[str, Any], value: Value) -> dict[str, Any]:
@@ -95,7 +96,7 @@ class Folds:
     with ``own``'s result in its place.
 
     >>> folds = Folds((Aggregate("sum", "v"),))
-    >>> folds.add(folds.create_accumulator(), {"_timestamp_ms": 5, "_arrival": 0, "_x0": 3})
+    >>> folds.add(folds.create_accumulator(), {"_timestamp_ms": 5, "_arrival": 0, "_argument_0": 3})
     [1, 5, 3]
     """
 

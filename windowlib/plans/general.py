@@ -27,9 +27,10 @@ from windowlib.functions import ProcessContext, ProcessFunction
 from windowlib.keyed import Instant
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
-from windowlib.plans.folds import ARRIVAL, TAKES_NULLS, TIMESTAMP, Folds, argument, check_foldable, finished
+from windowlib.plans.folds import ARGUMENT, ARRIVAL, TAKES_NULLS, TIMESTAMP, Folds, argument, check_foldable, finished
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
-from windowlib.plans.worker import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED, TASK, Worker
+from windowlib.plans.stream import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED
+from windowlib.plans.worker import TASK, Worker
 from windowlib.spec import WindowSpec
 from windowlib.windows import MAX_TIME_MS
 
@@ -223,7 +224,7 @@ def _made(
 
 def _contents_type(given: DataFrame, step: Step) -> ArrayType:
     """An element as it is stored: its times and its value."""
-    value = [f for f in given.schema if f.name.startswith((READ, argument(0)[:-1])) and f.name not in step.keys]
+    value = [f for f in given.schema if f.name.startswith((READ, ARGUMENT)) and f.name not in step.keys]
     times = [StructField(TIMESTAMP, LongType()), StructField(ARRIVAL, LongType())]
     return ArrayType(StructType([*times, *(StructField(f.name, f.dataType) for f in value)]))
 

@@ -1,14 +1,16 @@
 """One step of a plan: the windows in flight and a batch of events in, what fires and what stays in flight out.
 
-Both native plans (`sessions`, `aligned`) give one relation, so that one Spark job writes everything. Its rows are
-told apart by `part`:
+Every plan (`sessions`, `aligned`, `counts`, `general`) gives one relation, so that one Spark job writes everything. Its
+rows are told apart by `part`:
 
 ==========  =======================================================================================================
 `open`      state that stays in flight
-`on_time`   a result whose window the watermark has just passed
+`on_time`   a result whose window the watermark has just passed, or one that is early
 `late`      a result that a late event made, where there was none
 `update`    a result that replaces published rows, named in `replaced`
-`dropped`   a window that is late as a whole: its events go to the late side output
+`dropped`   a window that is late as a whole: its events go to the late side output; general plan: one late event
+`contents`  general plan: elements that a window keeps
+`hole`      general plan: an event that is in no window, and not late
 ==========  =======================================================================================================
 """
 

@@ -1,0 +1,180 @@
+"""The rows that a task of the general plan reads and writes: Arrow record batches in and out, Python values between.
+
+In: one sorted stream of three kinds of rows (state, stored elements, the batch's elements), as lists of columns. Out:
+rows of several parts, each with few of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowlib.elements import Element
+from windowlib.errors import WindowError
+from windowlib.plans.folds import ARGUMENT, ARRIVAL, TIMESTAMP
+from windowlib.state import Row
+from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+
+MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
+STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of a state row, of stored elements
+READ, OUTPUT = "_r_", "_o_"  # prefixes: of a source column in an element, of a function's result
+COUNTERS = ("n_before", "n_taken", "n_dropped", "n_holes", "n_after", "n_retired_rows")
+ROWS_OUT = 5_000
+
+
+class FunctionFailed(WindowError):
+    """Code of the user's raised an error, or gave what it had not declared."""
+
+
+class Segment(NamedTuple):
+    """Rows of one key and one kind that lie behind one another in a record batch."""
+
+    key: Any
+    kind: int
+    columns: _Columns
+    start: int
+    stop: int
+
+    def rows(self) -> Iterator[Row]:
+        """Its rows as dictionaries."""
+        names, columns = self.columns.names, self.columns.lists
+        for values in zip(*(column[self.start : self.stop] for column in columns), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+
+def segments_of(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[Segment]:
+    """The rows of record batches, cut where key or kind changes."""
+    for batch in batches:
+        of_kind = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
+        key_of: Sequence[Any] = [None] * batch.num_rows
+        if keys:
+            values = [_list(batch.column(key)) for key in keys]
+            key_of = values[0] if len(keys) == 1 else list(zip(*values, strict=True))
+        taken = [0, 0, 0]
+        for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind")), strict=True)):
+            start = taken[kind]
+            taken[kind] = stop = start + sum(1 for _ in rows)
+            yield Segment(key, kind, of_kind[kind], start, stop)
+
+
+class _Columns:
+    """The columns that rows of a kind have, as lists over the rows of that kind in a record batch."""
+
+    def __init__(self, batch: pa.RecordBatch, kind: int, keys: Sequence[str]) -> None:
+        self.batch, self.kind = batch, kind
+        self.struct = {MAP: STATE_ROW, STORED: CHUNK_ROW}.get(kind)
+        if self.struct:
+            fields = batch.schema.field(self.struct).type if self.struct in batch.schema.names else ()
+            self.names = [field.name for field in fields]
+        else:
+            others = ("_kind", "_order", STATE_ROW, CHUNK_ROW)
+            self.columns = [name for name in batch.schema.names if name not in keys and name not in others]
+            self.names = [name.removeprefix(READ) for name in self.columns]
+
+    @cached_property
+    def lists(self) -> list[list[Any]]:
+        """The values, column by column; made when they are first asked for."""
+        is_of_kind = pc.equal(self.batch.column("_kind"), self.kind)
+        if self.struct:
+            return [_list(column) for column in self.batch.column(self.struct).filter(is_of_kind).flatten()]
+        return [_list(column) for column in self.batch.select(self.columns).filter(is_of_kind).columns]
+
+
+def _list(column: pa.Array) -> list[Any]:
+    plain = not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+    values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    return values
+
+
+def elements_of(segments: Iterable[Segment], key: Any, out: Out) -> Iterator[Element]:
+    """The batch's elements of a key."""
+    for segment in segments:
+        names = segment.columns.names
+        times, arrivals = names.index(TIMESTAMP), names.index(ARRIVAL)
+        columns = [column[segment.start : segment.stop] for column in segment.columns.lists]
+        out.counters["n_taken"] += segment.stop - segment.start
+        make = tuple.__new__  # an Element without the call that names its fields
+        for values in zip(*columns, strict=True):
+            yield make(Element, (key, values[times], dict(zip(names, values)), values[arrivals]))  # noqa: B905
+
+
+class Out:
+    """Rows to be written, part by part: a part has few of the columns, the others are null."""
+
+    def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
+        self.schema, self.keys = schema, keys
+        self.rows: dict[str, list[Row]] = {}
+        self.waiting = 0
+        self.counters = dict.fromkeys(COUNTERS, 0)
+
+    def add(self, part: str, key: Any, **columns: Any) -> None:
+        """One row of a part."""
+        if key is not None:
+            columns |= dict(zip(self.keys, key, strict=True)) if len(self.keys) > 1 else {self.keys[0]: key}
+        self.rows.setdefault(part, []).append(columns)
+        self.waiting += 1 + len(columns.get("contents", ()))
+
+    def full(self) -> Iterator[pa.RecordBatch]:
+        """What has gathered, where it is enough to be written."""
+        if self.waiting >= ROWS_OUT:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """What has gathered, a record batch for each part."""
+        for part, rows in self.rows.items():
+            yield self._batch(part, rows)
+        self.rows, self.waiting = {}, 0
+
+    def _batch(self, part: str, rows: Sequence[Row]) -> pa.RecordBatch:
+        present = {name for row in rows for name in row}
+        columns = []
+        for column in self.schema:
+            if column.name == "part":
+                columns.append(pa.array([part] * len(rows), column.type))
+            elif column.name in present:
+                columns.append(_array(column, [row.get(column.name) for row in rows]))
+            else:
+                columns.append(pa.nulls(len(rows), column.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _array(column: pa.Field, values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values, column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
+        name = column.name.removeprefix(OUTPUT)
+        raise FunctionFailed(f"a value of {name} does not fit its type {column.type}: {error}") from error
+
+
+def element_row(stored: Mapping[str, Any]) -> list[Any]:
+    """[timestamp_ms, value, arrival] of a stored element."""
+    value = {name.removeprefix(READ): x for name, x in stored.items()}
+    return [value[TIMESTAMP], value, value[ARRIVAL]]
+
+
+def stored_element(timestamp_ms: int, value: Mapping[str, Any], arrival: int) -> Row:
+    """An element as it is stored."""
+    plain = {TIMESTAMP: timestamp_ms, ARRIVAL: arrival}
+    return plain | {
+        name if name.startswith(ARGUMENT) else READ + name: x for name, x in value.items() if name not in plain
+    }
+
+
+def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:
+    """The bounds as 64-bit integers: the global window's end, which is one more, is stored as the greatest."""
+    return {f"{prefix}window_start_ms": window.start_ms, f"{prefix}window_end_ms": min(window.end_ms, MAX_TIME_MS)}
+
+
+def window_of(row: Row, prefix: str) -> TimeWindow:
+    """The window, or state window, of a row."""
+    return TimeWindow(*from_bounds(row[f"{prefix}window_start_ms"], row[f"{prefix}window_end_ms"]))
+
+
+def from_bounds(start_ms: int, end_ms: int) -> tuple[int, int]:
+    """Stored bounds as a window has them."""
+    return (start_ms, end_ms if end_ms < MAX_TIME_MS else GLOBAL_WINDOW.end_ms)
