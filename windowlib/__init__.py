@@ -8,11 +8,12 @@ ann 10 65 7 on_time
 bob 50 80 5 on_time
 """
 
-from windowlib.aggregates import Count, Max, Min, Reduce, Sum, Together
-from windowlib.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.aggregates import Aggregate, Count, Max, Min, Reduce, Sum, Together
+from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.elements import Element, Firing, Late, Watermark
 from windowlib.errors import InvalidSpec, WindowError
-from windowlib.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from windowlib.functions import ProcessContext, ProcessFunction
 from windowlib.operator import run
 from windowlib.spec import WindowSpec, sliding_count, tumbling_count
 from windowlib.state import OperatorState
@@ -29,12 +30,16 @@ from windowlib.triggers import (
     NeverTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
+    Trigger,
+    TriggerContext,
     TriggerResult,
 )
 from windowlib.windows import GLOBAL_WINDOW, TimeWindow
 
 __all__ = [
     "GLOBAL_WINDOW",
+    "Aggregate",
+    "Assigner",
     "ContinuousEventTimeTrigger",
     "ContinuousProcessingTimeTrigger",
     "Count",
@@ -46,6 +51,7 @@ __all__ = [
     "Element",
     "EndOfStreamTrigger",
     "EventTimeTrigger",
+    "Evictor",
     "Firing",
     "Global",
     "InvalidSpec",
@@ -54,6 +60,8 @@ __all__ = [
     "Min",
     "NeverTrigger",
     "OperatorState",
+    "ProcessContext",
+    "ProcessFunction",
     "ProcessingTimeTrigger",
     "ProcessingTimeoutTrigger",
     "PurgingTrigger",
@@ -65,6 +73,8 @@ __all__ = [
     "TimeEvictor",
     "TimeWindow",
     "Together",
+    "Trigger",
+    "TriggerContext",
     "TriggerResult",
     "Tumbling",
     "Watermark",
