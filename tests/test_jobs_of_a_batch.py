@@ -21,10 +21,15 @@ pytestmark = pytest.mark.spark
 
 
 def jobs_of_the_next_batch(definition: Definition, spark: SparkSession) -> int:
-    status: Any = spark.sparkContext._jsc.sc().statusStore()
-    before = status.jobsList(None).size()
+    before = jobs_so_far(spark)
     assert len(advance(definition, lambda: spark)) == 1
-    return int(status.jobsList(None).size() - before)
+    return jobs_so_far(spark) - before
+
+
+def jobs_so_far(spark: SparkSession) -> int:
+    """All that this session has started; the list of its jobs forgets the oldest."""
+    scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
+    return int(scheduler.numTotalJobs())
 
 
 def visits(first_minute: int, **changes: Any) -> list[dict[str, Any]]:
@@ -54,7 +59,6 @@ def test_without_news_there_is_no_job(tmp_path: Path, spark: SparkSession) -> No
     definition = clicks(tmp_path, 0, CLEAN)
     arrive(tmp_path, 1, visits(0))
     jobs_of_the_next_batch(definition, spark)
-    status: Any = spark.sparkContext._jsc.sc().statusStore()
-    before = status.jobsList(None).size()
+    before = jobs_so_far(spark)
     assert advance(definition, lambda: spark) == []
-    assert status.jobsList(None).size() == before
+    assert jobs_so_far(spark) == before

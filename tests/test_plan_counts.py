@@ -295,6 +295,7 @@ def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
 @pytest.mark.parametrize("windows", [CountWindows(4, 4), CountWindows(6, 4), CountWindows(2, 7)], ids=str)
 def test_events_are_read_and_shuffled_once(new_plan: NewPlan, windows: CountWindows) -> None:
     plan = new_plan(windows)
+    plan.spark.conf.set("spark.sql.shuffle.partitions", "2")  # as a run of more than one task has it
     many = plan.spark.range(99).selectExpr(
         "string(id % 9) AS `the key`", "1 AS v", "id AS timestamp_ms", "id AS arrival"
     )
