@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from itertools import product
@@ -12,17 +13,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
-from tests.strategies import AGGREGATE, specs
-from windowlib import operator
+from tests.strategies import AGGREGATE, sessions, specs, tumblings
+from windowlib import counting, operator
 from windowlib.aggregates import Sum
 from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.elements import Element, Firing, Late, Output, ProcessingTime, Watermark
 from windowlib.errors import InvalidSpec
 from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from windowlib.keyed import updates_results
+from windowlib.keyed import Instant, KeyRun, Result, updates_results
 from windowlib.plans import stream, worker
 from windowlib.spec import WindowSpec
-from windowlib.state import OperatorState
+from windowlib.state import KeyState, OperatorState, Row
 from windowlib.timed_triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -176,6 +177,36 @@ def _in_hole(spec: WindowSpec, element: Element, watermark_ms: int, plan_time_ms
 @given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
 def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
     compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), st.just(Global())),
+    trigger=st.one_of(st.builds(CountTrigger, st.integers(1, 4)), st.just(PurgingTrigger(CountTrigger(2)))),
+    lateness_ms=st.sampled_from([0, 7]),
+    time=st.sampled_from(["event", "event", "processing"]),
+    batches=histories(keys=1, max_size=6),
+)
+def test_the_twin_is_the_operator(
+    assigner: Assigner, trigger: Trigger, lateness_ms: int, time: Any, batches: list[Batch]
+) -> None:
+    """Few elements of one key in a batch: most windows are met again in the next, by bounds that touch or do not."""
+    spec = WindowSpec(assigner, AGGREGATE, trigger, allowed_lateness_ms=lateness_ms, time=time)
+    assert counting.fits(spec)
+    reference, rows = OperatorState(), list[Row]()
+    for elements, watermark_ms, plan_time_ms, _ in batches:
+        run = KeyRun(spec, "k1", Instant.of_run(reference.watermark_ms, watermark_ms, plan_time_ms))
+        for row in json.loads(json.dumps(rows)):
+            run.restore(row)
+        got = list(run.advance(elements))
+        told = operator.run(spec, reference, [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)])
+        assert [(one.window, one.value, one.timing) for one in got if isinstance(one, Result)] == [
+            (one.window, one.result, one.timing) for one in told if isinstance(one, Firing)
+        ]
+        assert [one for one in got if isinstance(one, Late)] == [one for one in told if isinstance(one, Late)]
+        rows = run.rows()
+        known = [{name: value for name, value in row.items() if name != "fired"} for row in rows]
+        assert [row for row in known if row != KeyState().row("k1", TimeWindow(*row["window"]))] == reference.rows()
 
 
 def test_every_allowed_spec_is_compared() -> None:
