@@ -225,6 +225,16 @@ def test_an_accumulator_of_nothing_is_stored() -> None:
     assert [fired.result[0] for fired in outcome.fired] == [3]
 
 
+def test_the_last_version_in_a_run_replaces_what_those_before_it_would_have() -> None:
+    """Two late elements grow a published session twice in one run: one result, for the session that was published."""
+    engine = WorkerEngine(WindowSpec(Session(10), AGGREGATE, allowed_lateness_ms=100))
+    value = {"value": 1, "gap_ms": 1}
+    engine.advance([Element("a", 0, value, 0)], -50, 20, 0, compact=False)
+    grown = engine.advance([Element("a", 5, value, 1), Element("a", -3, value, 2)], 20, 20, 0, compact=False)
+    assert [(fired.start_ms, fired.end_ms, fired.result[0]) for fired in grown.fired] == [(-3, 15, 3)]
+    assert grown.replaced == {("a", 0, 10)}
+
+
 def _long_history() -> list[Batch]:
     batches: list[Batch] = []
     arrival = 0
