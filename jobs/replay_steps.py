@@ -14,9 +14,10 @@ from jobs.spark_errors import worker_errors_raised
 from windowlib.aggregate_set import AggregateSet
 from windowlib.elements import Element, Input, ProcessingTime, Watermark
 from windowlib.keyed import Instant
+from windowlib.plans.stream import window_of
 from windowlib.spec import WindowSpec
 from windowlib.watermark import MIN_WATERMARK
-from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+from windowlib.windows import TimeWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +71,7 @@ class SparkSteps:
     def in_flight(self) -> list[tuple[Any, TimeWindow]]:
         rows = [] if self.rows is None else self.rows.to_pylist()
         in_flight = [row for row in rows if self.spec.assigner.merges or row["elements"] is not None]
-        return sorted((row["key"], _window(row)) for row in in_flight if '"key_state"' not in row["state"])
+        return sorted((row["key"], window_of(row, "")) for row in in_flight if '"key_state"' not in row["state"])
 
     def _run(self, element: Element | None, instant: Instant) -> pa.Table:
         from windowlib.plans import general
@@ -117,12 +118,7 @@ def _table(element: Element) -> pa.Table:
     return pa.Table.from_pylist([row], EVENTS)
 
 
-def _window(row: Json) -> TimeWindow:
-    is_global = row["window_end_ms"] == MAX_TIME_MS
-    return GLOBAL_WINDOW if is_global else TimeWindow(row["window_start_ms"], row["window_end_ms"])
-
-
 def _emitted(row: Json) -> Json:
-    bounds = bounds_of(_window(row))
+    bounds = bounds_of(window_of(row, ""))
     results = {name: row[f"_o_{name}"] for name in OUTPUTS if row[f"_o_{name}"] is not None}
     return {"key": row["key"], "window_start": bounds[0], "window_end": bounds[1], **results}

@@ -118,8 +118,7 @@ class _Current:
             if len(touched) > 1:
                 return None
             if touched:
-                current = cls(state, touched[0], merges=True)
-                return current if current.above_ms < own.start_ms and own.end_ms < current.below_ms else None
+                return cls(state, touched[0], merges=True)
         if spec.time == "event" and spec.is_late(own, now_ms):
             return None
         if spec.assigner.merges:
