@@ -23,6 +23,7 @@ from deltalake import Schema
 from jobs import delta, figures, footers, intake, publish, source, watermarks, windows_job
 from jobs.definition import Definition
 from jobs.definition_windows import SlidingCountWindow, TumblingCountWindow
+from jobs.engines import engine_of, parquet_rows
 from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
@@ -104,7 +105,7 @@ class Batch:
         from windowlib.plans import admission
         from windowlib.plans.duplicates import mark_duplicates
 
-        rows = admission.events(raw.frame, self._admission())
+        rows = admission.events(raw.frame, self._admission(), engine_of(self.spark))
         ordered = self.definition.plan in (PlanKind.COUNTS, PlanKind.GENERAL)
         if ordered or self.definition.aggregates.needs_arrival or self.definition.source.event_id:
             rows = rows.withColumn("arrival", raw.arrival())
@@ -216,6 +217,7 @@ class Batch:
         from windowlib.plans.aggregates import typed, typed_as_stored
 
         step = step_of(self.definition, self.plan, self.watermark_in_ms, watermark_out_ms)
+        step = replace(step, engine=engine_of(self.spark))
         if rows is not None:
             return replace(step, aggregates=typed(step.aggregates, rows))
         stored = self.table("open_windows")
@@ -230,8 +232,13 @@ class Batch:
     def files(self, table: str) -> list[delta.DataFile]:
         return delta.files(self.folder(table), self._pinned(table))
 
-    def table(self, table: str, files: Sequence[delta.DataFile] | None = None) -> DataFrame | None:
-        """A table's rows as of the commit this batch builds on (or some of its files); None without files."""
+    def table(
+        self, table: str, files: Sequence[delta.DataFile] | None = None, *, file_column: str | None = None
+    ) -> DataFrame | None:
+        """A table's rows as of the commit this batch builds on (or some of its files); None without files.
+
+        `file_column` names a column to add: the path or URI of the file that a row is in.
+        """
         chosen = self.files(table) if files is None else files
         if not chosen:
             return None
@@ -239,7 +246,7 @@ class Batch:
         assert version is not None, "files are listed at a version"
         folder = self.folder(table)
         schema = publish.spark_schema(folder, version)
-        return self.spark.read.schema(schema).parquet(*(str(folder / f.path) for f in chosen))
+        return parquet_rows(self.spark, folder, [str(folder / f.path) for f in chosen], schema, file_column)
 
     def write(self, frame: DataFrame, name: str, *partition_by: str) -> Path:
         folder = self.staging / name

@@ -130,6 +130,9 @@ class DefinitionFile(Section):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="a-z, 0-9 and _, a letter first, at most 63 long")
     warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
+    engine: Literal["spark", "sail"] = Field(
+        default="spark", description='"spark", or "sail": the same windows in one process, without Java'
+    )
     lease_timeout_ms: Positive = duration("lease_timeout", "after how long a silent run counts as dead", "2m")
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: Watermark = Field(description="[watermark] with out_of_orderness")

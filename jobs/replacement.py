@@ -37,12 +37,11 @@ def replace_results(batch: Batch, updates: Sequence[Path], step: Step) -> None:
     if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
         replaced = replaced.distinct()
     candidates = _candidates(batch, updates)
-    old = batch.table("results", candidates)
+    old = batch.table("results", candidates, file_column="_file")
     assert old is not None, "a published window is in `results`"
     identity = [*step.keys, "window_start", "window_end"]
-    marked = old.withColumn("_file", F.col("_metadata.file_path")).join(replaced, identity, "left")
-    holding = [row["_file"] for row in marked.where("_replaced").select("_file").distinct().collect()]
-    names = {Path(uri).name for uri in holding}
+    holding = old.join(replaced, identity, "left_semi").select("_file").distinct().collect()
+    names = {Path(row["_file"]).name for row in holding}
     touched = [file for file in candidates if Path(file.path).name in names]
     batch.changes["results"].remove = touched
     rewritten = batch.table("results", touched)

@@ -260,10 +260,14 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
     """The rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`."""
     from pyspark.sql import functions as F
 
+    from jobs.sail import is_sail
+
     folder = definition.source.path
     paths = [str(folder / f.path) for f in files]
     if definition.source.format in ("parquet", "delta"):
         reader = spark.read.option("basePath", str(folder))
+        if is_sail(spark):
+            return _on_sail(reader.parquet(*paths), folder, files)
         schema = _spark_schema(Path(paths[0]))
         read = (reader.schema(schema) if schema else reader).parquet(*paths)
         frame = read.select(
@@ -282,6 +286,17 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
         for spelled in (uri, uri.replace("file:///", "file:/", 1))  # _metadata.file_path has one slash
     }
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
+
+
+def _on_sail(read: DataFrame, folder: Path, files: Sequence[SourceFile]) -> Rows:
+    from pyspark.sql import functions as F
+
+    from jobs.sail import rows_of_files
+
+    by_path = {str(folder / f.path): f for f in files}
+    frame = rows_of_files(read.sparkSession, folder, list(by_path), read.schema)
+    frame = frame.withColumn("_corrupt", F.lit(None).cast("string"))
+    return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
 
 def _spark_schema(path: Path) -> StructType | None:

@@ -17,11 +17,12 @@ from windowlib.plans.kind import PlanKind
 from windowlib.windows import MAX_TIME_MS, MIN_TIME_MS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import DataFrame
 
     from jobs.batch import Batch
     from jobs.delta import DataFile
     from jobs.intake import Seen
+    from windowlib.plans.engine import Counters
     from windowlib.plans.step import Step
 
 COMPACT_AFTER = 16  # files of stored elements in one partition: the next run that reads them writes what lives as one
@@ -29,8 +30,6 @@ COMPACT_AFTER = 16  # files of stored elements in one partition: the next run th
 
 def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[str, int]:
     """Writes what fires, what stays in flight and what is late, and moves the files; gives what it counted."""
-    from pyspark.sql import Observation
-
     from windowlib.plans.step import counted_by_part
 
     reached = reach(batch.files("open_windows"), _buckets(batch, seen, step), step)
@@ -43,21 +42,21 @@ def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[
     state = _state(batch, reached, step)
     if events is None and state is None:
         return {}
-    observation, parts = Observation("windows"), Observation("written")
+    elements, parts = step.engine.counters(), step.engine.counters()
     settle: Callable[[], None] | None = None
     if step.kind is PlanKind.GENERAL:
-        made, state_columns, settle = _general(batch, events, state, reached, step, observation)
+        made, state_columns, settle = _general(batch, events, state, reached, step, elements)
     else:
-        made, state_columns = _native(events, state, seen, step, observation)
+        made, state_columns = _native(events, state, seen, step, elements)
     batch.write(counted_by_part(made, parts), "windows", "part", "slot")
     changes.schema = publish.table_schema(made.schema, state_columns, {"end_partition": "long"})
     batch.results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
     _move(batch, changes)
-    counted = observation.get
+    counted = elements.values()
     if settle is not None:
         settle()
         counted = _as_figures(counted, seen)
-    return {**counted, **parts.get}
+    return {**counted, **parts.values()}
 
 
 def written(batch: Batch, part: str) -> list[str]:
@@ -66,17 +65,17 @@ def written(batch: Batch, part: str) -> list[str]:
 
 
 def _native(
-    events: DataFrame | None, state: DataFrame | None, seen: Seen, step: Step, observation: Observation
+    events: DataFrame | None, state: DataFrame | None, seen: Seen, step: Step, counters: Counters
 ) -> tuple[DataFrame, list[str]]:
     from windowlib.plans import aligned, counts, sessions
 
     match step.kind:
         case PlanKind.COUNTS:
-            return counts.advance(events, state, step, observation), counts.state_columns(step)
+            return counts.advance(events, state, step, counters), counts.state_columns(step)
         case PlanKind.SESSIONS:
-            return sessions.advance(events, state, step, observation), sessions.state_columns(step)
+            return sessions.advance(events, state, step, counters), sessions.state_columns(step)
     earliest_ms = earliest_firing_ms(seen.buckets, step)
-    made = aligned.advance(events, state, step, observation, earliest_ms=earliest_ms)
+    made = aligned.advance(events, state, step, counters, earliest_ms=earliest_ms)
     return made, aligned.state_columns(step)
 
 
@@ -86,7 +85,7 @@ def _general(
     state: DataFrame | None,
     reached: Reach,
     step: Step,
-    observation: Observation,
+    counters: Counters,
 ) -> tuple[DataFrame, list[str], Callable[[], None]]:
     """The general plan with the stored elements of the partitions it reads; and what is to be done with those after."""
     from windowlib.plans import general
@@ -103,7 +102,7 @@ def _general(
         events,
         state,
         step,
-        observation,
+        counters,
         run=program,
         contents=batch.table("state_windows", stored),
         compacted=compacted,

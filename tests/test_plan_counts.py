@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame, Observation, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobs.aggregate_sql import read_aggregates
+from jobs.engines import engine_of
 from windowlib.aggregate_set import FUNCTIONS
 from windowlib.aggregates import Count, Max, Min, Sum, Together
 from windowlib.elements import Element, Firing
@@ -74,17 +75,19 @@ class Plan:
             aggregates = typed(aggregates, events)
         elif self.state is not None:
             aggregates = typed_as_stored(aggregates, self.state)
-        return Step(self.windows, 0, self.keys, aggregates, -5, 5, self.batch_id, 3_600_000)
+        engine = engine_of(self.spark)
+        return Step(self.windows, 0, self.keys, aggregates, -5, 5, self.batch_id, 3_600_000, engine=engine)
 
     def advance(self, batch: Sequence[Row] | None) -> list[Row]:
         """The results of a batch, in order of key and firing; `state`, `open` and `counted` follow it."""
         self.batch_id += 1
         events = None if batch is None else self.spark.createDataFrame(batch, SCHEMA)
-        step, observation = self.step(events), Observation()
-        made = advance(events, self.state, step, observation)
+        step = self.step(events)
+        counters = step.engine.counters()
+        made = advance(events, self.state, step, counters)
         path = str(self.folder / str(self.batch_id))
         made.write.parquet(path)
-        self.counted = observation.get
+        self.counted = counters.values()
         stored = self.spark.read.schema(made.schema).parquet(path)
         self.state = stored.where(f"part = '{OPEN}'").select(*(f"`{name}`" for name in state_columns(step)))
         rows = stored.collect()
@@ -99,7 +102,8 @@ class Plan:
     def explained(self, events: DataFrame) -> str:
         """The physical plan of a batch that goes on from the state."""
         with redirect_stdout(StringIO()) as printed:
-            advance(events, self.state, self.step(events), Observation()).explain()
+            step = self.step(events)
+            advance(events, self.state, step, step.engine.counters()).explain()
         return printed.getvalue()
 
     def slices(self) -> dict[str, dict[int, int]]:
@@ -292,6 +296,7 @@ def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
     assert [(row["the key"], row["firing"]) for row in plan.advance(events("aaab"))] == [("a", 2), ("b", 1)]
 
 
+@pytest.mark.classic  # the names of Spark's operators
 @pytest.mark.parametrize("windows", [CountWindows(4, 4), CountWindows(6, 4), CountWindows(2, 7)], ids=str)
 def test_events_are_read_and_shuffled_once(new_plan: NewPlan, windows: CountWindows) -> None:
     plan = new_plan(windows)

@@ -16,7 +16,8 @@ FUNCTIONS = ("count", "sum", "avg", "min", "max", "first", "last", "approx_count
 class Aggregate:
     """``function(argument_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
 
-    ``decimal`` is the precision and scale of the sum where decimal numbers are added: known once the events' types are.
+    ``decimal`` is the precision and scale of the sum where decimal numbers are added, ``adds_longs`` whether whole
+    numbers are: known once the events' types are.
 
     >>> str(Aggregate("sum", "`value`", "`value` > 0"))
     'sum(`value`) filter (where `value` > 0)'
@@ -26,6 +27,7 @@ class Aggregate:
     argument_sql: str | None
     where_sql: str | None = None
     decimal: tuple[int, int] | None = None
+    adds_longs: bool = False
 
     def __str__(self) -> str:
         call = f"{self.function}({self.argument_sql or '*'})"

@@ -7,14 +7,18 @@ one reason, the first that applies in the order of `REASONS`; refused rows never
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.lateness import late_up_to_ms
+
+if TYPE_CHECKING:
+    from windowlib.plans.engine import Engine
 
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 
@@ -52,7 +56,7 @@ class Admission:
         return late_up_to_ms(self.allowed_lateness_ms, self.watermark_in_ms)
 
 
-def events(rows: DataFrame, admission: Admission) -> DataFrame:
+def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     """Every source row with its event time and the reason to refuse it.
 
     rows:    the source's columns, _corrupt (string, null when the row could be read)
@@ -61,7 +65,7 @@ def events(rows: DataFrame, admission: Admission) -> DataFrame:
     bounds = {} if admission.future_after_ms is None else {"_future_after_ms": admission.future_after_ms}
     if admission.has_holes:
         bounds["_late_up_to_ms"] = admission.late_up_to_ms
-    timed = with_values(rows, bounds) if bounds else rows
+    timed = engine.with_values(rows, bounds) if bounds else rows
     judged = timed.withColumn("timestamp_ms", timestamp_ms(admission)).withColumn("reason", reason(admission))
     return judged.drop(*bounds) if bounds else judged
 
@@ -133,13 +137,6 @@ def own_window_end_ms(assigner: Assigner) -> Column:
 def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:
     """`windowlib.windows.window_start` for a column."""
     return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
-
-
-def with_values(rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
-    """`rows` with one more column per value (long), the same in every row."""
-    one_row = ", ".join(f"CAST({value} AS BIGINT)" for value in values.values())
-    columns = ", ".join(values)
-    return rows.crossJoin(F.broadcast(rows.sparkSession.sql(f"SELECT * FROM VALUES ({one_row}) AS instant({columns})")))
 
 
 def quoted(name: str) -> str:

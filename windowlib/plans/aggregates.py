@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType
+from pyspark.sql.types import DataType, DecimalType, LongType
 
 from windowlib.aggregate_set import Aggregate, AggregateSet
 
@@ -61,39 +61,48 @@ _FINISHES = {
 def typed(aggregates: AggregateSet, events: DataFrame) -> AggregateSet:
     """The aggregates with the decimal types of their sums, which `events` decide; runs no job."""
     summed = dict.fromkeys(a.argument_sql for a in aggregates.aggregates if a.argument_sql and _adds(a))
-    sums = [F.expr(f"sum({sql})") for sql in summed]
+    sums = [F.expr(f"sum({sql})").alias(f"sum_{number}") for number, sql in enumerate(summed)]
     types = dict(zip(summed, (field.dataType for field in events.select(*sums).schema), strict=True)) if sums else {}
-    return _with_decimals(aggregates, [types.get(a.argument_sql or "") for a in aggregates.aggregates])
+    return _with_types(aggregates, [types.get(a.argument_sql or "") for a in aggregates.aggregates])
 
 
 def typed_as_stored(aggregates: AggregateSet, state: DataFrame) -> AggregateSet:
     """The same from rows that hold partials, for a run without events."""
     types = {field.name: field.dataType for field in state.schema}
-    return _with_decimals(aggregates, [types.get(f"p{i}_{_SUM.name}") for i in range(len(aggregates.aggregates))])
+    return _with_types(aggregates, [types.get(f"p{i}_{_SUM.name}") for i in range(len(aggregates.aggregates))])
 
 
-def _with_decimals(aggregates: AggregateSet, sums: Sequence[DataType | None]) -> AggregateSet:
-    decimals = [(t.precision, t.scale) if isinstance(t, DecimalType) else None for t in sums]
-    pairs = zip(aggregates.aggregates, decimals, strict=True)
-    return replace(aggregates, aggregates=tuple(replace(a, decimal=d) if _adds(a) else a for a, d in pairs))
+def _with_types(aggregates: AggregateSet, sums: Sequence[DataType | None]) -> AggregateSet:
+    def with_type(aggregate: Aggregate, of: DataType | None) -> Aggregate:
+        decimal = (of.precision, of.scale) if isinstance(of, DecimalType) else None
+        return (
+            replace(aggregate, decimal=decimal, adds_longs=isinstance(of, LongType)) if _adds(aggregate) else aggregate
+        )
+
+    pairs = zip(aggregates.aggregates, sums, strict=True)
+    return replace(aggregates, aggregates=tuple(with_type(aggregate, of) for aggregate, of in pairs))
 
 
-def partials(aggregates: Sequence[Aggregate]) -> list[Column]:
+def partials(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
     """Aggregate columns over events.
 
     events:  the source's columns, timestamp_ms long, arrival long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
+
+    `sums_wrap` tells that the engine's sums of whole numbers begin again at the other end instead of overflowing.
     """
     return [
-        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part))).alias(name)
+        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, sums_wrap), sums_wrap)).alias(name)
         for aggregate, part, name in _each_part(aggregates)
     ]
 
 
-def merges(aggregates: Sequence[Aggregate]) -> list[Column]:
+def merges(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
     """Aggregate columns over rows of partials: the same names and types again."""
     return [
-        F.expr(_stored(aggregate, part, part.merge.format(p=name))).alias(name)
+        F.expr(
+            _stored(aggregate, part, part.merge.format(p=_added(aggregate, part, name, sums_wrap)), sums_wrap)
+        ).alias(name)
         for aggregate, part, name in _each_part(aggregates)
     ]
 
@@ -119,13 +128,21 @@ def _adds(aggregate: Aggregate) -> bool:
     return _SUM in _PARTS[aggregate.function]
 
 
-def _partial_sql(aggregate: Aggregate, part: Part) -> str:
-    sql = part.partial.format(x=aggregate.argument_sql or "*")
+def _partial_sql(aggregate: Aggregate, part: Part, sums_wrap: bool) -> str:
+    sql = part.partial.format(x=_added(aggregate, part, aggregate.argument_sql or "*", sums_wrap))
     return f"{sql} filter (where {aggregate.where_sql})" if aggregate.where_sql else sql
 
 
-def _stored(aggregate: Aggregate, part: Part, sql: str) -> str:
+def _added(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
+    """A summand; as a decimal where a sum of whole numbers would not overflow with an error by itself."""
+    wide = part is _SUM and aggregate.adds_longs and sums_wrap
+    return f"cast({sql} as decimal({MAX_PRECISION}, 0))" if wide else sql
+
+
+def _stored(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
     """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
+    if part is _SUM and aggregate.adds_longs and sums_wrap:
+        return f"cast({sql} as bigint)"
     if part is _SUM and aggregate.decimal:
         precision, scale = aggregate.decimal
         return f"cast({sql} as decimal({precision}, {scale}))"

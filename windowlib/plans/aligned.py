@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import reduce
 from math import gcd
 
-from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from windowlib.assigners import Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
+from windowlib.plans.engine import Counters
 from windowlib.plans.step import (
     ITSELF,
     LATE,
@@ -29,7 +30,7 @@ from windowlib.plans.step import (
     WATERMARK_IN,
     WINDOWS,
     Step,
-    observed,
+    counted,
     results,
     slot,
     with_instant,
@@ -65,7 +66,7 @@ def advance(
     events: DataFrame | None,
     state: DataFrame | None,
     step: Step,
-    observation: Observation,
+    counters: Counters,
     *,
     earliest_ms: int,
 ) -> DataFrame:
@@ -85,7 +86,7 @@ def advance(
         "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
     }
     contents = with_instant(merged(fresh, state, step), step, **bounds)
-    return kept(contents, grid, step, observation).unionByName(fired(contents, grid, step), allowMissingColumns=True)
+    return step.engine.union([kept(contents, grid, step, counters), fired(contents, grid, step)])
 
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
@@ -110,7 +111,7 @@ def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFr
     )
 
 
-def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) -> DataFrame:
+def kept(contents: DataFrame, grid: Grid, step: Step, counters: Counters) -> DataFrame:
     """The slices that stay in flight and must be written, as rows of part `open`."""
     start = F.col("state_window_start_ms")
     last = grid.last_window_end_ms(start) - 1
@@ -118,7 +119,7 @@ def kept(contents: DataFrame, grid: Grid, step: Step, observation: Observation) 
     stays = ~dropped & (last > F.col(LATE_OUT))
     flagged = contents.withColumns({"_dropped": dropped, "_kept": stays, "_last_end_ms": last + 1})
     return (
-        observed(flagged, observation, dropped="_dropped", kept="_kept")
+        counted(flagged, counters, dropped="_dropped", kept="_kept")
         .where("_kept AND rewritten")
         .selectExpr(
             *map(quoted, step.keys),
@@ -158,7 +159,7 @@ def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
         .selectExpr(
             *map(quoted, step.keys),
             *step.partial_names,
-            f"cast(if(part = '{UPDATE}', {ITSELF}, array()) AS {WINDOWS}) AS replaced",
+            f"if(part = '{UPDATE}', cast({ITSELF} AS {WINDOWS}), cast(array() AS {WINDOWS})) AS replaced",
             *results(step, "true"),
             "part",
             f"{slot('window_end_ms', step)} AS slot",

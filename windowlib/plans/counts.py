@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any, ClassVar
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windowlib.errors import InvalidSpec
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
-from windowlib.plans.step import BATCH_ID, DAY_MS, ON_TIME, OPEN, WINDOWS, Step, observed, with_instant
+from windowlib.plans.engine import Counters
+from windowlib.plans.step import BATCH_ID, DAY_MS, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
 from windowlib.windows import GLOBAL_WINDOW, TimeWindow
 
 
@@ -51,7 +52,7 @@ class CountWindows:
         return [GLOBAL_WINDOW]
 
 
-def advance(events: DataFrame | None, state: DataFrame | None, step: Step, observation: Observation) -> DataFrame:
+def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
     """What a batch makes of the slices in flight.
 
     events:  the source's columns, timestamp_ms, arrival (long, unique)              one row per admitted event
@@ -60,7 +61,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, obser
              slot (0 while open, then the day of the last event)                     see windowlib.plans.step
     """
     fresh = None if events is None else slices(numbered(events, state, step), step)
-    return outcome(merged(fresh, state, step), step, observation)
+    return outcome(merged(fresh, state, step), step, counters)
 
 
 def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFrame:
@@ -68,7 +69,7 @@ def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFram
     rows = events.withColumn("_reached", F.lit(None).cast("long"))
     if state is not None:
         reached = f"slice_index * {_windows(step).slice_size} + elements AS _reached"
-        rows = rows.unionByName(state.selectExpr(*map(quoted, step.keys), reached), allowMissingColumns=True)
+        rows = step.engine.union([rows, state.selectExpr(*map(quoted, step.keys), reached)])
     # Rows of the state have no arrival, so they come before the events of their key.
     so_far = _over(step, "ORDER BY arrival NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     number = f"coalesce(max(_reached) {so_far}, 0) + count(arrival) {so_far}"
@@ -95,23 +96,26 @@ def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> Data
     return both.agg(*step.merges(), F.sum("before").alias("before"))
 
 
-def outcome(contents: DataFrame, step: Step, observation: Observation) -> DataFrame:
+def outcome(contents: DataFrame, step: Step, counters: Counters) -> DataFrame:
     """Fire → clean up, for every slice: it goes to each firing that it is in (_firing = k), and stays (_firing = 0)."""
     windows = _windows(step)
     size, slide, start = windows.size, windows.slide, f"slice_index * {windows.slice_size}"
     end, of_key = f"({start} + {windows.slice_size})", _over(step)
-    ranged = contents.selectExpr(
+    reached = contents.selectExpr(
         "*",
         f"max(if(before > 0, {start} + before, 0)) {of_key} div {slide} AS _fired_before",
         f"max({start} + elements) {of_key} div {slide} AS _fired",
         f"max(slice_index) {of_key} AS _newest",
+    )
+    ranged = reached.selectExpr(
+        "*",
         f"greatest(_fired_before + 1, ({end} + {slide - 1}) div {slide}) AS _first",
         f"least(_fired, ({start} + {size}) div {slide}) AS _last",
         f"{start} >= (_fired + 1) * {slide} - {size} OR slice_index = _newest AS _kept",
     )
-    counted = observed(ranged, observation, dropped="false", kept="_kept")
+    counted_rows = counted(ranged, counters, dropped="false", kept="_kept")
     firings = "concat(if(_kept, array(0L), array()), if(_first <= _last, sequence(_first, _last), array()))"
-    each = counted.selectExpr("*", f"explode({firings}) AS _firing")
+    each = counted_rows.selectExpr("*", f"explode({firings}) AS _firing")
     if size > windows.slice_size:
         index = F.expr("if(_firing = 0, slice_index, null)").alias("slice_index")
         each = each.groupBy(*step.key_columns, "_firing", index).agg(*step.merges())
@@ -135,7 +139,7 @@ def _rows(each: DataFrame, step: Step) -> DataFrame:
         f"cast(null AS {WINDOWS}) AS replaced",
         *(f"if(_firing = 0, null, {sql}) AS {quoted(name)}" for name, sql in values.items()),
         f"if(_firing = 0, '{OPEN}', '{ON_TIME}') AS part",
-        f"if(_firing = 0, 0, floor(last_event_ms / {DAY_MS})) AS slot",
+        f"if(_firing = 0, 0L, floor(last_event_ms / {DAY_MS})) AS slot",
     )
 
 

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
@@ -27,6 +26,7 @@ from windowlib.functions import ProcessContext, ProcessFunction
 from windowlib.keyed import Instant
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
+from windowlib.plans.engine import Counters
 from windowlib.plans.folds import ARGUMENT, ARRIVAL, TAKES_NULLS, TIMESTAMP, Folds, argument, check_foldable, finished
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
 from windowlib.plans.stream import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED
@@ -101,7 +101,7 @@ def advance(
     events: DataFrame | None,
     state: DataFrame | None,
     step: Step,
-    observation: Observation,
+    counters: Counters,
     *,
     run: Program,
     contents: DataFrame | None = None,
@@ -119,7 +119,7 @@ def advance(
     """
     instant = Instant.of_run(step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms)
     made = told(events, state, step, instant, run=run, contents=contents, compacted=compacted)
-    counted = made.observe(observation, *(F.expr(f"coalesce(sum({name}), 0) AS {name}") for name in COUNTERS))
+    counted = counters.over(made, {name: name for name in COUNTERS})
     return _columns(counted.where(f"part != '{TASK}'"), step, run)
 
 
@@ -149,9 +149,7 @@ def told(
         compacted=frozenset(compacted),
         made=to_arrow_schema(made, timezone="UTC"),
     )
-    together = given.repartition(*step.key_columns) if step.keys else given.coalesce(1)
-    in_order = together.sortWithinPartitions(*map(quoted, step.keys), "_kind", "_order")
-    return in_order.mapInArrow(worker, made)
+    return step.engine.map_sorted(given, step.keys, ("_kind", "_order"), worker, made)
 
 
 def state_columns(step: Step) -> list[str]:
@@ -191,7 +189,7 @@ def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataF
         parts.append(contents.select(*step.key_columns, *numbered, row))
     if elements is not None:
         parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(ARRIVAL)}))
-    return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+    return step.engine.union(parts)
 
 
 def _made(

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windowlib.assigners import DynamicSession, Session
 from windowlib.plans.admission import aligned_start_ms, quoted
+from windowlib.plans.engine import Counters
 from windowlib.plans.step import (
     DROPPED,
     ITSELF,
@@ -29,14 +30,15 @@ from windowlib.plans.step import (
     WATERMARK_OUT,
     WINDOWS,
     Step,
-    observed,
+    counted,
     results,
     slot,
+    strings,
     with_instant,
 )
 
 
-def advance(events: DataFrame | None, state: DataFrame | None, step: Step, observation: Observation) -> DataFrame:
+def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
     """What a batch makes of the windows in flight it can reach.
 
     events:  the source's columns, timestamp_ms (arrival where an aggregate needs it)        one row per admitted event
@@ -45,7 +47,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, obser
     returns: the columns of `state`, `results` and `replaced`, part, slot                    see windowlib.plans.step
     """
     fresh = None if events is None else slices(events, step)
-    return outcome(islands(fresh, state, step), step, observation)
+    return outcome(islands(fresh, state, step), step, counters)
 
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
@@ -77,11 +79,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before"))
     both = reduce(DataFrame.union, parts)
-    per_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
-    earlier = f"OVER ({per_key} ORDER BY window_start_ms ROWS BETWEEN UNBOUNDED PRECEDING AND"
-    reached = both.selectExpr("*", f"max(window_end_ms) {earlier} 1 PRECEDING) AS _reach")
-    starts_island = "if(window_start_ms <= _reach, 0, 1)"
-    in_islands = reached.selectExpr("*", f"sum({starts_island}) {earlier} CURRENT ROW) AS _island")
+    in_islands = step.engine.with_islands(both, step.keys)
     # State windows of a key are disjoint, so the earliest has the least of both bounds.
     joined = {
         "window_start_ms": "min(window_start_ms)",
@@ -96,7 +94,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
     )
 
 
-def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFrame:
+def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
     """Drop late → fire → clean up, for every window; a window that fires and is kept gives two rows."""
     last = "window_end_ms - 1"
     dropped = f"{last} <= {LATE_IN}"
@@ -109,16 +107,19 @@ def outcome(windows: DataFrame, step: Step, observation: Observation) -> DataFra
     fired_part = (
         f"CASE WHEN size(replaced) > 0 THEN '{UPDATE}' WHEN {last} <= {WATERMARK_IN} THEN '{LATE}' ELSE '{ON_TIME}' END"
     )
-    parts = (
-        f"CASE WHEN _dropped THEN array('{DROPPED}') WHEN _fires AND _kept THEN array('{OPEN}', {fired_part})"
-        f" WHEN _fires THEN array({fired_part}) WHEN _kept THEN array('{OPEN}') END"
-    )
-    observed_rows = observed(flagged, observation, dropped="_dropped", kept="_kept")
+    cases = {
+        "_dropped": f"'{DROPPED}'",
+        "_fires AND _kept": f"'{OPEN}', {fired_part}",
+        "_fires": fired_part,
+        "_kept": f"'{OPEN}'",
+    }
+    parts = f"CASE {' '.join(f'WHEN {case} THEN {strings(values)}' for case, values in cases.items())} END"
+    counted_rows = counted(flagged, counters, dropped="_dropped", kept="_kept")
     fired = f"part NOT IN ('{OPEN}', '{DROPPED}')"
     state = {name: quoted(name) for name in state_columns(step) if name not in step.keys}
     if step.keeps_fired_windows:
-        state["published"] = f"cast(if(_fires, {ITSELF}, published) AS {WINDOWS})"
-    return observed_rows.selectExpr("*", f"explode({parts}) AS part").selectExpr(
+        state["published"] = f"if(_fires, cast({ITSELF} AS {WINDOWS}), published)"
+    return counted_rows.selectExpr("*", f"explode({parts}) AS part").selectExpr(
         *map(quoted, step.keys),
         *(f"if({fired}, null, {sql}) AS {name}" for name, sql in state.items()),
         f"if({fired}, replaced, null) AS replaced",

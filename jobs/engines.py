@@ -1,0 +1,110 @@
+"""Which engine computes a run: Spark, or Sail. Everything that differs between them goes through here.
+
+`spark` is the default and the judge. `sail` (`jobs.sail`) computes the same plans in this process, without Java, over
+the same tables; it may be chosen from run to run. What it cannot compute exactly as Spark does is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.errors import WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from jobs.definition import Definition
+    from windowlib.plans.engine import Engine
+
+ENGINES = ("spark", "sail")
+
+# The parts of expressions whose answers the tests compare with Spark's, as sqlglot calls them.
+_PROVED = frozenset(
+    (
+        *("Count", "Sum", "Avg", "Min", "Max", "First", "Last", "ApproxDistinct", "Filter", "Where", "IgnoreNulls"),
+        *("Star", "Column", "Identifier", "Literal", "Boolean", "Null", "Paren", "Neg", "Div"),
+        *("And", "Or", "Not", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Is", "In", "Between", "Like"),
+        *("Case", "If", "Coalesce"),
+    )
+)
+
+
+class NotOnThisEngine(WindowError):
+    """The definition needs what the chosen engine cannot compute exactly."""
+
+
+def opener(definition: Definition, engine: str | None = None) -> Callable[[], SparkSession]:
+    """Opens the session that a definition asks for, on `engine` instead of its own if given.
+
+    Raises NotOnThisEngine where the engine cannot give Spark's answer; nothing is started for that.
+    """
+    chosen = engine or definition.engine
+    if chosen == "sail":
+        if why := refusal(definition):
+            raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+        return _open_sail
+
+    def open_spark() -> SparkSession:
+        from jobs.spark import session
+
+        return session(definition.spark.master, definition.spark.conf)
+
+    return open_spark
+
+
+def _open_sail() -> SparkSession:
+    from jobs.sail import session
+
+    return session()
+
+
+def refusal(definition: Definition) -> str | None:
+    """Why Sail cannot run a definition exactly as Spark does, or None."""
+    if definition.source.format in ("json", "csv"):
+        return f'source.format = "{definition.source.format}" is parsed by Spark, whose idea of a malformed row counts'
+    for name, sql in definition.expressions.items():
+        if foreign := not_proved(sql):
+            return f"aggregates.{name} uses {foreign}, which is not proved to be exactly Spark's there"
+    return None
+
+
+def not_proved(sql: str) -> str | None:
+    """What an expression uses beyond `_PROVED`, or None.
+
+    Arithmetic of whole numbers wraps around on Sail where Spark ends in an error, so only division is there.
+
+    >>> not_proved("sum(bytes) filter (where status >= 400) / count(*)"), not_proved("sum(price * 2)")
+    (None, 'price * 2')
+    """
+    import sqlglot
+
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    foreign = next((node for node in tree.walk() if type(node).__name__ not in _PROVED), None)
+    return None if foreign is None else foreign.sql(dialect="spark")
+
+
+def parquet_rows(
+    spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType, file_column: str | None = None
+) -> DataFrame:
+    """The rows of Parquet files below `base` as `schema`, and the file of each (its path or URI) as `file_column`."""
+    from pyspark.sql import functions as F
+
+    from jobs.sail import is_sail, rows_of_files
+
+    if file_column is None:
+        return spark.read.schema(schema).parquet(*paths)
+    if is_sail(spark):
+        rows = rows_of_files(spark, base, paths, schema)
+        return rows.withColumnRenamed("_source_file", file_column).drop("_source_row")
+    return spark.read.schema(schema).parquet(*paths).withColumn(file_column, F.col("_metadata.file_path"))
+
+
+def engine_of(spark: SparkSession) -> Engine:
+    """What a session's plans ask for beyond DataFrames."""
+    from jobs.sail import SailEngine, is_sail
+    from windowlib.plans.engine import SPARK
+
+    return SailEngine() if is_sail(spark) else SPARK
