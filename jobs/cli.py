@@ -42,11 +42,18 @@ Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledg
 Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
 
 
-class Engine(StrEnum):
+class Replayer(StrEnum):
     """What replays a recording."""
 
     REFERENCE = "reference"
     SPARK = "spark"
+
+
+class Engine(StrEnum):
+    """What computes a run."""
+
+    SPARK = "spark"
+    SAIL = "sail"
 
 
 def _version(wanted: bool) -> None:
@@ -80,6 +87,14 @@ def run(
     max_batches: Annotated[
         int | None, typer.Option(min=1, help="Stop after so many batches.", show_default=False)
     ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(
+            help="Compute this run with [b]spark[/b], or in this process without Java with [b]sail[/b];"
+            " otherwise as the definition says.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Take in everything new, fire the windows that time has passed, check and publish the results.
@@ -92,7 +107,7 @@ def run(
 
     definition = _definition(pipeline)
     with progress(console(quiet=as_json)) as shown:
-        reports = _advance(definition, max_batches, finish, as_json, shown)
+        reports = _advance(definition, max_batches, finish, engine, as_json, shown)
     if not reports and not as_json:
         typer.echo("nothing new: everything that has arrived is in the results already")
 
@@ -280,7 +295,7 @@ def replay(
         Path, typer.Argument(metavar="FILE.json", help="Scenarios, or with --batches a recording.", show_default=False)
     ],
     batches: Annotated[bool, typer.Option("--batches", help="The file is a recording of batches.")] = False,
-    engine: Annotated[Engine, typer.Option(help="What computes it.")] = Engine.REFERENCE,
+    engine: Annotated[Replayer, typer.Option(help="What computes it.")] = Replayer.REFERENCE,
 ) -> None:
     """Say what would happen: run scenarios, or batches of events; print what fires, is late, and stays in flight.
 
@@ -302,20 +317,27 @@ def _definition(pipeline: Path) -> Definition:
 
 
 def _advance(
-    definition: Definition, max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
+    definition: Definition,
+    max_batches: int | None,
+    finish: bool,
+    engine: Engine | None,
+    as_json: bool,
+    shown: Progress | None,
 ) -> list[BatchReport]:
     from jobs.advance import advance
     from jobs.display import as_json as text
     from jobs.display import batch_line, batch_record
-    from jobs.spark import session
+    from jobs.engines import opener
+
+    open_session = opener(definition, engine.value if engine else None)
 
     def say(what: str) -> None:
         if shown:
             shown.update(shown.task_ids[0], description=what)
 
     def spark() -> Any:
-        say("starting Spark")
-        started = session(definition.spark.master, definition.spark.conf)
+        say(f"starting {(engine.value if engine else definition.engine).capitalize()}")
+        started = open_session()
         say("computing")
         return started
 

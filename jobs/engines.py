@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.errors import WindowError
+from windowlib.plans.kind import PlanKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +66,8 @@ def refusal(definition: Definition) -> str | None:
     """Why Sail cannot run a definition exactly as Spark does, or None."""
     if definition.source.format in ("json", "csv"):
         return f'source.format = "{definition.source.format}" is parsed by Spark, whose idea of a malformed row counts'
+    if definition.plan is PlanKind.GENERAL:
+        return "its windows are computed by the operator in Python, whose rows are only proved in Spark's workers"
     for name, sql in definition.expressions.items():
         if foreign := not_proved(sql):
             return f"aggregates.{name} uses {foreign}, which is not proved to be exactly Spark's there"
@@ -100,6 +103,15 @@ def parquet_rows(
         rows = rows_of_files(spark, base, paths, schema)
         return rows.withColumnRenamed("_source_file", file_column).drop("_source_row")
     return spark.read.schema(schema).parquet(*paths).withColumn(file_column, F.col("_metadata.file_path"))
+
+
+def check_keys(keys: Sequence[str], schema: StructType) -> None:
+    """Raises NotOnThisEngine for keys that Sail groups otherwise than Spark does: numbers with a negative zero."""
+    for key in keys:
+        if (kind := schema[key].dataType.simpleString()) in ("float", "double"):
+            raise NotOnThisEngine(
+                f'source.key = {key!r} is a {kind}, which engine = "sail" groups otherwise (0.0 and -0.0); use "spark"'
+            )
 
 
 def engine_of(spark: SparkSession) -> Engine:

@@ -267,7 +267,7 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
     if definition.source.format in ("parquet", "delta"):
         reader = spark.read.option("basePath", str(folder))
         if is_sail(spark):
-            return _on_sail(reader.parquet(*paths), folder, files)
+            return _on_sail(reader.parquet(*paths), definition, files)
         schema = _spark_schema(Path(paths[0]))
         read = (reader.schema(schema) if schema else reader).parquet(*paths)
         frame = read.select(
@@ -288,11 +288,14 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 
-def _on_sail(read: DataFrame, folder: Path, files: Sequence[SourceFile]) -> Rows:
+def _on_sail(read: DataFrame, definition: Definition, files: Sequence[SourceFile]) -> Rows:
     from pyspark.sql import functions as F
 
+    from jobs.engines import check_keys
     from jobs.sail import rows_of_files
 
+    check_keys(definition.source.key, read.schema)
+    folder = definition.source.path
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(read.sparkSession, folder, list(by_path), read.schema)
     frame = frame.withColumn("_corrupt", F.lit(None).cast("string"))

@@ -1,0 +1,20 @@
+"""`python -m tests.on_sail FOLDER…`: the next batch of the pipeline of clicks in each folder, computed by Sail.
+
+A process of its own, since PySpark knows one kind of session in a process.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from jobs.advance import advance
+from jobs.definition import load_definition
+from jobs.engines import opener
+from tests.clicks import clock
+
+if __name__ == "__main__":
+    for folder in map(Path, sys.argv[1:]):
+        definition = load_definition(folder / "clicks.toml")
+        definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks"})
+        advance(definition, opener(definition, "sail"), clock=clock, max_batches=1)
