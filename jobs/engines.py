@@ -6,7 +6,7 @@ the same tables; it may be chosen from run to run. What it cannot compute exactl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,29 +37,10 @@ class NotOnThisEngine(WindowError):
     """The definition needs what the chosen engine cannot compute exactly."""
 
 
-def opener(definition: Definition, engine: str | None = None) -> Callable[[], SparkSession]:
-    """Opens the session that a definition asks for, on `engine` instead of its own if given.
-
-    Raises NotOnThisEngine where the engine cannot give Spark's answer; nothing is started for that.
-    """
-    chosen = engine or definition.engine
-    if chosen == "sail":
-        if why := refusal(definition):
-            raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
-        return _open_sail
-
-    def open_spark() -> SparkSession:
-        from jobs.spark import session
-
-        return session(definition.spark.master, definition.spark.conf)
-
-    return open_spark
-
-
-def _open_sail() -> SparkSession:
-    from jobs.sail import session
-
-    return session()
+def check_engine(definition: Definition) -> None:
+    """Raises NotOnThisEngine where the definition's engine cannot give Spark's answer."""
+    if definition.engine == "sail" and (why := refusal(definition)):
+        raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
 
 def refusal(definition: Definition) -> str | None:

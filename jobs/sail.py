@@ -52,7 +52,7 @@ def session(conf: Mapping[str, str] | None = None) -> SparkSession:
         from pysail.spark import SparkConnectServer
     except ImportError as error:
         raise SailUnavailable(
-            'engine = "sail" needs the package pysail: pip install "windowlib[sail]", or use engine = "spark"'
+            'engine = "sail" needs the package pysail: pip install "windowlib[spark,sail]", or use engine = "spark"'
         ) from error
     from pyspark.sql import SparkSession
 

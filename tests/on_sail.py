@@ -10,11 +10,11 @@ from pathlib import Path
 
 from jobs.advance import advance
 from jobs.definition import load_definition
-from jobs.engines import opener
+from jobs.sessions import sessions
 from tests.clicks import clock
 
 if __name__ == "__main__":
     for folder in map(Path, sys.argv[1:]):
         definition = load_definition(folder / "clicks.toml")
-        definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks"})
-        advance(definition, opener(definition, "sail"), clock=clock, max_batches=1)
+        definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
+        advance(definition, sessions(definition), clock=clock, max_batches=1)

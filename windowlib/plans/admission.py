@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
 from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.lateness import late_up_to_ms
+from windowlib.plans.functions import F
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
     from windowlib.plans.engine import Engine
 
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")

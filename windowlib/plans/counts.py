@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, ClassVar
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from windowlib.errors import InvalidSpec
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
-from windowlib.plans.engine import Counters
+from windowlib.plans.functions import F
 from windowlib.plans.step import BATCH_ID, DAY_MS, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
 from windowlib.windows import GLOBAL_WINDOW, TimeWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.plans.engine import Counters
 
 
 @dataclass(frozen=True, slots=True)

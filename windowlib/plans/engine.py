@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Protocol
-
-import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from typing import TYPE_CHECKING, Protocol
 
 from windowlib.plans.admission import quoted
+from windowlib.plans.functions import F
 
-OverBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+OverBatches = Callable[["Iterable[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 
 class Counters(Protocol):
@@ -111,6 +112,8 @@ class SparkCounters:
     """Sums that a job gathers by itself, as Spark offers it."""
 
     def __init__(self) -> None:
+        from pyspark.sql import Observation
+
         self._observation = Observation()
 
     def over(self, rows: DataFrame, sums: Mapping[str, str]) -> DataFrame:

@@ -10,13 +10,11 @@
 from __future__ import annotations
 
 from functools import reduce
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from windowlib.assigners import DynamicSession, Session
 from windowlib.plans.admission import aligned_start_ms, quoted
-from windowlib.plans.engine import Counters
+from windowlib.plans.functions import F
 from windowlib.plans.step import (
     DROPPED,
     ITSELF,
@@ -36,6 +34,11 @@ from windowlib.plans.step import (
     strings,
     with_instant,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.plans.engine import Counters
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:

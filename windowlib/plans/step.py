@@ -18,17 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from windowlib.assigners import Assigner
 from windowlib.lateness import late_up_to_ms
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes, merges, partial_names, partials
-from windowlib.plans.engine import SPARK, Counters, Engine
+from windowlib.plans.engine import SPARK, Engine
+from windowlib.plans.functions import F
 from windowlib.plans.kind import PlanKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from windowlib.plans.engine import Counters
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
 CONTENTS, HOLE = "contents", "hole"  # of the general plan alone
