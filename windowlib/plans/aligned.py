@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from math import gcd
 from typing import TYPE_CHECKING
 
@@ -109,9 +108,7 @@ def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFr
     if len(parts) == 1:
         return parts[0]
     flags = [F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
-    return (
-        reduce(DataFrame.union, parts).groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
-    )
+    return step.engine.union(parts).groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
 
 
 def kept(contents: DataFrame, grid: Grid, step: Step, counters: Counters) -> DataFrame:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from windowlib.assigners import DynamicSession, Session
@@ -81,7 +80,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         parts.append(events_slices.selectExpr(*fresh, "0L AS before"))
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before"))
-    both = reduce(DataFrame.union, parts)
+    both = step.engine.union(parts)
     in_islands = step.engine.with_islands(both, step.keys)
     # State windows of a key are disjoint, so the earliest has the least of both bounds.
     joined = {
