@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import jvm
+from jobs.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +77,8 @@ def session(
     remember_most_tasks(spark)
     for name, value in REQUIRED.items():  # an existing session keeps its own otherwise
         spark.conf.set(name, value)
+    if not master.startswith("local"):
+        ship(spark)
     return spark
 
 

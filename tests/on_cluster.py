@@ -1,0 +1,25 @@
+"""`python -m tests.on_cluster FOLDER`: all batches of the pipeline of clicks in a folder, where its definition says.
+
+Prints how many machines have computed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobs.advance import advance
+from jobs.definition import load_definition
+from jobs.sessions import sessions
+from tests.clicks import clock
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    definition = load_definition(folder / "clicks.toml")
+    definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks"})
+    advance(definition, sessions(definition), clock=clock)
+    spark = SparkSession.active()
+    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus()
+    print(status.size() - 1)  # without the driver
