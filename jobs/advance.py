@@ -59,16 +59,20 @@ def advance(
     spark: Callable[[], SparkSession],
     *,
     clock: Clock = wall_clock_ms,
+    prepare: Callable[[Plan], None] = lambda plan: None,
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     max_batches: int | None = None,
     finish: bool = False,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
-    `spark` is called only when there is work. Raises as `plan` does, and `Superseded` when another run is at work.
+    `spark` is called only when there is work, once for each batch; `prepare` before that, with the first plan, so that
+    what takes long can begin in the background. Raises as `plan` does, and `Superseded` when another run is at work.
     """
-    if plan(definition, clock, finish=finish) is None:
+    first = plan(definition, clock, finish=finish)
+    if first is None:
         return []
+    prepare(first)
     check.preload()
     ledger = ledger_of(definition, clock)
     before, claim = ledger.claim()

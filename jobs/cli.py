@@ -32,6 +32,8 @@ app = typer.Typer(
     " is at work, [b]1[/b] anything else.",
 )
 
+engine_app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+
 RUN, LOOK, DECIDE, TRY = "Run", "Look", "Decide about a batch that waits", "Try out"
 
 Pipeline = Annotated[
@@ -95,6 +97,14 @@ def run(
         reports = _advance(definition, max_batches, finish, as_json, shown)
     if not reports and not as_json:
         typer.echo("nothing new: everything that has arrived is in the results already")
+
+
+app.add_typer(
+    engine_app,
+    name="engine",
+    rich_help_panel=RUN,
+    help='Keep one Spark on this machine ready for the runs of pipelines with [b]spark.master = "warm"[/b].',
+)
 
 
 @app.command(rich_help_panel=RUN)
@@ -244,6 +254,59 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
     typer.echo(text(decided) if as_json else f"batch {batch_id} is abandoned: windowlib run {pipeline} plans anew")
 
 
+@engine_app.command("start")
+@with_exit_code
+def engine_start(
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting of Spark.", show_default=False)
+    ] = None,
+    idle: Annotated[str, typer.Option(help='End after so long without a client, such as "1h"; "never".')] = "1h",
+    port: Annotated[int | None, typer.Option(help="Listen there.", show_default="a free port")] = None,
+    as_json: Json = False,
+) -> None:
+    """Start the engine, or find the one that runs with the same settings; one with others is replaced.
+
+    [dim]windowlib engine start --idle 8h --conf spark.driver.memory=4g[/dim]
+    """
+    from jobs.display import as_json as text
+    from jobs.warm.engine import start
+    from jobs.warm.options import idle_seconds, settings
+
+    state = start(settings(conf or []), idle_seconds(idle), port)
+    told = {"port": state.port, "pid": state.server.pid if state.server else None}
+    typer.echo(text(told) if as_json else f"the engine is ready on port {state.port}")
+
+
+@engine_app.command("stop")
+@with_exit_code
+def engine_stop(as_json: Json = False) -> None:
+    """End the engine, whatever it is doing. A run that used it is finished by the next one.
+
+    [dim]windowlib engine stop[/dim]
+    """
+    from jobs.display import as_json as text
+    from jobs.warm.engine import stop
+
+    stopped = stop()
+    typer.echo(text({"stopped": stopped}) if as_json else "the engine has ended" if stopped else "no engine runs")
+
+
+@engine_app.command("status")
+@with_exit_code
+def engine_status(as_json: Json = False) -> None:
+    """Say whether the engine runs, since when, with which settings, and who is connected.
+
+    [dim]windowlib engine status[/dim]
+    """
+    from jobs.display import as_json as text
+    from jobs.warm.engine import status as look
+    from jobs.warm.options import record, sentences
+
+    found = look()
+    for line in [text(record(found))] if as_json else sentences(found):
+        typer.echo(line)
+
+
 @app.command(rich_help_panel=TRY)
 @with_exit_code
 def demo(
@@ -305,25 +368,41 @@ def _advance(
     definition: Definition, max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
 ) -> list[BatchReport]:
     from jobs.advance import advance
+    from jobs.connect import EngineLost
     from jobs.display import as_json as text
     from jobs.display import batch_line, batch_record
-    from jobs.spark import session
+    from jobs.sessions import sessions
+
+    spark = sessions(definition)
+    reports: list[BatchReport] = []
 
     def say(what: str) -> None:
         if shown:
             shown.update(shown.task_ids[0], description=what)
 
-    def spark() -> Any:
+    def started() -> Any:
         say("starting Spark")
-        started = session(definition.spark.master, definition.spark.conf)
+        session = spark()
         say("computing")
-        return started
+        return session
 
     def on_batch(report: BatchReport) -> None:
+        reports.append(report)
         typer.echo(text(batch_record(report)) if as_json else batch_line(report))
         say(f"looking for more after batch {report.batch_id}")
 
-    return advance(definition, spark, on_batch=on_batch, max_batches=max_batches, finish=finish)
+    for tries_left in reversed(range(spark.tries)):
+        left = None if max_batches is None else max_batches - len(reports)
+        try:
+            advance(definition, started, prepare=spark.prepare, on_batch=on_batch, max_batches=left, finish=finish)
+            break
+        except EngineLost:
+            if not tries_left:
+                raise
+            say("the engine has ended in the middle of a batch: doing it again with another one")
+        finally:
+            spark.close()
+    return reports
 
 
 def main() -> None:

@@ -121,7 +121,9 @@ class Storage(Section):
 class Spark(Section):
     """`[spark]`: where a plan runs."""
 
-    master: str = Field(default="local[*]", description='"local[*]", or a cluster such as "spark://host:7077"')
+    master: str = Field(
+        default="local[*]", description='"local[*]", "warm", or a cluster: "sc://host:15002", "spark://host:7077"'
+    )
     conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
 
 

@@ -5,7 +5,7 @@
 2      the user's mistake: the definition, the source, an argument
 3      refused by its checks: waits for `windowlib approve` or `windowlib abandon`
 4      superseded: another run is at work on this pipeline
-1      anything else; the sentence says which file holds the full traceback
+1      anything else, trying again may help; the sentence says which file holds the full traceback, if there is one
 =====  ==============================================================================
 """
 
@@ -25,9 +25,11 @@ from typing import ParamSpec
 
 import typer
 
+from jobs.connect import EngineLost, Unreachable
 from windowlib.errors import ExpectationsFailed, WatermarkRegression, WindowError
 
 UNEXPECTED, USER, REJECTED, SUPERSEDED = 1, 2, 3, 4
+PASSING = (EngineLost, Unreachable)  # nobody's mistake, and foreseen
 P = ParamSpec("P")
 
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
@@ -45,7 +47,8 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
             raise
         except Exception as error:
             code = exit_code(error)
-            print(f"error: {_unexpected(error, command.__name__) if code == UNEXPECTED else error}", file=sys.stderr)
+            unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
+            print(f"error: {_unexpected(error, command.__name__) if unforeseen else error}", file=sys.stderr)
             raise typer.Exit(code) from error
 
     return told
@@ -60,7 +63,7 @@ def exit_code(error: BaseException) -> int:
             return SUPERSEDED
         case Rejected() | ExpectationsFailed():
             return REJECTED
-        case WatermarkRegression():
+        case WatermarkRegression() | Unreachable() | EngineLost():
             return UNEXPECTED
         case WindowError():
             return USER

@@ -35,9 +35,9 @@ def command(name: str, definition: Definition) -> list[str]:
 
 
 def advance_command(definition: Definition) -> list[str]:
-    """The command line of an advance: plain Python, or `spark-submit` when the master is a cluster."""
+    """The command line of an advance: plain Python, or `spark-submit` when the master is a cluster of its kind."""
     program, master = Path(__file__).with_name("advance.py"), definition.spark.master
-    if master.startswith(("local[", "sc://")) or master == "local":
+    if master.startswith(("local[", "sc://")) or master in ("local", "warm"):
         return [sys.executable, "-m", "jobs.advance", str(definition.file), "--json"]
     submit = str(Path(sys.executable).with_name("spark-submit"))
     return [submit, "--master", master, str(program), str(definition.file), "--json"]

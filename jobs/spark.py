@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from jobs import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +43,16 @@ DEFAULTS = {
     # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
 }
-JARS = Path(__file__).resolve().parent.parent / ".jars"
+JARS = jvm.JARS
+
+_started: tuple[dict[str, str], jvm.Gateway] | None = None  # this process's JVM, and what it was started with
+
+
+def prepare(master: str, conf: Mapping[str, str], *, one_batch: bool) -> None:
+    """Starts the JVM that `session` will need, in the background; `one_batch`: for a process of one small batch."""
+    settings = settings_of(master, conf)
+    if _is_needed(master, settings):
+        _start(settings, one_batch=one_batch)
 
 
 def session(
@@ -53,35 +65,86 @@ def session(
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    cores = os.cpu_count() or 2
-    settings: dict[str, bool | float | int | str | None] = {
-        **DEFAULTS,
-        **(on_this_machine() if master.startswith("local") else {}),
-        "spark.sql.shuffle.partitions": str(cores),
-        **(conf or {}),
-        **REQUIRED,
-    }
-    settings.setdefault("spark.pyspark.python", sys.executable)
-    os.environ.setdefault("PYSPARK_PYTHON", str(settings["spark.pyspark.python"]))  # the one that a session looks at
+    settings = settings_of(master, conf)
     if with_delta:
         settings |= delta_settings()
-    builder = SparkSession.builder.master(master).appName("windowlib").config(map=settings)
-    spark = builder.getOrCreate()
+    os.environ.setdefault("PYSPARK_PYTHON", settings["spark.pyspark.python"])  # the one that a session looks at
+    with _gateway(master, settings):
+        spark = SparkSession.builder.config(map={**settings}).getOrCreate()
     for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # of errors that are raised anyway
         PySparkLogger.getLogger(logger).disabled = True
-    spark.conf.set(MOST_TASKS, str(spark.conf.get("spark.sql.shuffle.partitions")))
+    remember_most_tasks(spark)
     for name, value in REQUIRED.items():  # an existing session keeps its own otherwise
         spark.conf.set(name, value)
     return spark
+
+
+def of_a_session() -> dict[str, str]:
+    """The settings that any session can have, on a server that was started without ours."""
+    in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in DEFAULTS.items()}
+    return {k: v for k, v in {**in_hadoop, **REQUIRED}.items() if k.startswith(("spark.sql.", "mapreduce."))}
+
+
+def remember_most_tasks(spark: SparkSession) -> None:
+    """Takes the session's number of tasks after a shuffle, as it was configured, for the most that a batch gets."""
+    spark.conf.set(MOST_TASKS, str(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def size_tasks(spark: SparkSession, rows: int) -> None:
     """Gives the jobs that come as many tasks after a shuffle as their rows are worth, at most those configured."""
     most = spark.conf.get(MOST_TASKS, None)
     if most is None:  # a session of somebody else's
-        most = str(spark.conf.get("spark.sql.shuffle.partitions"))
-        spark.conf.set(MOST_TASKS, most)
-    spark.conf.set("spark.sql.shuffle.partitions", min(int(most), 1 + rows // ROWS_PER_TASK))
+        remember_most_tasks(spark)
+        most = spark.conf.get(MOST_TASKS)
+    spark.conf.set("spark.sql.shuffle.partitions", min(int(str(most)), 1 + rows // ROWS_PER_TASK))
+
+
+def settings_of(master: str, conf: Mapping[str, str] | None) -> dict[str, str]:
+    return {
+        "spark.master": master,
+        "spark.app.name": "windowlib",
+        "spark.pyspark.python": sys.executable,
+        **DEFAULTS,
+        **(on_this_machine() if master.startswith("local") else {}),
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        **(conf or {}),
+        **REQUIRED,
+    }
+
+
+def _is_needed(master: str, settings: Mapping[str, str]) -> bool:
+    """Whether a session would have to start a JVM, and lets us do so."""
+    if "pyspark.sql" in sys.modules:
+        from pyspark.sql import SparkSession
+
+        if SparkSession.getActiveSession():
+            return False
+    return jvm.ours_to_start(master, settings)
+
+
+def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
+    global _started
+    if _started and _started[0] != settings and _started[1].starts:
+        _started[1].end()  # nobody has used it yet, and it is not what is wanted now
+        _started = None
+    if _started is None:
+        _started = settings, jvm.start(settings, [jvm.QUICK_COMPILER] if one_batch else [])
+    return _started[1]
+
+
+@contextmanager
+def _gateway(master: str, settings: dict[str, str]) -> Iterator[None]:
+    """Lets PySpark find the JVM that we start. One that it has found it keeps, for later sessions too."""
+    if not _is_needed(master, settings) or not (gateway := _start(settings)).starts:
+        yield
+        return
+    variables = gateway.variables()
+    os.environ |= variables
+    try:
+        yield
+    finally:
+        for name in variables:  # not for the processes that this one starts
+            del os.environ[name]
 
 
 def on_this_machine() -> dict[str, str]:

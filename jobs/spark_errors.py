@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from jobs.connect import EngineLost, lost
 from jobs.definition import Definition
 from jobs.source import SourceError
 from windowlib.errors import InvalidSpec, WindowError
@@ -53,12 +54,17 @@ class WorkerError(WindowError):
 
 @contextmanager
 def explained(definition: Definition) -> Iterator[None]:
-    """Raises `InvalidSpec` or `SourceError` for an error of Spark that the user can mend."""
+    """Raises `InvalidSpec` or `SourceError` where the user can mend what Spark fails at, `EngineLost` for a server gone."""
     try:
         yield
     except WindowError:
         raise
     except Exception as error:
+        if lost(error):
+            raise EngineLost(
+                f"the Spark engine ({definition.spark.master}) ended, or dropped this run's session, in the middle of a"
+                f" batch; nothing of it was committed, `windowlib run {definition.file}` does it again"
+            ) from error
         mistake = _mistake(definition, str(error)) if _is_sparks(error) else None
         if mistake is None:
             raise

@@ -1,0 +1,117 @@
+"""Sessions over Spark Connect: this process is a thin client without a JVM, the plans run on a server.
+
+The server is the warm engine of this machine (`jobs.warm`) or any cluster's end point, `sc://host:port`; it must see
+the same files under the same paths. PySpark's client repeats a call for minutes while nobody answers. Here a server
+has `ANSWERS_WITHIN_SECONDS` to answer the first call; later calls are repeated for about as long as `patience` says.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from windowlib.errors import InvalidSpec, WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ANSWERS_WITHIN_SECONDS = 10
+DEFAULT_PORT = 15002
+GONE = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "OPERATION_NOT_FOUND", "NO_ACTIVE_SESSION")
+"""What a server says that was started anew, or that has forgotten us, in the names of Spark's errors."""
+
+
+class Unreachable(WindowError):
+    """Nobody answers at the address of a Spark Connect server, or somebody who is none. Trying again may help."""
+
+
+class EngineLost(WindowError):
+    """The server has ended, or dropped our session, while a run used it. Running again finishes the work."""
+
+
+def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], hint: str) -> SparkSession:
+    """A session of its own on the server at `address` (`sc://host:port`, with parameters), with `settings`.
+
+    `own` are settings of the definition's author. Raises `Unreachable` when nobody answers in time, and `InvalidSpec`
+    for one of `own` that a session cannot have; `hint` says where it belongs.
+    """
+    place = _require_answer(address)
+    os.environ["SPARK_CONNECT_RELEASE_SESSION_ON_EXIT"] = "true"
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # the error that follows says it better
+    spark = SparkSession.builder.remote(address).create()
+    client: Any = spark
+    client.client.set_retry_policies([DefaultPolicy(max_retries=6, initial_backoff=100, backoff_multiplier=2.0)])
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+    except Exception as error:
+        close(spark)
+        if lost(error) or type(error).__module__.startswith("grpc"):
+            raise Unreachable(f"{place} answers, but not as a Spark Connect server: {_first_line(error)}") from error
+        raise
+    for name, value in own.items():
+        try:
+            spark.conf.set(name, value)
+        except PySparkException as error:
+            close(spark)
+            raise InvalidSpec(
+                f'spark.conf has "{name}" = "{value}", which is no setting of a session on a server: {hint}'
+            ) from error
+    return spark
+
+
+def close(spark: SparkSession) -> None:
+    """Ends a session without waiting for a server that may have ended before it."""
+    client: Any = spark
+    client.client.set_retry_policies([])
+    with suppress(Exception):  # whatever a server that is gone has to say: nobody needs the session any more
+        spark.stop()
+
+
+def lost(error: BaseException) -> bool:
+    """Whether an error says that the server, or our session on it, is gone."""
+    module = type(error).__module__
+    if not module.startswith(("pyspark.", "grpc")):
+        return False
+    told = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    status = getattr(told(), "name", "") if callable(told) else ""
+    return status == "UNAVAILABLE" or any(name in str(error) for name in GONE)
+
+
+def place_of(address: str) -> tuple[str, int]:
+    """Host and port of an address; raises `InvalidSpec` when it is none.
+
+    >>> place_of("sc://spark.example:15010/;token=abc"), place_of("sc://spark.example")
+    (('spark.example', 15010), ('spark.example', 15002))
+    """
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        if parts.scheme == "sc" and parts.hostname and parts.path.partition(";")[0] in ("", "/"):
+            return parts.hostname, parts.port or DEFAULT_PORT
+    raise InvalidSpec(f'spark.master = "{address.partition(";")[0]}" is no address: need "sc://host:port"')
+
+
+def _require_answer(address: str) -> str:
+    host, port = place_of(address)
+    place = f"sc://{host}:{port}"
+    try:
+        socket.create_connection((host, port), ANSWERS_WITHIN_SECONDS).close()
+    except OSError as error:
+        raise Unreachable(
+            f"no Spark Connect server answers at {place} within {ANSWERS_WITHIN_SECONDS} s ({error}): start it, or"
+            " correct spark.master"
+        ) from error
+    return place
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,139 @@
+"""The Spark sessions of one run: where the definition's `spark.master` says, begun as soon as there is work.
+
+`local[…]`            a JVM of this process (`jobs.spark`, `jobs.jvm`)
+`warm`                the engine of this machine, started if it does not run (`jobs.warm`)
+`sc://host:port`      the Spark Connect end point of a cluster (`jobs.connect`)
+anything else         a cluster, as `spark-submit` knows it
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from jobs import planning, source, spark
+from jobs.definition import Definition
+from jobs.ledger import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from jobs.warm.state import EngineState
+
+WARM, CONNECT = "warm", "sc://"
+SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv": 256 << 20}
+"""Up to this much input, by format, a process ends before the optimising compiler has paid for itself."""
+
+
+def sessions(definition: Definition) -> Local | Warm | Remote:
+    """What gives the sessions of a run of this pipeline."""
+    master = definition.spark.master
+    if master == WARM:
+        return Warm(definition)
+    return Remote(definition) if master.startswith(CONNECT) else Local(definition)
+
+
+class Local:
+    """Sessions in this process, or of a cluster that this process drives."""
+
+    tries = 1
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+
+    def prepare(self, plan: Plan) -> None:
+        """Starts the JVM in the background."""
+        wanted = self.definition.spark
+        spark.prepare(wanted.master, wanted.conf, one_batch=is_small(self.definition, plan))
+
+    def __call__(self) -> SparkSession:
+        return spark.session(self.definition.spark.master, self.definition.spark.conf)
+
+    def close(self) -> None:
+        """Nothing: the JVM ends with this process, and others in it may use the session."""
+
+
+class Remote:
+    """A session on a server; this process needs no JVM."""
+
+    tries = 1
+    hint = "set it where that server is started"
+
+    def __init__(self, definition: Definition) -> None:
+        self.definition = definition
+        self._session: SparkSession | None = None
+        self._address: str | None = None
+
+    def prepare(self, plan: Plan) -> None:
+        """Imports what the client needs: here and now, before another thread imports parts of the same packages."""
+        import pyspark.sql.connect.session  # noqa: F401
+
+    def address(self) -> str:
+        """Where the server is now."""
+        return self.definition.spark.master
+
+    def settings(self) -> dict[str, str]:
+        """What a session needs beside the settings that its server was started with."""
+        return spark.of_a_session()
+
+    def __call__(self) -> SparkSession:
+        from jobs import connect
+
+        address = self.address()
+        if self._session is not None and address == self._address:
+            return self._session
+        self.close()
+        self._session = connect.session(address, self.settings(), self.definition.spark.conf, self.hint)
+        self._address = address
+        spark.remember_most_tasks(self._session)
+        return self._session
+
+    def close(self) -> None:
+        """Ends the session, so that the server need not keep it."""
+        from jobs import connect
+
+        if self._session is not None:
+            connect.close(self._session)
+            self._session = None
+
+
+class Warm(Remote):
+    """A session on the engine of this machine, which is started when there is none, or one that does not fit.
+
+    An engine that ends in the middle of a batch is no fault of the pipeline's: the run does the batch again, once.
+    """
+
+    tries = 2
+    hint = 'give it to the engine: windowlib engine start --conf "name=value"'
+
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
+        self._engine: Future[EngineState] | None = None
+
+    def prepare(self, plan: Plan) -> None:
+        from jobs.warm.engine import ensure
+
+        starts = ThreadPoolExecutor(1, "windowlib-engine")
+        self._engine = starts.submit(ensure)
+        starts.shutdown(wait=False)
+        super().prepare(plan)
+
+    def address(self) -> str:
+        from jobs.warm.engine import ensure
+
+        engine = self._engine.result() if self._engine else ensure()
+        self._engine = None  # a later batch looks again
+        return engine.address
+
+    def settings(self) -> dict[str, str]:
+        return dict(spark.REQUIRED)
+
+
+def is_small(definition: Definition, plan: Plan) -> bool:
+    """Whether everything that waits for this run is little enough for one short-lived process."""
+    files, at_most = plan.files, definition.source.max_files_per_run
+    if at_most and len(files) >= at_most:
+        commit = planning.ledger_of(definition).state().commit
+        at = commit.versions.get("source_files") if commit else None
+        files = tuple(source.new_files(definition, at, plan.from_sequence))
+    return sum(file.size_bytes for file in files) <= SMALL_BYTES[definition.source.format]
