@@ -55,6 +55,7 @@ clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@touch $@
 
-.jars/.ready: .venv/.locked jobs/setup_jars.py
+.jars/.ready: .venv/.locked jobs/setup_jars.py jobs/setup_cds.py
 	@$(BIN)/python -m jobs.setup_jars
+	@$(SETTINGS) $(BIN)/python -m jobs.setup_cds
 	@touch $@

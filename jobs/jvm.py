@@ -114,7 +114,8 @@ def command(settings: Mapping[str, str], arguments: Sequence[str], options: Sequ
     `arguments` are those of Spark's launcher: `pyspark-shell`, or `--class` and a main class.
     """
     own = [settings.get(f"spark.driver.{kind}JavaOptions", "") for kind in ("default", "extra")]
-    class_path = _class_path(settings)
+    class_path = class_path_of(settings)
+    shared = archive(class_path)
     return [
         java(),
         "-cp",
@@ -123,7 +124,7 @@ def command(settings: Mapping[str, str], arguments: Sequence[str], options: Sequ
         *(part for text in own for part in shlex.split(text)),
         *MODULES,
         QUIET_ARCHIVE,
-        f"-XX:SharedArchiveFile={archive(class_path)}",
+        *([f"-XX:SharedArchiveFile={shared}"] if shared.exists() else []),
         *options,
         MAIN,
         *(part for pair in settings.items() for part in ("--conf", "=".join(pair))),
@@ -200,7 +201,8 @@ def _not_for_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _class_path(settings: Mapping[str, str]) -> list[str]:
+def class_path_of(settings: Mapping[str, str]) -> list[str]:
+    """The JARs of a JVM with these settings."""
     extra = settings.get("spark.driver.extraClassPath", "")
     return [*filter(None, extra.split(os.pathsep)), *_spark_jars()]
 

@@ -79,6 +79,12 @@ def session(
     return spark
 
 
+def end_jvm() -> None:
+    """Ends the JVM that was started for this process, and waits until it has ended. No session can follow."""
+    if _started:
+        _started[1].end()
+
+
 def of_a_session() -> dict[str, str]:
     """The settings that any session can have, on a server that was started without ours."""
     in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in DEFAULTS.items()}

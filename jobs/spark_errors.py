@@ -54,7 +54,7 @@ class WorkerError(WindowError):
 
 @contextmanager
 def explained(definition: Definition) -> Iterator[None]:
-    """Raises `InvalidSpec` or `SourceError` where the user can mend what Spark fails at, `EngineLost` for a server gone."""
+    """Raises `InvalidSpec` or `SourceError` where the user can mend what Spark fails at, or `EngineLost`."""
     try:
         yield
     except WindowError:

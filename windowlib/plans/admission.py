@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.lateness import late_up_to_ms
+from windowlib.plans.functions import F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 

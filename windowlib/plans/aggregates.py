@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType
+from typing import TYPE_CHECKING
 
 from windowlib.aggregate_set import Aggregate, AggregateSet
+from windowlib.plans.functions import F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 MAX_PRECISION = 38
 
@@ -73,6 +75,8 @@ def typed_as_stored(aggregates: AggregateSet, state: DataFrame) -> AggregateSet:
 
 
 def _with_decimals(aggregates: AggregateSet, sums: Sequence[DataType | None]) -> AggregateSet:
+    from pyspark.sql.types import DecimalType
+
     decimals = [(t.precision, t.scale) if isinstance(t, DecimalType) else None for t in sums]
     pairs = zip(aggregates.aggregates, decimals, strict=True)
     return replace(aggregates, aggregates=tuple(replace(a, decimal=d) if _adds(a) else a for a, d in pairs))

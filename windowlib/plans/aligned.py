@@ -12,12 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd
-
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from windowlib.assigners import Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
+from windowlib.plans.functions import F
 from windowlib.plans.step import (
     ITSELF,
     LATE,
@@ -34,6 +33,9 @@ from windowlib.plans.step import (
     slot,
     with_instant,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
 
 
 @dataclass(frozen=True, slots=True)

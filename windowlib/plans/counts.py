@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, ClassVar
-
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from windowlib.errors import InvalidSpec
 from windowlib.plans.admission import quoted
 from windowlib.plans.aggregates import finishes
+from windowlib.plans.functions import F
 from windowlib.plans.step import BATCH_ID, DAY_MS, ON_TIME, OPEN, WINDOWS, Step, observed, with_instant
 from windowlib.windows import GLOBAL_WINDOW, TimeWindow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import Column, DataFrame, Observation
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from windowlib.assigners import Assigner
 from windowlib.lateness import late_up_to_ms
 from windowlib.plans.admission import quoted, with_values
 from windowlib.plans.aggregates import finishes, merges, partial_names, partials
+from windowlib.plans.functions import F
 from windowlib.plans.kind import PlanKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
 CONTENTS, HOLE = "contents", "hole"  # of the general plan alone

@@ -1,0 +1,25 @@
+"""Spark's functions for the plans, imported when the first of them is used.
+
+What decides whether there is anything to do asks the plans about windows and slices; a run that finds nothing to do
+must not wait for Spark's packages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import functions as F
+else:
+
+    class _Functions:
+        """Stands for the module `pyspark.sql.functions`."""
+
+        def __getattr__(self, name: str) -> Any:
+            from pyspark.sql import functions
+
+            return getattr(functions, name)
+
+    F = _Functions()
+
+__all__ = ["F"]
