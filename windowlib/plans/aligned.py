@@ -108,7 +108,9 @@ def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFr
         return parts[0]
     flags = [F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
     return (
-        reduce(DataFrame.union, parts).groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
+        reduce(lambda one, other: one.union(other), parts)
+        .groupBy(*step.key_columns, "state_window_start_ms")
+        .agg(*step.merges(), *flags)
     )
 
 
