@@ -1,7 +1,7 @@
 """Runs the pipeline of `tests.clicks` on the warm engine: `python -m tests.warm_run FOLDER [BATCH:MOMENT …]`.
 
 At each moment (see `tests.killed`) of its batch the engine's JVM is ended by SIGKILL. Prints, as JSON, which
-batches were done, which programs were children of this process, and whether a gateway to a JVM was imported.
+batches were done, and which programs were children of this process.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ def main(place: Path, moments: list[str]) -> None:
     told = {
         "batches": [report.batch_id for report in reports],
         "children": [child.name() for child in psutil.Process().children(recursive=True)],
-        "gateway": "py4j.clientserver" in sys.modules,
     }
     print(json.dumps(told))
 
