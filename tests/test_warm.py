@@ -20,7 +20,6 @@ from typer.testing import CliRunner
 
 from jobs.advance import advance
 from jobs.cli import app
-from jobs.connect import ANSWERS_WITHIN_SECONDS
 from jobs.processes import ProcessGroup
 from jobs.warm import engine, state
 from jobs.warm.state import EngineState, Process
@@ -40,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         engine.stop()
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -126,12 +125,15 @@ def test_it_ends_itself_when_nobody_uses_it(place: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_settings_that_spark_refuses(place: Path) -> None:
+def test_settings_that_java_refuses_are_not_remembered(place: Path) -> None:
     engine.stop()
+    before = state.read(place)
     ended = call("engine", "start", "--conf", "spark.driver.memory=much")
-    assert ended.exit_code == 2
-    assert "the warm engine was not ready" in ended.output
+    assert ended.exit_code == 1
+    assert "error: the warm engine was not ready within 120 s, or ended: Invalid maximum heap size" in ended.output
     assert str(place / "engine.log") in ended.output
+    assert state.read(place) == before
+    assert engine.ensure().conf == (before.conf if before else {})
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_an_engine_that_keeps_dying_ends_the_run_with_one_sentence(
 def test_a_task_that_is_killed_leaves_the_engine_it_started(place: Path, tmp_path: Path) -> None:
     engine.stop()
     with ProcessGroup([sys.executable, "-m", "tests.warm_run", str(tmp_path)], {"PYTHONPATH": str(PROJECT)}):
-        wait_for(lambda: (found := state.read(place)) is not None and found.ready and found.alive)
+        wait_for(lambda: (found := state.read(place)) is not None and found.ready and found.alive, 240)
     found = state.read(place)
     assert found
     assert found.alive
@@ -254,7 +256,7 @@ def test_somebody_else_answers(tmp_path: Path) -> None:
         ended, seconds = run_at(tmp_path, f"sc://127.0.0.1:{port}")
     assert ended.returncode == 1
     assert f"error: sc://127.0.0.1:{port} answers, but not as a Spark Connect server" in ended.stderr
-    assert seconds < 3 * ANSWERS_WITHIN_SECONDS + 30  # Python's own start included, on a busy machine
+    assert seconds < 240  # the client left alone goes on for ten minutes
 
 
 def _hang_up(listening: socket.socket) -> None:

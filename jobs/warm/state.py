@@ -20,15 +20,11 @@ from pathlib import Path
 
 import psutil
 
-from windowlib.errors import WindowError
+from jobs.connect import EngineError
 
 FOLDER_VARIABLE = "WINDOWLIB_ENGINE_DIR"
 STATE, LOCK, LOG = "engine.json", "lock", "engine.log"
 PROJECT = Path(__file__).resolve().parents[2]
-
-
-class EngineError(WindowError):
-    """The warm engine cannot be started, or its folder cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +119,16 @@ def write(place: Path, state: EngineState) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(asdict(state), file)
     os.replace(name, place / STATE)
+
+
+def forget(place: Path, state: EngineState, before: EngineState | None) -> None:
+    """Takes back what was told of an engine that never was ready, settings included, unless there is a newer one."""
+    known = read(place)
+    if known and known.token == state.token:
+        if before:
+            write(place, before)
+        else:
+            (place / STATE).unlink(missing_ok=True)
 
 
 @contextmanager
