@@ -10,7 +10,7 @@ import time
 from enum import StrEnum
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -384,42 +384,18 @@ def _definition(pipeline: Path) -> Definition:
 def _advance(
     definition: Definition, max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
 ) -> list[BatchReport]:
-    from jobs.advance import advance
-    from jobs.connect import EngineLost
     from jobs.display import as_json as text
     from jobs.display import batch_line, batch_record
-    from jobs.sessions import sessions
-
-    spark = sessions(definition)
-    reports: list[BatchReport] = []
+    from jobs.sessions import run
 
     def say(what: str) -> None:
         if shown:
             shown.update(shown.task_ids[0], description=what)
 
-    def started() -> Any:
-        say(f"starting {definition.engine.capitalize()}")
-        session = spark()
-        say("computing")
-        return session
-
     def on_batch(report: BatchReport) -> None:
-        reports.append(report)
         typer.echo(text(batch_record(report)) if as_json else batch_line(report))
-        say(f"looking for more after batch {report.batch_id}")
 
-    for tries_left in reversed(range(spark.tries)):
-        left = None if max_batches is None else max_batches - len(reports)
-        try:
-            advance(definition, started, prepare=spark.prepare, on_batch=on_batch, max_batches=left, finish=finish)
-            break
-        except EngineLost:
-            if not tries_left:
-                raise
-            say("the engine has ended in the middle of a batch: doing it again with another one")
-        finally:
-            spark.close()
-    return reports
+    return run(definition, say=say, on_batch=on_batch, max_batches=max_batches, finish=finish)
 
 
 def main() -> None:

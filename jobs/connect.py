@@ -30,6 +30,10 @@ class Unreachable(WindowError):
     """Nobody answers at the address of a Spark Connect server, or somebody who is none. Trying again may help."""
 
 
+class EngineError(WindowError):
+    """The warm engine cannot be started, or its folder cannot be used."""
+
+
 class EngineLost(WindowError):
     """The server has ended, or dropped our session, while a run used it. Running again finishes the work."""
 

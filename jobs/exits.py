@@ -25,11 +25,11 @@ from typing import ParamSpec
 
 import typer
 
-from jobs.connect import EngineLost, Unreachable
+from jobs.connect import EngineError, EngineLost, Unreachable
 from windowlib.errors import ExpectationsFailed, WatermarkRegression, WindowError
 
 UNEXPECTED, USER, REJECTED, SUPERSEDED = 1, 2, 3, 4
-PASSING = (EngineLost, Unreachable)  # nobody's mistake, and foreseen
+PASSING = (EngineError, EngineLost, Unreachable)  # nobody's mistake, and foreseen
 P = ParamSpec("P")
 
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
@@ -63,7 +63,7 @@ def exit_code(error: BaseException) -> int:
             return SUPERSEDED
         case Rejected() | ExpectationsFailed():
             return REJECTED
-        case WatermarkRegression() | Unreachable() | EngineLost():
+        case WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
             return UNEXPECTED
         case WindowError():
             return USER

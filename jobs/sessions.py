@@ -8,13 +8,17 @@ anything else         a cluster, as `spark-submit` knows it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs import planning, source, spark
+from jobs.advance import BatchReport, advance
+from jobs.connect import EngineLost
 from jobs.definition import Definition
 from jobs.engines import check_engine
-from jobs.ledger import Plan
+from jobs.ledger import Clock, Plan, wall_clock_ms
+from jobs.shipping import ship
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +28,56 @@ if TYPE_CHECKING:
 WARM, CONNECT = "warm", "sc://"
 SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv": 256 << 20}
 """Up to this much input, by format, a process ends before the optimising compiler has paid for itself."""
+
+
+def run(
+    definition: Definition,
+    *,
+    clock: Clock = wall_clock_ms,
+    say: Callable[[str], None] = lambda what: None,
+    on_batch: Callable[[BatchReport], None] = lambda report: None,
+    max_batches: int | None = None,
+    finish: bool = False,
+) -> list[BatchReport]:
+    """`jobs.advance.advance` with the sessions that the definition asks for; `say` hears what is being done.
+
+    A warm engine that ends in the middle of a batch is no fault of the pipeline's: the run does that batch once more,
+    as the next run would. Raises as `advance` does, and `EngineLost`.
+    """
+    spark = sessions(definition)
+    reports: list[BatchReport] = []
+
+    def session() -> SparkSession:
+        say(f"starting {definition.engine.capitalize()}")
+        started = spark()
+        say("computing")
+        return started
+
+    def done(report: BatchReport) -> None:
+        reports.append(report)
+        on_batch(report)
+        say(f"looking for more after batch {report.batch_id}")
+
+    for tries_left in reversed(range(spark.tries)):
+        left = None if max_batches is None else max_batches - len(reports)
+        try:
+            advance(
+                definition,
+                session,
+                clock=clock,
+                prepare=spark.prepare,
+                on_batch=done,
+                max_batches=left,
+                finish=finish,
+            )
+            break
+        except EngineLost:
+            if not tries_left:
+                raise
+            say("the engine ended in the middle of a batch: doing it again with another one")
+        finally:
+            spark.close()
+    return reports
 
 
 def sessions(definition: Definition) -> Local | Warm | Remote | Embedded:
@@ -78,6 +132,7 @@ class Remote:
     """A session on a server; this process needs no JVM."""
 
     tries = 1
+    elsewhere = True  # where its workers need not have our package
     hint = "set it where that server is started"
 
     def __init__(self, definition: Definition) -> None:
@@ -107,6 +162,8 @@ class Remote:
         self._session = connect.session(address, self.settings(), self.definition.spark.conf, self.hint)
         self._address = address
         spark.remember_most_tasks(self._session)
+        if self.elsewhere:
+            ship(self._session)
         return self._session
 
     def close(self) -> None:
@@ -119,12 +176,10 @@ class Remote:
 
 
 class Warm(Remote):
-    """A session on the engine of this machine, which is started when there is none, or one that does not fit.
-
-    An engine that ends in the middle of a batch is no fault of the pipeline's: the run does the batch again, once.
-    """
+    """A session on the engine of this machine, which is started when there is none, or one that does not fit."""
 
     tries = 2
+    elsewhere = False
     hint = 'give it to the engine: windowlib engine start --conf "name=value"'
 
     def __init__(self, definition: Definition) -> None:

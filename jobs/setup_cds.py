@@ -7,7 +7,7 @@ everything works, and starts more slowly.
 
 from __future__ import annotations
 
-import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,15 +42,17 @@ def make(folder: Path = jvm.JARS) -> Path:
     file = folder / jvm.archive(jvm.class_path_of(spark.settings_of("local[*]", {}))).name
     if not file.exists():
         with tempfile.TemporaryDirectory(prefix="windowlib-training-") as training:
-            made = folder / f"training-{os.getpid()}.jsa"
+            made = Path(training) / file.name
             command = [sys.executable, "-m", "jobs.setup_cds", training, str(made)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode or not made.exists():
                 said = (done.stdout + done.stderr).strip().splitlines()
                 raise NoArchive(f"no class archive was made: {said[-1] if said else 'Java said nothing'}")
-        for old in folder.glob("classes-*.jsa"):
-            old.unlink()
-        made.rename(file)
+            for old in folder.glob("classes-*.jsa"):
+                old.unlink()
+            moved = folder / f"{file.name}.part"  # the temporary folder may lie on another disk
+            shutil.move(made, moved)
+            moved.rename(file)
     return file
 
 

@@ -1,10 +1,12 @@
-"""What several tests share: one Spark session, started by the first test that asks for it.
+"""What several tests share: one session, started by the first test that asks for it.
 
-`pytest --engine sail` gives them a session on Sail instead; what only Spark can do is marked `classic` and left out.
+`pytest --engine sail` gives them a session on Sail; what only Spark itself has is marked `classic` and left out. With
+`WINDOWLIB_TEST_REMOTE` it is one on the Spark Connect server there.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,14 +30,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A local session as runs have it."""
-    if request.config.getoption("--engine") == "sail":
-        from jobs import sail
+    """A session as runs have it."""
+    from jobs import connect, sail
+    from jobs.spark import of_a_session, session
 
+    conf = {"spark.sql.shuffle.partitions": "2"}
+    if request.config.getoption("--engine") == "sail":
         yield sail.session()
         return
-    from jobs.spark import session
-
-    spark = session("local[2]", {"spark.sql.shuffle.partitions": "2"})
+    if address := os.environ.get("WINDOWLIB_TEST_REMOTE"):
+        spark = connect.session(address, of_a_session(), conf, "")
+        yield spark
+        connect.close(spark)
+        return
+    spark = session("local[2]", conf)
     yield spark
     spark.stop()

@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CORE = sorted((ROOT / "windowlib").glob("*.py"))
 PLANS = sorted((ROOT / "windowlib" / "plans").glob("*.py"))
+JOBS = sorted((ROOT / "jobs").rglob("*.py"))
+CLASSIC = re.compile(r"sparkContext|\.rdd\b|\b_jvm\b|\b_jdf\b|_jsparkSession")
 OURS = {"windowlib", "jobs", "dags", "expectations", "tests"}
 MAY_IMPORT = {
     "windowlib": {"windowlib"},
@@ -56,9 +58,9 @@ def test_arrows_between_folders_point_inwards(folder: str) -> None:
         assert ours <= MAY_IMPORT[folder], f"{file.relative_to(ROOT)} imports {sorted(ours - MAY_IMPORT[folder])}"
 
 
-@pytest.mark.parametrize("file", PLANS, ids=lambda file: file.name)
-def test_plans_keep_to_what_spark_connect_offers(file: Path) -> None:
-    assert re.findall(r"sparkContext|\.rdd\b|_jvm|_jdf|_jsparkSession", file.read_text()) == []
+@pytest.mark.parametrize("file", PLANS + JOBS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_what_runs_keeps_to_what_spark_connect_offers(file: Path) -> None:
+    assert CLASSIC.findall(file.read_text()) == []
 
 
 def test_there_is_no_drawer_for_everything() -> None:
@@ -70,3 +72,8 @@ def test_the_checks_notice_what_they_forbid(tmp_path: Path) -> None:
     file = tmp_path / "bad.py"
     file.write_text("def later():\n    import pyspark.sql\n    from os import path\n")
     assert imports(file) == {"pyspark.sql", "os"}
+    assert CLASSIC.findall("spark.sparkContext; frame.rdd.count(); spark._jvm; end_jvm()") == [
+        "sparkContext",
+        ".rdd",
+        "_jvm",
+    ]

@@ -298,11 +298,11 @@ def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
 
     file = tmp_path / "p.toml"
     commands = {}
-    for master in ("local[2]", "sc://host:15002", "spark://host:7077"):
+    for master in ("local[2]", "warm", "sc://host:15002", "spark://host:7077"):
         file.write_text(DEFINITION.format(name="p") + f'[spark]\nmaster = "{master}"\n', encoding="utf-8")
         commands[master] = advance_command(load_definition(file))
     plain = [sys.executable, "-m", "jobs.advance", str(file), "--json"]
-    assert commands["local[2]"] == commands["sc://host:15002"] == plain
+    assert commands["local[2]"] == commands["warm"] == commands["sc://host:15002"] == plain
     submit = commands["spark://host:7077"]
     assert Path(submit[0]).is_file()
     assert submit[1:] == ["--master", "spark://host:7077", str(PROJECT / "jobs" / "advance.py"), str(file), "--json"]

@@ -6,6 +6,7 @@ their arguments only; both have tests of their own.
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import doctest
 import inspect
@@ -245,6 +246,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     namespace: dict[str, Any] = {}
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+        patch.setenv("WINDOWLIB_ENGINE_DIR", str(folder / "engine"))
         for language, text in BLOCKS:
             match language:
                 case "console":
@@ -313,6 +315,18 @@ def test_the_example_of_the_core() -> None:
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
+def test_the_service_runs_commands_that_exist() -> None:
+    [unit] = [text for language, text in BLOCKS if language == "ini"]
+    service = configparser.ConfigParser()
+    service.read_string(unit)
+    group: Any = typer.main.get_command(app)
+    engine = group.commands["engine"]
+    for key, expected in (("ExecStart", "start"), ("ExecStop", "stop")):
+        program, name, command, *arguments = shlex.split(service["Service"][key])
+        assert (Path(program).name, name, command) == ("windowlib", "engine", expected)
+        engine.commands[command].make_context(command, arguments)
+
+
 def test_every_block_is_looked_at() -> None:
-    assert {language for language, _ in BLOCKS} == {"bash", "console", "toml", "json", "python", "pycon"}
+    assert {language for language, _ in BLOCKS} == {"bash", "console", "toml", "json", "python", "pycon", "ini"}
     assert README.count("\n```") == 2 * len(BLOCKS)

@@ -26,9 +26,10 @@ from pathlib import Path
 import psutil
 
 from jobs import jvm
+from jobs.connect import EngineError
 from jobs.spark import on_this_machine, settings_of
 from jobs.warm.keeper import connections
-from jobs.warm.state import LOG, PROJECT, EngineError, EngineState, folder, locked, read
+from jobs.warm.state import LOG, PROJECT, EngineState, folder, forget, locked, read
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 KEPT_WITHIN_SECONDS, READY_WITHIN_SECONDS = 30, 120
@@ -73,7 +74,14 @@ def start(conf: Mapping[str, str], idle_seconds: float | None = IDLE_SECONDS, po
             if found:
                 _replace(found)
             state = _launch(place, conf, idle_seconds, port or _free_port())
-    return _wait_until_ready(place, state)
+    try:
+        return _wait_until_ready(place, state)
+    except EngineError:
+        with locked(place):
+            _kill(state)
+            if state is not found:
+                forget(place, state, found)
+        raise
 
 
 def stop() -> bool:
@@ -184,7 +192,7 @@ def _wait_until_ready(place: Path, state: EngineState) -> EngineState:
 def _failed(place: Path, seconds: float) -> EngineError:
     log = place / LOG
     said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    told = said[-1] if said else "it said nothing"
+    told = said[0] if said else "it said nothing"
     return EngineError(f"the warm engine was not ready within {seconds} s, or ended: {told} (log: {log})")
 
 

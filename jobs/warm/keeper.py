@@ -28,6 +28,7 @@ import psutil
 from jobs.warm.state import EngineState, Process, read, write
 
 LOOK_EVERY_SECONDS = 0.5
+TELL_EVERY_SECONDS = 3600  # so that whoever cleans up old temporary files leaves the state alone
 GRACE_SECONDS = 10
 
 
@@ -51,7 +52,7 @@ class Keeper:
 
     def run(self) -> int:
         """Waits until the engine has ended, or ends it; gives the JVM's exit code."""
-        last_used = time.monotonic()
+        last_used = told = time.monotonic()
         while self.server.poll() is None and not self.ending:
             if not self.state.ready:
                 self._look_whether_ready()
@@ -59,6 +60,9 @@ class Keeper:
                 last_used = time.monotonic()
             elif self.idle_seconds is not None and time.monotonic() - last_used >= self.idle_seconds:
                 break
+            if time.monotonic() - told >= TELL_EVERY_SECONDS:
+                told = time.monotonic()
+                self._tell()
             time.sleep(LOOK_EVERY_SECONDS if self.state.ready else 0.1)
         return self._end()
 

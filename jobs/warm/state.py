@@ -1,7 +1,8 @@
 """The file by which runs, the keeper and the command line know of a warm engine, and its lock.
 
-It lies in a folder that only its user can enter: `$WINDOWLIB_ENGINE_DIR`, or one in the user's runtime folder for each
-installation of windowlib, so that two installations never share, or replace, an engine.
+It lies in a folder that only its user can enter: `$WINDOWLIB_ENGINE_DIR`, or one for each
+installation of windowlib in the machine's temporary folder, so that two installations never share, or replace, an
+engine. It must be a folder of this machine alone.
 """
 
 from __future__ import annotations
@@ -19,15 +20,11 @@ from pathlib import Path
 
 import psutil
 
-from windowlib.errors import WindowError
+from jobs.connect import EngineError
 
 FOLDER_VARIABLE = "WINDOWLIB_ENGINE_DIR"
 STATE, LOCK, LOG = "engine.json", "lock", "engine.log"
 PROJECT = Path(__file__).resolve().parents[2]
-
-
-class EngineError(WindowError):
-    """The warm engine cannot be started, or its folder cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +83,14 @@ def folder() -> Path:
     """The engine's folder, made if need be; raises `EngineError` when it belongs to somebody else."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
-        place = Path(named).absolute()
-    else:
-        installation = hashlib.sha256(f"{sys.prefix}\n{PROJECT}".encode()).hexdigest()[:8]
-        place = _runtime_folder() / f"engine-{installation}"
+        return _own(Path(named).absolute())
+    user = _own(Path(tempfile.gettempdir()) / f"windowlib-{os.getuid()}")
+    installation = hashlib.sha256(f"{sys.prefix}\n{PROJECT}".encode()).hexdigest()[:8]
+    return _own(user / f"engine-{installation}")
+
+
+def _own(place: Path) -> Path:
+    """A folder that only we can enter."""
     try:
         place.mkdir(parents=True, exist_ok=True, mode=0o700)
         if place.stat().st_uid != os.getuid():
@@ -120,16 +121,19 @@ def write(place: Path, state: EngineState) -> None:
     os.replace(name, place / STATE)
 
 
+def forget(place: Path, state: EngineState, before: EngineState | None) -> None:
+    """Takes back what was told of an engine that never was ready, settings included, unless there is a newer one."""
+    known = read(place)
+    if known and known.token == state.token:
+        if before:
+            write(place, before)
+        else:
+            (place / STATE).unlink(missing_ok=True)
+
+
 @contextmanager
 def locked(place: Path) -> Iterator[None]:
     """Keeps everybody else from starting or ending an engine meanwhile; the end of the process lets go, too."""
     with (place / LOCK).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _runtime_folder() -> Path:
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime and os.access(runtime, os.W_OK):
-        return Path(runtime) / "windowlib"
-    return Path(tempfile.gettempdir()) / f"windowlib-{os.getuid()}"

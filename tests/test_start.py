@@ -1,0 +1,167 @@
+"""What a run does before it computes: nothing that it does not need, and what takes long at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs import jvm
+from jobs.advance import advance
+from jobs.definition import load_definition
+from jobs.sessions import is_small
+from jobs.spark import session, settings_of
+from tests.clicks import CLICKS, clicks, clock
+
+PROJECT = Path(__file__).parent.parent
+LOOKED_FOR = ("pyspark", "py4j", "great_expectations", "grpc", "expectations.suites")
+RUN = f"""
+import json, sys
+import psutil
+from jobs.cli import app
+app(["run", sys.argv[1]], standalone_mode=False)
+children = [child.name() for child in psutil.Process().children(recursive=True)]
+print(json.dumps([[name for name in {LOOKED_FOR} if name in sys.modules], children]))
+"""
+
+
+def empty_run(pipeline: Path) -> list[Any]:
+    """What a run in a process of its own prints, imports and starts, where there is nothing to do."""
+    command = [sys.executable, "-c", RUN, str(pipeline)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    said, found = done.stdout.splitlines()
+    return [said, done.stderr, *json.loads(found)]
+
+
+NOTHING = ["nothing new: everything that has arrived is in the results already", "", [], []]
+
+
+@pytest.mark.parametrize("master", ["local[*]", "warm", "sc://nobody:15002"])
+def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
+    definition = clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n')
+    assert empty_run(definition.file) == NOTHING
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param('type = "session"\ngap = "10m"', id="sessions"),
+        pytest.param('type = "sliding"\nsize = "1h"\nslide = "10m"\nallowed_lateness = "2h"', id="aligned"),
+        pytest.param('type = "session"\ngap = "10m"\ntrigger = { type = "count", n = 3 }', id="general"),
+    ],
+)
+def test_nothing_new(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """Not even where the passing of time may make something due."""
+    quiet = CLICKS.replace('type = "session"\ngap = "10m"\nallowed_lateness = "2h"', window)
+    assert window in quiet
+    clicks(tmp_path, 1, quiet.replace("[window]", 'idle_timeout = "90000d"\n[window]'))
+    definition = load_definition(tmp_path / "clicks.toml")
+    assert len(advance(definition, lambda: spark, clock=clock)) == 1
+    assert empty_run(definition.file) == NOTHING
+
+
+# -- the JVM ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_the_command_is_spark_s_own_but_for_the_incubator(tmp_path: Path) -> None:
+    """What Spark's launcher would start, option by option."""
+    settings = settings_of("local[*]", {"spark.driver.memory": "3g"})
+    classes = str(jvm.spark_home() / "jars" / "*")
+    launcher = [jvm.java(), "-cp", classes, "org.apache.spark.launcher.Main", jvm.MAIN]
+    conf = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
+    environment = {**os.environ, **jvm.added_environment()}
+    done = subprocess.run(
+        [*launcher, *conf, "pyspark-shell"], env=environment, capture_output=True, text=True, check=True
+    )
+    theirs = [part for part in done.stdout.split("\0") if part.startswith("-")]
+    ours = [part for part in jvm.command(settings, ["pyspark-shell"]) if part.startswith("-")]
+    extra = set(shlex.split(settings["spark.driver.extraJavaOptions"]))
+    assert set(theirs) - set(ours) == {"--add-modules=jdk.incubator.vector"}
+    assert set(ours) - set(theirs) - extra <= {jvm.QUIET_ARCHIVE, _shared(ours)}
+    assert "-Xmx3g" in ours
+
+
+def _shared(options: list[str]) -> str:
+    return next((option for option in options if option.startswith("-XX:SharedArchiveFile=")), jvm.QUIET_ARCHIVE)
+
+
+def test_an_archive_is_for_one_java_and_one_class_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jar = tmp_path / "a.jar"
+    jar.write_text("a")
+    os.utime(jar, (1, 1))
+    first = jvm.archive([str(jar)])
+    assert re.fullmatch(r"classes-[0-9a-f]{16}\.jsa", first.name)
+    assert jvm.archive([str(jar)]) == first
+    os.utime(jar, (9, 9))
+    changed = jvm.archive([str(jar)])
+    (tmp_path / "jdk" / "bin").mkdir(parents=True)
+    (tmp_path / "jdk" / "bin" / "java").write_text("#!/bin/sh\n")
+    (tmp_path / "jdk" / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    assert len({first, changed, jvm.archive([str(jar)])}) == 3
+
+
+def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(jvm.NoJvm, match=rf"found no bin/java in JAVA_HOME \({tmp_path}\)"):
+        jvm.start(settings_of("local[*]", {}))
+
+
+@pytest.mark.parametrize("name", jvm.SETTLED_ELSEWHERE)
+def test_what_is_settled_elsewhere_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in jvm.SETTLED_ELSEWHERE:
+        monkeypatch.delenv(other, raising=False)
+    assert jvm.ours_to_start("local[2]", {})
+    assert not jvm.ours_to_start("spark://host:7077", {})
+    assert not jvm.ours_to_start("local[2]", {"spark.driver.extraLibraryPath": "/usr/lib"})
+    monkeypatch.setenv(name, "something")
+    assert not jvm.ours_to_start("local[2]", {})
+
+
+@pytest.mark.spark
+def test_a_cold_run_says_nothing_but_its_batches(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1, CLICKS + '[spark]\nmaster = "local[1]"\n')
+    command = [sys.executable, "-m", "jobs.cli", "run", str(definition.file)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert re.fullmatch(r"batch 1  read 82 .*\n", done.stdout)
+
+
+@pytest.mark.spark
+def test_a_jvm_that_cannot_start(tmp_path: Path) -> None:
+    conf = '[spark.conf]\n"spark.driver.memory" = "much"\n'
+    definition = clicks(tmp_path, 1, CLICKS + conf)
+    command = [sys.executable, "-m", "jobs.cli", "run", str(definition.file)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: Spark's JVM ended with exit code 1 before it was ready; it said why on stderr" in done.stderr
+    assert "Invalid maximum heap size: -Xmxmuch" in done.stderr + done.stdout
+
+
+def test_small_is_what_waits_and_not_what_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jobs import sessions
+    from jobs.planning import plan
+
+    definition = clicks(tmp_path, 3)
+    frozen = plan(definition, clock)
+    assert frozen
+    assert len(frozen.files) == 1
+    assert is_small(definition, frozen)
+    monkeypatch.setitem(sessions.SMALL_BYTES, "parquet", 2 * frozen.files[0].size_bytes)
+    assert not is_small(definition, frozen)
+
+
+@pytest.mark.spark
+def test_sessions_of_one_process_share_its_jvm(spark: SparkSession) -> None:
+    assert session("local[2]") is spark
+    assert "PYSPARK_GATEWAY_PORT" not in os.environ
