@@ -62,10 +62,12 @@ def advance(
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     max_batches: int | None = None,
     finish: bool = False,
+    before_compute: Callable[[Batch], None] = lambda batch: None,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
-    `spark` is called only when there is work. Raises as `plan` does, and `Superseded` when another run is at work.
+    `spark` is called only when there is work, `before_compute` before a batch reads its source. Raises as `plan` does,
+    and `Superseded` when another run is at work.
     """
     if plan(definition, clock, finish=finish) is None:
         return []
@@ -82,7 +84,7 @@ def advance(
             if frozen is None:
                 break
             with explained(definition), superseded_explains(ledger, claim):
-                reports.append(_run(definition, state, frozen, ledger, claim, spark()))
+                reports.append(_run(definition, state, frozen, ledger, claim, spark(), before_compute))
             on_batch(reports[-1])
     return reports
 
@@ -97,6 +99,7 @@ def _run(
     ledger: Ledger,
     claim: Claim,
     spark: SparkSession,
+    before_compute: Callable[[Batch], None],
 ) -> BatchReport:
     started = time.monotonic()
     root = definition.root
@@ -108,7 +111,9 @@ def _run(
     staging = staging_folder(definition.root) / attempt
     shutil.rmtree(staging.parent, ignore_errors=True)
     source.check_unchanged(definition, frozen.files)
-    outcome = Batch(definition, frozen, state.commit, spark, attempt, staging).compute()
+    batch = Batch(definition, frozen, state.commit, spark, attempt, staging)
+    before_compute(batch)
+    outcome = batch.compute()
     source.check_unchanged(definition, frozen.files)  # nor while Spark read them
     results = [root / "results" / file.path for file in outcome.changes["results"].add]
     checks = check.check(definition, outcome.figures, history(root, state), results)

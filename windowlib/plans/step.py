@@ -26,8 +26,9 @@ from pyspark.sql import functions as F
 from windowlib.assigners import Assigner
 from windowlib.lateness import late_up_to_ms
 from windowlib.plans.admission import quoted, with_values
-from windowlib.plans.aggregates import finishes, merges, partial_names, partials
+from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.kind import PlanKind
+from windowlib.plans.shared import Slicing
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
 CONTENTS, HOLE = "contents", "hole"  # of the general plan alone
@@ -42,7 +43,8 @@ class Step:
     """What one batch is computed with. Watermarks are those before and after the batch.
 
     `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
-    columns that a function in Python gives in place of theirs.
+    columns that a function in Python gives in place of theirs; `shared` says how slices that several definitions share
+    were made, where a plan is given those in place of events.
     """
 
     assigner: Assigner
@@ -56,6 +58,7 @@ class Step:
     plan_time_ms: int = 0
     kind: PlanKind = PlanKind.SESSIONS
     outputs: Sequence[str] | None = None
+    shared: Slicing | None = None
 
     @property
     def late_in_ms(self) -> int:
@@ -77,23 +80,15 @@ class Step:
 
     def partials(self) -> list[Column]:
         """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
-        return [
-            F.count(F.lit(1)).alias("elements"),
-            F.max("timestamp_ms").alias("last_event_ms"),
-            *partials(self.aggregates.aggregates),
-        ]
+        return all_partials(self.aggregates.aggregates)
 
     def merges(self) -> list[Column]:
         """The same over rows that hold them."""
-        return [
-            F.sum("elements").alias("elements"),
-            F.max("last_event_ms").alias("last_event_ms"),
-            *merges(self.aggregates.aggregates),
-        ]
+        return all_merges(self.aggregates.aggregates)
 
     @property
     def partial_names(self) -> list[str]:
-        return ["elements", "last_event_ms", *partial_names(self.aggregates.aggregates)]
+        return all_partial_names(self.aggregates.aggregates)
 
     @property
     def output_names(self) -> list[str]:
