@@ -63,13 +63,14 @@ def advance(
     max_batches: int | None = None,
     finish: bool = False,
     before_compute: Callable[[Batch], None] = lambda batch: None,
+    look: source.Look = source.found_files,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
-    `spark` is called only when there is work, `before_compute` before a batch reads its source. Raises as `plan` does,
-    and `Superseded` when another run is at work.
+    `spark` is called only when there is work, `before_compute` before a batch reads its source; `look` finds the files
+    that are there. Raises as `plan` does, and `Superseded` when another run is at work.
     """
-    if plan(definition, clock, finish=finish) is None:
+    if plan(definition, clock, finish=finish, look=look) is None:
         return []
     check.preload()
     ledger = ledger_of(definition, clock)
@@ -79,7 +80,7 @@ def advance(
     reports: list[BatchReport] = []
     with lease(ledger, claim):
         while max_batches is None or len(reports) < max_batches:
-            state, frozen = ledger.freeze(lambda state: next_plan(definition, state, clock, finish))
+            state, frozen = ledger.freeze(lambda state: next_plan(definition, state, clock, finish, look))
             check_may_run(definition, state)
             if frozen is None:
                 break

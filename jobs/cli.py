@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from getpass import getuser
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.exits import pipeline_folder, with_exit_code
+from jobs.exits import pipeline_folder, tell, with_exit_code, worst
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -32,10 +33,14 @@ app = typer.Typer(
     " is at work, [b]1[/b] anything else.",
 )
 
+NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
 RUN, LOOK, DECIDE, TRY = "Run", "Look", "Decide about a batch that waits", "Try out"
 
 Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
+]
+Pipelines = Annotated[
+    list[Path], typer.Argument(metavar="PIPELINE.toml...", help="The definition; of several, each.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="For machines: one JSON object per line, nothing else, on stdout.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.", show_default=False)]
@@ -73,12 +78,12 @@ def windowlib(
 @app.command(rich_help_panel=RUN)
 @with_exit_code
 def run(
-    pipeline: Pipeline,
+    pipelines: Pipelines,
     finish: Annotated[
         bool, typer.Option("--finish", help="The input is complete: fire every window, and take in nothing later.")
     ] = False,
     max_batches: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many batches.", show_default=False)
+        int | None, typer.Option(min=1, help="Stop after so many batches (of each).", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -86,15 +91,21 @@ def run(
 
     Nothing new is fine: nothing is done. A run that was killed is finished by the next one.
 
-    [dim]windowlib run clicks.toml[/dim]
+    Several pipelines over one source read it once, together; what stops one does not stop the others, and the exit
+    code is the worst.
+
+    [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """
     from jobs.display import console, progress
 
-    definition = _definition(pipeline)
+    definitions = [_definition(pipeline) for pipeline in pipelines]
     with progress(console(quiet=as_json)) as shown:
-        reports = _advance(definition, max_batches, finish, as_json, shown)
+        if len(definitions) > 1:
+            code = _advance_together(definitions, max_batches, finish, as_json, shown)
+            raise typer.Exit(code)
+        reports = _advance(definitions[0], max_batches, finish, as_json, shown)
     if not reports and not as_json:
-        typer.echo("nothing new: everything that has arrived is in the results already")
+        typer.echo(NOTHING_NEW)
 
 
 @app.command(rich_help_panel=RUN)
@@ -307,23 +318,62 @@ def _advance(
     from jobs.advance import advance
     from jobs.display import as_json as text
     from jobs.display import batch_line, batch_record
-    from jobs.spark import session
-
-    def say(what: str) -> None:
-        if shown:
-            shown.update(shown.task_ids[0], description=what)
-
-    def spark() -> Any:
-        say("starting Spark")
-        started = session(definition.spark.master, definition.spark.conf)
-        say("computing")
-        return started
 
     def on_batch(report: BatchReport) -> None:
         typer.echo(text(batch_record(report)) if as_json else batch_line(report))
-        say(f"looking for more after batch {report.batch_id}")
+        _say(shown, f"looking for more after batch {report.batch_id}")
 
-    return advance(definition, spark, on_batch=on_batch, max_batches=max_batches, finish=finish)
+    return advance(definition, _spark(definition, shown), on_batch=on_batch, max_batches=max_batches, finish=finish)
+
+
+def _advance_together(
+    definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
+) -> int:
+    """Runs several pipelines; the worst of their exit codes."""
+    from jobs.display import as_json as text
+    from jobs.display import batch_line, batch_record
+    from jobs.together import advance_together
+
+    def on_batch(definition: Definition, report: BatchReport) -> None:
+        named = {"pipeline": definition.name, **batch_record(report)}
+        typer.echo(text(named) if as_json else f"{definition.name}  {batch_line(report)}")
+
+    ends = advance_together(
+        definitions,
+        _spark(definitions[0], shown),
+        on_batch=on_batch,
+        on_note=lambda note: typer.echo(f"note: {note}", err=True),
+        max_batches=max_batches,
+        finish=finish,
+    )
+    codes = []
+    for end in ends:
+        name = end.definition.name
+        pipeline_folder.set(end.definition.root)
+        codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
+        if as_json:
+            typer.echo(text({"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}))
+        elif not end.reports and not end.error:
+            typer.echo(f"{name}  {NOTHING_NEW}")
+    return worst(codes)
+
+
+def _spark(definition: Definition, shown: Progress | None) -> Callable[[], Any]:
+    """What starts the session when there is work."""
+    from jobs.spark import session
+
+    def started() -> Any:
+        _say(shown, "starting Spark")
+        spark = session(definition.spark.master, definition.spark.conf)
+        _say(shown, "computing")
+        return spark
+
+    return started
+
+
+def _say(shown: Progress | None, what: str) -> None:
+    if shown:
+        shown.update(shown.task_ids[0], description=what)
 
 
 def main() -> None:

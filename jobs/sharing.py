@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import footers, intake, source
 from jobs.definition import Definition
+from jobs.definitions import why_alone
 from jobs.intake import Seen
 from jobs.ledger import Plan
 from jobs.spark import ROWS_PER_TASK, size_tasks
-from windowlib.assigners import Session, Sliding, Tumbling
-from windowlib.plans.kind import PlanKind
 from windowlib.slices import shared_slices
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from windowlib.plans.admission import Admission
     from windowlib.plans.shared import Slicing
 
+MOST_SLICES = 0.5  # for each event, in a batch that is worth more than one task
 FOLDER = "_shared"  # in the folder of one of the pipelines: text that was parsed for all of them
 
 
@@ -54,27 +54,16 @@ class Shared:
     slice_rows: int
     folder: Path
 
+    @property
+    def hardly_fewer(self) -> bool:
+        """Whether so many slices were made of so many events that each plan had better slice the events itself."""
+        return self.seen.admitted > ROWS_PER_TASK and self.slice_rows > MOST_SLICES * self.seen.admitted
+
     def release(self) -> None:
         """Gives up what Spark has kept, and what was written for all."""
         self.slices.unpersist()
         self.rows.unpersist()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def why_alone(definition: Definition) -> str | None:
-    """Why the batches of a definition share nothing with others; None where they can."""
-    assigner = definition.spec.assigner
-    if definition.plan not in (PlanKind.SESSIONS, PlanKind.ALIGNED):
-        return "its windows are not made of slices of time"
-    if not isinstance(assigner, Session | Tumbling | Sliding):
-        return "each event brings its own gap"
-    if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
-        return "an event may lie between two windows, which is for this definition alone to say"
-    if definition.source.event_id:
-        return f"what is a duplicate by {definition.source.event_id} is for this pipeline's memory to say"
-    if definition.aggregates.needs_arrival:
-        return "first and last go by the order of arrival"
-    return None
 
 
 def likeness(definition: Definition, plan: Plan) -> Hashable | None:

@@ -15,16 +15,19 @@ import contextvars
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from expectations import check
 from jobs.advance import BatchReport, advance
 from jobs.batch import Batch
 from jobs.definition import Definition
+from jobs.definitions import check_together
+from jobs.durations import format_duration
 from jobs.ledger import Clock, wall_clock_ms
 from jobs.planning import plan
 from jobs.sharing import Shared, likeness, share
-from windowlib.errors import InvalidSpec
+from jobs.source import Found, found_files
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -58,12 +61,13 @@ def advance_together(
     """
     check_together(definitions)
     ends = [Ended(definition) for definition in definitions]
-    busy = [end for end in ends if _has_work(end, clock, finish)]
+    listing = Listing()
+    busy = [end for end in ends if _has_work(end, clock, finish, listing)]
     if not busy:
         return ends
     check.preload()
     session = spark()
-    meeting = Meeting(len(busy), on_note)
+    meeting = Meeting(len(busy), listing, on_note)
     one_at_a_time = threading.Lock()
 
     def run(end: Ended) -> None:
@@ -82,6 +86,7 @@ def advance_together(
                     max_batches=max_batches,
                     finish=finish,
                     before_compute=meeting.arrive,
+                    look=listing.files,
                 )
             except BaseException as error:
                 end.error = error
@@ -102,26 +107,33 @@ def advance_together(
     return ends
 
 
-def check_together(definitions: Sequence[Definition]) -> None:
-    """Raises `InvalidSpec` unless the definitions are different pipelines that want the same Spark session."""
-    first, files = definitions[0], {definitions[0].root: definitions[0].file}
-    for other in definitions[1:]:
-        if other.root in files:
-            raise InvalidSpec(f"{files[other.root]} and {other.file} are one pipeline, {other.name}; name it once")
-        files[other.root] = other.file
-        if other.spark != first.spark:
-            raise InvalidSpec(
-                f"{first.file} and {other.file} differ in [spark], but what runs together shares one session; make"
-                " them equal, or run them by themselves"
-            )
-
-
-def _has_work(end: Ended, clock: Clock, finish: bool) -> bool:
+def _has_work(end: Ended, clock: Clock, finish: bool, listing: Listing) -> bool:
     try:
-        return plan(end.definition, clock, finish=finish) is not None
+        return plan(end.definition, clock, finish=finish, look=listing.files) is not None
     except Exception as error:
         end.error = error
         return False
+
+
+class Listing:
+    """The files of each source, looked for once for all: a file that arrives meanwhile is new to all or to none."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, Path], list[Found]] = {}
+        self.lock = threading.Lock()
+
+    def files(self, definition: Definition) -> list[Found]:
+        """Every file that was there when somebody first asked."""
+        where = definition.source.format, definition.source.path
+        with self.lock:
+            if where not in self.known:
+                self.known[where] = found_files(definition)
+            return self.known[where]
+
+    def forget(self) -> None:
+        """Looks again when somebody next asks."""
+        with self.lock:
+            self.known = {}
 
 
 class Meeting:
@@ -130,10 +142,11 @@ class Meeting:
     Everybody who attends is away (at work), or waits here; when nobody is away, those who wait are sent on.
     """
 
-    def __init__(self, attending: int, on_note: Callable[[str], None]) -> None:
-        self.away, self.on_note = attending, on_note
+    def __init__(self, attending: int, listing: Listing, on_note: Callable[[str], None]) -> None:
+        self.away, self.listing, self.on_note = attending, listing, on_note
         self.waiting: dict[int, Batch] = {}  # by identity
         self.kept: list[Shared] = []
+        self.better_alone: set[tuple[str, ...]] = set()  # names of pipelines that shared in vain
         self.changed = threading.Condition()
 
     def attended(self) -> _Attendance:
@@ -158,6 +171,7 @@ class Meeting:
         for shared in self.kept:
             shared.release()
         self.kept = []
+        self.listing.forget()
         go = one_behind(list(self.waiting.values())) or list(self.waiting.values())
         try:
             if len(go) > 1:
@@ -178,17 +192,28 @@ class Meeting:
                 self._share_among(members)
 
     def _share_among(self, members: Sequence[Batch]) -> None:
-        names = ", ".join(batch.definition.name for batch in members)
+        names = tuple(sorted(batch.definition.name for batch in members))
+        if names in self.better_alone:
+            return
         try:
             shared = share(members)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.on_note(f"{names} could not share their slices, so each reads the source alone: {reason}")
+            self.on_note(f"{', '.join(names)} could not share their slices, so each reads the source alone: {reason}")
             return
-        if shared is not None:
-            self.kept.append(shared)
-            for batch in members:
-                batch.shared = shared
+        if shared is None:
+            return
+        self.kept.append(shared)
+        for batch in members:
+            batch.shared = shared
+        if shared.hardly_fewer:
+            self.better_alone.add(names)
+            width, slices, events = format_duration(shared.slicing.width_ms), shared.slice_rows, shared.seen.admitted
+            self.on_note(
+                f"{', '.join(names)} share slices of {width}, {slices:,} of {events:,} events: too many to gain by it,"
+                " so further batches go alone. Run definitions together whose sizes, slides, offsets and gaps are"
+                " multiples of one another"
+            )
 
 
 class _Attendance:
