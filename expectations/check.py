@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from jobs.definition import Definition
 
 
+_ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data in a process
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The outcome of one check, in words. `severity` is critical, warning or info."""
@@ -55,10 +58,11 @@ def check(
     """
     from expectations.suites import validate
 
-    outcomes: list[dict[str, Any]] = [
-        outcome.to_json_dict()  # type: ignore[no-untyped-call]
-        for outcome in validate(definition, figures, history, result_files)
-    ]
+    with _ONE_AT_A_TIME:
+        outcomes: list[dict[str, Any]] = [
+            outcome.to_json_dict()  # type: ignore[no-untyped-call]
+            for outcome in validate(definition, figures, history, result_files)
+        ]
     keep(definition.root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return [_result(outcome["suite_name"], one, figures) for outcome in outcomes for one in outcome["results"]]
 

@@ -63,13 +63,16 @@ def advance(
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     max_batches: int | None = None,
     finish: bool = False,
+    before_compute: Callable[[Batch], None] = lambda batch: None,
+    look: source.Look = source.found_files,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
     `spark` is called only when there is work, once for each batch; `prepare` before that, with the first plan, so that
-    what takes long can begin in the background. Raises as `plan` does, and `Superseded` when another run is at work.
+    what takes long can begin in the background. `before_compute` is called before a batch reads its source; `look` finds
+    the files that are there. Raises as `plan` does, and `Superseded` when another run is at work.
     """
-    first = plan(definition, clock, finish=finish)
+    first = plan(definition, clock, finish=finish, look=look)
     if first is None:
         return []
     prepare(first)
@@ -81,12 +84,12 @@ def advance(
     reports: list[BatchReport] = []
     with lease(ledger, claim):
         while max_batches is None or len(reports) < max_batches:
-            state, frozen = ledger.freeze(lambda state: next_plan(definition, state, clock, finish))
+            state, frozen = ledger.freeze(lambda state: next_plan(definition, state, clock, finish, look))
             check_may_run(definition, state)
             if frozen is None:
                 break
             with explained(definition), superseded_explains(ledger, claim):
-                reports.append(_run(definition, state, frozen, ledger, claim, spark()))
+                reports.append(_run(definition, state, frozen, ledger, claim, spark(), before_compute))
             on_batch(reports[-1])
     return reports
 
@@ -101,6 +104,7 @@ def _run(
     ledger: Ledger,
     claim: Claim,
     spark: SparkSession,
+    before_compute: Callable[[Batch], None],
 ) -> BatchReport:
     started = time.monotonic()
     root = definition.root
@@ -112,7 +116,9 @@ def _run(
     staging = staging_folder(definition.root) / attempt
     shutil.rmtree(staging.parent, ignore_errors=True)
     source.check_unchanged(definition, frozen.files)
-    outcome = Batch(definition, frozen, state.commit, spark, attempt, staging).compute()
+    batch = Batch(definition, frozen, state.commit, spark, attempt, staging)
+    before_compute(batch)
+    outcome = batch.compute()
     source.check_unchanged(definition, frozen.files)  # nor while Spark read them
     results = [root / "results" / file.path for file in outcome.changes["results"].add]
     checks = check.check(definition, outcome.figures, history(root, state), results)

@@ -35,6 +35,7 @@ from windowlib.watermark import MIN_WATERMARK
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from jobs.sharing import Shared
     from windowlib.plans.admission import Admission
     from windowlib.plans.step import Step
 
@@ -60,18 +61,21 @@ class Batch:
     staging: Path
     changes: dict[str, Changes] = field(default_factory=dict)
     results_schema: Schema | None = None
+    shared: Shared | None = None  # what it has in common with batches of other pipelines
 
     def compute(self) -> Outcome:
         """Runs the jobs and gives what to commit."""
         rows: DataFrame | None = None
         uris: Mapping[str, str] = {}
-        if self.plan.files:
+        if self.shared:
+            rows, uris = self.shared.rows, self.shared.uris
+        elif self.plan.files:
             raw = source.rows(self.spark, self.definition, self.plan.files, self.staging)
             rows, uris = self._admit(raw), raw.paths
         seen = self._look(rows, uris)
         time, watermark_row = watermarks.move(self.definition, self.plan, self.before, seen)
         step = self._step(time, rows)
-        events = None if rows is None else _events(rows, seen)
+        events = None if rows is None else self.events_of(rows, seen)
         counted = windows_job.run(self, events, seen, step)
         if rows is not None:
             self._quarantine(rows, seen, uris)
@@ -89,23 +93,27 @@ class Batch:
         """What the batch holds: by its files' footers where they tell, else by the figures job."""
         if rows is None:
             return Seen()
-        source, admission = self.definition.source, self._admission()
+        source, admission = self.definition.source, self.admission()
+        if self.shared:
+            return intake.as_judged_by(self.shared.seen, admission)
         if source.format in ("parquet", "delta") and not source.event_id:
             seen = footers.look(source.path, self.plan.files, admission)
-            step = step_of(self.definition, self.plan, self.watermark_in_ms, self.watermark_in_ms)
-            # Their spans are coarse: good enough unless they make the batch read more state than it has events.
-            if seen and seen.rows >= sum(
-                file.rows for file in self.files("open_windows") if touches(file, seen.buckets, step)
-            ):
+            if seen and self.footers_do(seen):
                 return seen
         return intake.look(rows, admission, self.definition.storage.state_partition_ms, uris)
+
+    def footers_do(self, seen: Seen) -> bool:
+        """Whether spans of time as coarse as footers tell them make the batch read no more state than it has events."""
+        step = step_of(self.definition, self.plan, self.watermark_in_ms, self.watermark_in_ms)
+        touched = (file.rows for file in self.files("open_windows") if touches(file, seen.buckets, step))
+        return seen.rows >= sum(touched)
 
     def _admit(self, raw: source.Rows) -> DataFrame:
         """Every row with timestamp_ms, reason, and arrival where something needs the order of arrival."""
         from windowlib.plans import admission
         from windowlib.plans.duplicates import mark_duplicates
 
-        rows = admission.events(raw.frame, self._admission(), engine_of(self.spark))
+        rows = admission.events(raw.frame, self.admission(), engine_of(self.spark))
         ordered = self.definition.plan in (PlanKind.COUNTS, PlanKind.GENERAL)
         if ordered or self.definition.aggregates.needs_arrival or self.definition.source.event_id:
             rows = rows.withColumn("arrival", raw.arrival())
@@ -198,7 +206,8 @@ class Batch:
     def watermark_in_ms(self) -> int:
         return MIN_WATERMARK if self.plan.watermark_in_ms is None else self.plan.watermark_in_ms
 
-    def _admission(self) -> Admission:
+    def admission(self) -> Admission:
+        """What decides about a row of this batch."""
         from windowlib.plans.admission import Admission
 
         skew = self.definition.watermark.max_future_skew_ms
@@ -218,10 +227,21 @@ class Batch:
 
         step = step_of(self.definition, self.plan, self.watermark_in_ms, watermark_out_ms)
         step = replace(step, engine=engine_of(self.spark))
+        if self.shared:
+            slicing = self.shared.slicing
+            return replace(step, aggregates=slicing.typed(step.aggregates), shared=slicing)
         if rows is not None:
             return replace(step, aggregates=typed(step.aggregates, rows))
         stored = self.table("open_windows")
         return step if stored is None else replace(step, aggregates=typed_as_stored(step.aggregates, stored))
+
+    def events_of(self, rows: DataFrame, seen: Seen) -> DataFrame | None:
+        """The admitted rows, None without any."""
+        if not seen.admitted:
+            return None
+        events = rows if seen.admitted == seen.rows else rows.where("reason IS NULL")
+        # Where one task reads them in any case, slices need no shuffle of their own.
+        return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
 
     def folder(self, table: str) -> Path:
         return self.definition.root / table
@@ -277,15 +297,6 @@ class Batch:
     def source_columns(self, rows: DataFrame) -> list[str]:
         ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
         return [c for c in rows.columns if c not in ours or c == self.definition.source.timestamp]
-
-
-def _events(rows: DataFrame, seen: Seen) -> DataFrame | None:
-    """The admitted rows, None without any."""
-    if not seen.admitted:
-        return None
-    events = rows if seen.admitted == seen.rows else rows.where("reason IS NULL")
-    # Where one task reads them in any case, slices need no shuffle of their own.
-    return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
 
 
 def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_out_ms: int) -> Step:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 import time
 from enum import StrEnum
+from functools import partial
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.exits import pipeline_folder, with_exit_code
+from jobs.exits import pipeline_folder, tell, with_exit_code, worst
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -34,10 +35,14 @@ app = typer.Typer(
 
 engine_app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
+NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
 RUN, LOOK, DECIDE, TRY = "Run", "Look", "Decide about a batch that waits", "Try out"
 
 Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
+]
+Pipelines = Annotated[
+    list[Path], typer.Argument(metavar="PIPELINE.toml...", help="The definition; of several, each.", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="For machines: one JSON object per line, nothing else, on stdout.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.", show_default=False)]
@@ -82,12 +87,12 @@ def windowlib(
 @app.command(rich_help_panel=RUN)
 @with_exit_code
 def run(
-    pipeline: Pipeline,
+    pipelines: Pipelines,
     finish: Annotated[
         bool, typer.Option("--finish", help="The input is complete: fire every window, and take in nothing later.")
     ] = False,
     max_batches: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many batches.", show_default=False)
+        int | None, typer.Option(min=1, help="Stop after so many batches (of each).", show_default=False)
     ] = None,
     engine: Annotated[
         Engine | None,
@@ -103,17 +108,22 @@ def run(
 
     Nothing new is fine: nothing is done. A run that was killed is finished by the next one.
 
-    [dim]windowlib run clicks.toml[/dim]
+    Several pipelines over one source read it once, together; what stops one does not stop the others, and the exit
+    code is the worst.
+
+    [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """
     from jobs.display import console, progress
 
-    definition = _definition(pipeline)
-    if engine:
-        definition = definition.model_copy(update={"engine": engine.value})
+    chosen = {"engine": engine.value} if engine else {}
+    definitions = [_definition(pipeline).model_copy(update=chosen) for pipeline in pipelines]
     with progress(console(quiet=as_json)) as shown:
-        reports = _advance(definition, max_batches, finish, as_json, shown)
+        if len(definitions) > 1:
+            code = _advance_together(definitions, max_batches, finish, as_json, shown)
+            raise typer.Exit(code)
+        reports = _advance(definitions[0], max_batches, finish, as_json, shown)
     if not reports and not as_json:
-        typer.echo("nothing new: everything that has arrived is in the results already")
+        typer.echo(NOTHING_NEW)
 
 
 app.add_typer(
@@ -388,14 +398,48 @@ def _advance(
     from jobs.display import batch_line, batch_record
     from jobs.sessions import run
 
-    def say(what: str) -> None:
-        if shown:
-            shown.update(shown.task_ids[0], description=what)
-
     def on_batch(report: BatchReport) -> None:
         typer.echo(text(batch_record(report)) if as_json else batch_line(report))
 
+    say = partial(_say, shown)
     return run(definition, say=say, on_batch=on_batch, max_batches=max_batches, finish=finish)
+
+
+def _advance_together(
+    definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
+) -> int:
+    """Runs several pipelines; the worst of their exit codes."""
+    from jobs.display import as_json as text
+    from jobs.display import batch_line, batch_record
+    from jobs.sessions import run_together
+
+    def on_batch(definition: Definition, report: BatchReport) -> None:
+        named = {"pipeline": definition.name, **batch_record(report)}
+        typer.echo(text(named) if as_json else f"{definition.name}  {batch_line(report)}")
+
+    ends = run_together(
+        definitions,
+        say=partial(_say, shown),
+        on_batch=on_batch,
+        on_note=lambda note: typer.echo(f"note: {note}", err=True),
+        max_batches=max_batches,
+        finish=finish,
+    )
+    codes = []
+    for end in ends:
+        name = end.definition.name
+        pipeline_folder.set(end.definition.root)
+        codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
+        if as_json:
+            typer.echo(text({"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}))
+        elif not end.reports and not end.error:
+            typer.echo(f"{name}  {NOTHING_NEW}")
+    return worst(codes)
+
+
+def _say(shown: Progress | None, what: str) -> None:
+    if shown:
+        shown.update(shown.task_ids[0], description=what)
 
 
 def main() -> None:

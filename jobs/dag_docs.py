@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jobs.definition import Definition
 from jobs.definition_windows import AnyWindow
 from jobs.durations import format_duration
@@ -40,6 +42,27 @@ with the same input. Two runs at once do not disturb each other: one of them lea
 
 *A mistake that trying again does not mend*: the end of the log names it. Anything else is tried again {retries} times.
 """
+
+
+_TOGETHER = """\
+### {names}
+
+These pipelines run together: `together` runs them with one command, so that those over one source read it once.
+
+* **advance_...** is green where that has run the pipeline to its end. Otherwise it runs it alone: so what stops one
+  pipeline does not stop the others. *Refused by its checks*: decide, then clear this task.
+* **report_...** brings the pages of its checks up to date, after a failure too; *Data Docs* opens them.
+
+Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input.
+"""
+
+
+def together_page(definitions: Sequence[Definition]) -> str:
+    """The page of pipelines that run together."""
+    pages = (page(definition).split("* **plan**")[0] for definition in definitions)
+    looks = "\n".join(f"* `windowlib status {definition.file}`" for definition in definitions)
+    names = ", ".join(definition.name for definition in definitions)
+    return "\n".join([_TOGETHER.format(names=names), *pages, f"#### To look\n{looks}\n"])
 
 
 def page(definition: Definition) -> str:

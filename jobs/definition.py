@@ -46,6 +46,7 @@ from windowlib.spec import WindowSpec
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
+NAME = r"^[a-z][a-z0-9_]{0,62}$"
 WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
 
 
@@ -82,6 +83,9 @@ class Airflow(Section):
         default=None, description='a cron line such as "*/10 * * * *"; without: by hand only'
     )
     retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
+    together: str | None = Field(
+        default=None, pattern=NAME, description="a name: definitions that have the same one run together, in one DAG"
+    )
     retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
 
 
@@ -130,7 +134,7 @@ class Spark(Section):
 class DefinitionFile(Section):
     """What stands in the TOML file."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,62}$", description="a-z, 0-9 and _, a letter first, at most 63 long")
+    name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
     warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
     engine: Literal["spark", "sail"] = Field(
         default="spark", description='"spark", or "sail": the same windows in one process, without Java'

@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -46,12 +46,27 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            code = exit_code(error)
-            unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
-            print(f"error: {_unexpected(error, command.__name__) if unforeseen else error}", file=sys.stderr)
-            raise typer.Exit(code) from error
+            raise typer.Exit(tell(error, command.__name__)) from error
 
     return told
+
+
+def tell(error: Exception, command: str, whose: str = "") -> int:
+    """Prints the sentence about an error (of one pipeline among several: `whose`) and gives its exit code."""
+    code = exit_code(error)
+    unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
+    sentence = _unexpected(error, command) if unforeseen else error
+    print(f"error: {whose + ': ' if whose else ''}{sentence}", file=sys.stderr)
+    return code
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of a command for several pipelines: what somebody must look at first.
+
+    >>> worst([0, SUPERSEDED, REJECTED]), worst([0, 0])
+    (3, 0)
+    """
+    return min(codes, key=(UNEXPECTED, USER, REJECTED, SUPERSEDED, 0).index)
 
 
 def exit_code(error: BaseException) -> int:

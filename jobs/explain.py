@@ -7,6 +7,7 @@ from math import gcd
 
 from jobs import definition_windows as windows
 from jobs.definition import Definition
+from jobs.definitions import why_alone
 from jobs.durations import format_duration as duration
 from jobs.window_words import evictor_in_words, trigger_in_words, why_element_by_element, windows_in_words
 from windowlib.assigners import DynamicSession, Global, Session, Sliding, Tumbling
@@ -34,6 +35,7 @@ class Explanation:
     slices: str
     state: str
     jobs: list[str]
+    together: str
     notes: list[str]
 
 
@@ -48,8 +50,16 @@ def explain(definition: Definition) -> Explanation:
         slices=slices,
         state=f"{state}, {_partitions(definition)}",
         jobs=list(_jobs(definition)),
+        together=_together(definition),
         notes=list(_notes(definition)),
     )
+
+
+def _together(definition: Definition) -> str:
+    why = why_alone(definition)
+    if why is None:
+        return "with other definitions that take in the same files it shares one read and one set of slices"
+    return f"beside other definitions it reads its source alone: {why}"
 
 
 def _windows(definition: Definition) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jobs.ledger import Plan
@@ -73,6 +73,18 @@ def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[s
         if seen.newest is None or high > seen.newest.timestamp_ms:
             seen.newest = Newest(high, path, row["max_row"])
     return seen
+
+
+def as_judged_by(seen: Seen, admission: Admission) -> Seen:
+    """The same rows as another definition sees them, whose windows end elsewhere and may be late where others are not.
+
+    Only for windows whose end does not fall when their event's time rises.
+    """
+    assign = admission.assigner.assign
+    buckets = [replace(b, max_window_end_ms=assign(b.max_timestamp_ms)[-1].end_ms) for b in seen.buckets]
+    first_ends_ms = (assign(bucket.min_timestamp_ms)[-1].end_ms for bucket in seen.buckets)
+    may_be_late = any(end_ms - 1 <= admission.late_up_to_ms for end_ms in first_ends_ms)
+    return replace(seen, buckets=buckets, may_be_late=may_be_late, reasons=dict(seen.reasons))
 
 
 def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:

@@ -1,4 +1,4 @@
-"""The three tasks of a pipeline in Airflow: each runs one `windowlib` command as its own process.
+"""The tasks of a pipeline in Airflow: each runs one `windowlib` command as its own process.
 
 A command prints sentences, and with `--json` its outcomes, one on a line. Both go to the task's log, as sentences; the
 outcomes are the task's return value. The exit code (`jobs.exits`) becomes the task's state:
@@ -34,13 +34,15 @@ def command(name: str, definition: Definition) -> list[str]:
     return [sys.executable, "-m", "jobs.cli", name, str(definition.file), "--json"]
 
 
-def advance_command(definition: Definition) -> list[str]:
+def advance_command(*definitions: Definition) -> list[str]:
     """The command line of an advance: plain Python, or `spark-submit` when the master is a cluster of its kind."""
-    program, master = Path(__file__).with_name("advance.py"), definition.spark.master
-    if definition.engine == "sail" or master.startswith(("local[", "sc://")) or master in ("local", "warm"):
-        return [sys.executable, "-m", "jobs.advance", str(definition.file), "--json"]
+    program, first = Path(__file__).with_name("advance.py"), definitions[0]
+    arguments = [*(str(definition.file) for definition in definitions), "--json"]
+    master = first.spark.master
+    if first.engine == "sail" or master.startswith(("local[", "sc://")) or master in ("local", "warm"):
+        return [sys.executable, "-m", "jobs.advance", *arguments]
     submit = str(Path(sys.executable).with_name("spark-submit"))
-    return [submit, "--master", master, str(program), str(definition.file), "--json"]
+    return [submit, "--master", master, str(program), *arguments]
 
 
 class Job(BaseOperator):
@@ -52,6 +54,12 @@ class Job(BaseOperator):
         self._process: ProcessGroup | None = None
 
     def execute(self, context: Context) -> list[Record]:
+        records, said, code = self.run_command()
+        _raise_for(code, _last_words(said))
+        return records
+
+    def run_command(self) -> tuple[list[Record], list[str], int]:
+        """What the command told, all that it said, and its exit code."""
         records: list[Record] = []
         said: list[str] = []
         with ProcessGroup(self.command, OWN_PYTHON) as self._process:
@@ -61,9 +69,7 @@ class Job(BaseOperator):
                     records.append(record)
                 said.append(line if record is None else self.sentence(record))
                 self.log.info("%s", said[-1])
-            code = self._process.wait()
-        _raise_for(code, _last_words(said))
-        return records
+            return records, said, self._process.wait()
 
     def sentence(self, record: Record) -> str:
         """An outcome in words."""
@@ -92,7 +98,10 @@ class Advance(Job):
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned[-1]["batch_id"] is None:
             raise AirflowSkipException("nothing is planned: nothing was changed")
-        batches = super().execute(context)
+        return self.published(super().execute(context), context)
+
+    def published(self, batches: list[Record], context: Context) -> list[Record]:
+        """The batches, of which the newest is told to whoever waits for the results."""
         if batches:
             for asset in self.outlets:
                 context["outlet_events"][asset].extra = {"batches": len(batches), **batches[-1]}
@@ -108,6 +117,38 @@ class Advance(Job):
         return batch_line(BatchReport(record["batch_id"], record, *times, checks))
 
 
+class Together(Advance):
+    """Runs several pipelines with one command. What became of each is for its own task to say, so this one fails only
+    where the command could not tell."""
+
+    def execute(self, context: Context) -> list[Record]:
+        records, said, code = self.run_command()
+        if not any("exit_code" in record for record in records):
+            _raise_for(code, _last_words(said))
+        return records
+
+    def sentence(self, record: Record) -> str:
+        told = f"exit code {record['exit_code']}" if "exit_code" in record else super().sentence(record)
+        return f"{record['pipeline']}  {told}"
+
+
+class AfterTogether(Advance):
+    """One of several pipelines: done where `Together` has run it to its end, else it runs alone, as ever."""
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> list[Record]:
+        told = context["ti"].xcom_pull(task_ids="together") or []
+        *batches, end = [record for record in told if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
+        if end["exit_code"] != 0:
+            return self.published(Job.execute(self, context), context)
+        if not batches:
+            raise AirflowSkipException("nothing is new: nothing was changed")
+        return self.published([{k: v for k, v in one.items() if k != "pipeline"} for one in batches], context)
+
+
 class DataDocs(BaseOperatorLink):
     """The button that opens the report."""
 
@@ -115,7 +156,8 @@ class DataDocs(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         """Where `jobs.data_docs_plugin` shows the pages of this task's pipeline."""
-        return f"/windowlib/{operator.dag_id.removeprefix('windows_')}/"
+        of = operator.task_id if operator.dag_id.startswith("together_") else operator.dag_id
+        return f"/windowlib/{of.removeprefix('windows_').removeprefix('report_')}/"
 
 
 class Report(Job):

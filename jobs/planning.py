@@ -26,28 +26,37 @@ def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
     return Ledger(definition.root, clock, definition.lease_timeout_ms)
 
 
-def plan(definition: Definition, clock: Clock = wall_clock_ms, *, finish: bool = False) -> Plan | None:
+def plan(
+    definition: Definition,
+    clock: Clock = wall_clock_ms,
+    *,
+    finish: bool = False,
+    look: source.Look = source.found_files,
+) -> Plan | None:
     """Freezes the next batch, or finds the frozen one; None when there is nothing to do. Needs no Spark.
 
-    With `finish`, once nothing new is left, a last batch tells that no more events will come: every window fires.
+    `look` finds the files that are there. With `finish`, once nothing new is left, a last batch tells that no more
+    events will come: every window fires.
 
     Raises `Rejected` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
     another definition, `SourceError` when the source cannot be read.
     """
     ledger = ledger_of(definition, clock)
-    state, found = ledger.freeze(lambda state: next_plan(definition, state, clock, finish))
+    state, found = ledger.freeze(lambda state: next_plan(definition, state, clock, finish, look))
     check_may_run(definition, state)
     return found
 
 
-def next_plan(definition: Definition, state: LedgerState, clock: Clock, finish: bool) -> Plan | None:
+def next_plan(
+    definition: Definition, state: LedgerState, clock: Clock, finish: bool, look: source.Look = source.found_files
+) -> Plan | None:
     """What the next batch would do, from the state of the ledger."""
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     _check_fingerprint(definition, commit, OTHER_PIPELINE)
     sequence = commit.to_sequence if commit else 0
     at = commit.versions.get("source_files") if commit else None
-    files = source.new_files(definition, at, sequence, definition.source.max_files_per_run)
+    files = source.new_files(definition, at, sequence, definition.source.max_files_per_run, look)
     pinned = json.loads(commit.definition).get("source_types") if commit else None
     types = source.check_readable(definition, files, pinned)
     frozen = Plan(

@@ -8,7 +8,7 @@ anything else         a cluster, as `spark-submit` knows it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from jobs.shipping import ship
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.together import Ended
     from jobs.warm.state import EngineState
 
 WARM, CONNECT = "warm", "sc://"
@@ -78,6 +79,46 @@ def run(
         finally:
             spark.close()
     return reports
+
+
+def run_together(
+    definitions: Sequence[Definition],
+    *,
+    clock: Clock = wall_clock_ms,
+    say: Callable[[str], None] = lambda what: None,
+    on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
+    on_note: Callable[[str], None] = lambda note: None,
+    max_batches: int | None = None,
+    finish: bool = False,
+) -> list[Ended]:
+    """`jobs.together.advance_together` with the session that all definitions ask for. Raises as it does.
+
+    A warm engine that ends meanwhile ends the batches of all (`EngineLost`); the next run does them again.
+    """
+    from jobs.together import advance_together
+
+    spark = sessions(definitions[0])
+    for definition in definitions[1:]:
+        check_engine(definition)
+
+    def session() -> SparkSession:
+        say(f"starting {definitions[0].engine.capitalize()}")
+        started = spark()
+        say("computing")
+        return started
+
+    try:
+        return advance_together(
+            definitions,
+            session,
+            clock=clock,
+            on_batch=on_batch,
+            on_note=on_note,
+            max_batches=max_batches,
+            finish=finish,
+        )
+    finally:
+        spark.close()
 
 
 def sessions(definition: Definition) -> Local | Warm | Remote | Embedded:

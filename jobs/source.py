@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,14 +44,24 @@ class Found:
     order: tuple[int, str]
 
 
-def new_files(definition: Definition, at: int | None, after_sequence: int, at_most: int = 0) -> list[SourceFile]:
+def found_files(definition: Definition) -> list[Found]:
+    """Every file that is there now."""
+    return _delta_files(definition) if definition.source.format == "delta" else _folder_files(definition)
+
+
+Look = Callable[[Definition], list[Found]]
+
+
+def new_files(
+    definition: Definition, at: int | None, after_sequence: int, at_most: int = 0, look: Look = found_files
+) -> list[SourceFile]:
     """The files no batch has read, in arrival order, numbered from `after_sequence` + 1; `at_most` so many (0: all).
 
-    `at` is the version of `source_files` that says what was read. Raises `SourceError` when the folder is missing or
-    a file that was read has changed since.
+    `at` is the version of `source_files` that says what was read; `look` finds the files that are there. Raises
+    `SourceError` when the folder is missing or a file that was read has changed since.
     """
     read = known_files(definition, at)
-    found = _delta_files(definition) if definition.source.format == "delta" else _folder_files(definition)
+    found = look(definition)
     for file in found:
         if (before := read.get(file.path)) and before != (file.size_bytes, file.modified_ns):
             raise SourceError(

@@ -38,7 +38,8 @@ def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[
     batch.changes["result_changes"] = Changes()
     if step.kind is PlanKind.GENERAL and batch.definition.spec.keeps_elements:
         batch.changes["state_windows"] = Changes()
-    size_tasks(batch.spark, seen.rows + sum(file.rows for file in reached.rewritten + reached.read))
+    fresh, rows = (batch.shared.slices, batch.shared.slice_rows) if batch.shared else (events, seen.rows)
+    size_tasks(batch.spark, rows + sum(file.rows for file in reached.rewritten + reached.read))
     state = _state(batch, reached, step)
     if events is None and state is None:
         return {}
@@ -47,7 +48,7 @@ def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[
     if step.kind is PlanKind.GENERAL:
         made, state_columns, settle = _general(batch, events, state, reached, step, elements)
     else:
-        made, state_columns = _native(events, state, seen, step, elements)
+        made, state_columns = _native(fresh, state, seen, step, elements)
     batch.write(counted_by_part(made, parts), "windows", "part", "slot")
     changes.schema = publish.table_schema(made.schema, state_columns, {"end_partition": "long"})
     batch.results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})

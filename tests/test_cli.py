@@ -20,11 +20,13 @@ from typer.testing import CliRunner
 import jobs.advance
 import jobs.planning
 import jobs.read
+import jobs.together
 import jobs.verdicts
 from expectations.check import CheckResult
 from jobs.advance import BatchReport
 from jobs.cli import app
 from jobs.ledger import Plan, Rejected, Superseded
+from jobs.together import Ended
 from windowlib.errors import StateMismatch, WatermarkRegression
 
 COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
@@ -174,6 +176,49 @@ def test_run_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert record["watermark"] == "2026-03-02T02:54:58.087Z"
     assert record["seconds"] == 1.26
     assert [check["expectation"] for check in record["failed_checks"]] == ["late_share"]
+
+
+def test_several_pipelines_are_told_apart_and_the_worst_counts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("clicks", "hours", "days")
+    for name in names[1:]:
+        (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
+    errors = [None, Rejected("batch 3 was refused"), Superseded("another run is at work")]
+
+    def three(definitions: list[Any], spark: object, *, on_batch: Any, on_note: Any, **options: object) -> list[Ended]:
+        assert options == {"max_batches": None, "finish": False}
+        on_batch(definitions[0], REPORT)
+        on_note("clicks and hours differ")
+        reports: list[list[BatchReport]] = [[REPORT], [], []]
+        return [Ended(*one) for one in zip(definitions, reports, errors, strict=True)]
+
+    monkeypatch.setattr(jobs.together, "advance_together", three)
+    files = [pipeline.parent / f"{name}.toml" for name in names]
+    shown = call("run", *files)
+    assert shown.exit_code == 3
+    assert shown.stdout.splitlines()[0].startswith("clicks  batch 7  read 1,200  admitted 1,100")
+    assert shown.stderr.splitlines() == [
+        "note: clicks and hours differ",
+        "error: hours: batch 3 was refused",
+        "error: days: another run is at work",
+    ]
+    records = [json.loads(line) for line in call("run", *files, "--json").stdout.splitlines()]
+    assert (records[0]["pipeline"], records[0]["batch_id"]) == ("clicks", 7)
+    assert records[1:] == [
+        {"pipeline": "clicks", "batches": 1, "exit_code": 0},
+        {"pipeline": "hours", "batches": 0, "exit_code": 3},
+        {"pipeline": "days", "batches": 0, "exit_code": 4},
+    ]
+
+
+def test_several_pipelines_without_news(pipeline: Path) -> None:
+    other = pipeline.parent / "hours.toml"
+    other.write_text(DEFINITION.replace('"clicks"', '"hours"'))
+    nothing = "nothing new: everything that has arrived is in the results already"
+    shown = call("run", pipeline, other)
+    assert (shown.exit_code, shown.stdout.splitlines()) == (0, [f"clicks  {nothing}", f"hours  {nothing}"])
+    twice = call("run", pipeline, pipeline)
+    assert (twice.exit_code, twice.stdout) == (2, "")
+    assert "are one pipeline, clicks; name it once" in twice.stderr
 
 
 def test_nothing_new(pipeline: Path) -> None:

@@ -17,11 +17,13 @@ from windowlib.lateness import cleanup_time_ms, is_late
 from windowlib.slices import (
     last_window_end_ms,
     session_of_slice,
+    shared_slices,
+    shared_slices_of_a_session,
     slice_of,
     slice_width_ms,
     windows_of_slice,
 )
-from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, MIN_TIME_MS, TimeWindow, islands, touches
+from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, MIN_TIME_MS, TimeWindow, islands, touches, window_start
 
 BOUNDS = st.builds(lambda start_ms, size_ms: TimeWindow(start_ms, start_ms + size_ms), TIMESTAMPS, st.integers(1, 12))
 
@@ -82,6 +84,30 @@ def test_windows_put_together_from_slices_equal_windows_of_elements(assigner: Sl
         for window in windows_of_slice(assigner, start) if count else ():
             from_slices[window] = from_slices.get(window, 0) + count
     assert from_slices == from_elements
+
+
+@given(
+    st.lists(st.one_of(tumblings(), slidings(), sessions()), min_size=1, max_size=4), st.lists(TIMESTAMPS, max_size=12)
+)
+def test_what_shares_slices_gets_the_slices_of_its_own(
+    assigners: list[Tumbling | Sliding | Session], times: list[int]
+) -> None:
+    width_ms, offset_ms = shared_slices(assigners)
+    assert width_ms >= 1
+    shared: dict[int, list[int]] = {}
+    for timestamp_ms in times:
+        shared.setdefault(window_start(timestamp_ms, width_ms, offset_ms), []).append(timestamp_ms)
+    for assigner in assigners:
+        if isinstance(assigner, Session):
+            bucket_ms = shared_slices_of_a_session(assigner.gap_ms, width_ms)
+            buckets: dict[int, list[int]] = {}
+            for start_ms, held in shared.items():
+                buckets.setdefault(window_start(start_ms, bucket_ms, offset_ms), []).extend(held)
+            found = islands(session_of_slice(assigner, min(held), max(held)) for held in buckets.values())
+            assert found == islands(window for t in times for window in assigner.assign(t))
+        else:
+            for start_ms, held in shared.items():
+                assert {slice_of(assigner, t) for t in held} == {slice_of(assigner, start_ms)}
 
 
 @given(sessions(), st.lists(TIMESTAMPS, max_size=20))

@@ -159,6 +159,54 @@ def test_one_name_for_two_pipelines(pipelines: Path) -> None:
     )
 
 
+def together(name: str, schedule: str = "*/10 * * * *") -> str:
+    return DEFINITION.format(name=name) + f'[airflow]\nschedule = "{schedule}"\ntogether = "stream"\n'
+
+
+def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
+    for name in ("one", "two"):
+        (pipelines / f"{name}.toml").write_text(together(name), encoding="utf-8")
+    (pipelines / "three.toml").write_text(DEFINITION.format(name="three"), encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert sorted(bag.dags) == ["together_stream", "windows_three"]
+    dag = bag.dags["together_stream"]
+    assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
+        "together": {"advance_one", "advance_two"},
+        "advance_one": {"report_one"},
+        "advance_two": {"report_two"},
+        "report_one": set(),
+        "report_two": set(),
+    }
+    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    assert dag.timetable.expression == "*/10 * * * *"
+    assert [dag.get_task(f"advance_{name}").trigger_rule.value for name in ("one", "two")] == ["all_done"] * 2
+    assert [dag.get_task(f"report_{name}").is_teardown for name in ("one", "two")] == [True, True]
+    files = [str(pipelines / f"{name}.toml") for name in ("one", "two")]
+    assert dag.get_task("together").command[-3:] == [*files, "--json"]
+    assert [asset.name for asset in dag.get_task("advance_two").outlets] == ["windowlib_two_results"]
+    report = dag.get_task("report_two")
+    (link,) = report.operator_extra_links
+    assert link.get_link(report, ti_key=None) == "/windowlib/two/"
+    assert all(f"windowlib status {file}" in dag.doc_md for file in files)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (together("two", "0 * * * *"), 'two.toml: airflow.schedule: given "0 * * * *", but '),
+        (together("two") + '[spark]\nmaster = "local[1]"\n', r"differ in [spark]"),
+    ],
+)
+def test_definitions_that_cannot_run_together_say_why(pipelines: Path, other: str, message: str) -> None:
+    (pipelines / "one.toml").write_text(together("one"), encoding="utf-8")
+    (pipelines / "two.toml").write_text(other, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    (task,) = bag.dags["together_stream"].tasks
+    assert message in task.message
+
+
 # -- tasks: the real operators, running a real process --------------------------------------------------------------
 
 
@@ -247,28 +295,82 @@ def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+RECORD = {
+    "rows_read": 5,
+    "rows_admitted": 5,
+    "rows_late": 0,
+    "windows_fired_on_time": 1,
+    "windows_fired_late": 0,
+    "windows_open": 2,
+    "watermark_in_ms": None,
+    "watermark_out_ms": 0,
+    "watermark": "1970-01-01T00:00:00Z",
+    "seconds": 1.5,
+    "failed_checks": [],
+}
+
+
 def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
     from airflow.sdk import Asset
 
-    record = {
-        "rows_read": 5,
-        "rows_admitted": 5,
-        "rows_late": 0,
-        "windows_fired_on_time": 1,
-        "windows_fired_late": 0,
-        "windows_open": 2,
-        "watermark_in_ms": None,
-        "watermark_out_ms": 0,
-        "watermark": "1970-01-01T00:00:00Z",
-        "seconds": 1.5,
-        "failed_checks": [],
-    }
+    record = RECORD
     program = "".join(f"print({json.dumps({'batch_id': batch_id, **record})!r})\n" for batch_id in (7, 8))
     asset, events = Asset("results"), Events()
     advance = job(tmp_path, program, "Advance", outlets=[asset])
     batches = advance.execute({"ti": PlanSays(7), "outlet_events": events})
     assert [batch["batch_id"] for batch in batches] == [7, 8]
     assert events[asset].extra == {"batches": 2, "batch_id": 8, **record}
+
+
+class TogetherSays:
+    """A task instance whose `together` returned this."""
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        assert task_ids == "together"
+        return self.told
+
+
+def test_what_ran_together_is_told_by_the_task_of_each(tmp_path: Path) -> None:
+    """One was done, one had nothing new, one was refused: that one runs alone, and says so itself."""
+    from airflow.sdk import Asset
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+    lines = [
+        {"pipeline": "one", "batch_id": 3, **RECORD},
+        {"pipeline": "three", "batch_id": 8, **RECORD},
+        *({"pipeline": name, "batches": n, "exit_code": code} for name, n, code in (("one", 1, 0), ("two", 0, 0))),
+        {"pipeline": "three", "batches": 1, "exit_code": 3},
+    ]
+    program = "import sys\n" + "".join(f"print({json.dumps(line)!r})\n" for line in lines) + "sys.exit(3)"
+    told = job(tmp_path, program, "Together").execute({})
+    assert told == lines
+
+    refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
+    asset, events = Asset("results"), Events()
+    context = {"ti": TogetherSays(told), "outlet_events": events}
+    each = {
+        name: job(tmp_path, refused, "AfterTogether", pipeline=name, outlets=[asset])
+        for name in ("one", "two", "three")
+    }
+    assert each["one"].execute(context) == [{"batch_id": 3, **RECORD}]
+    assert events[asset].extra == {"batches": 1, "batch_id": 3, **RECORD}
+    with pytest.raises(AirflowSkipException, match="nothing is new"):
+        each["two"].execute(context)
+    with pytest.raises(AirflowFailException, match="refused by its checks: batch 9 was refused"):
+        each["three"].execute(context)
+
+
+def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowException
+
+    with pytest.raises(AirflowException, match="exit code -9"):
+        job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
+    program = f"print({json.dumps({'batch_id': 1, **RECORD})!r})"
+    advance = job(tmp_path, program, "AfterTogether", pipeline="one")
+    assert advance.execute({"ti": TogetherSays(None), "outlet_events": Events()}) == [{"batch_id": 1, **RECORD}]
 
 
 def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ wide: events of one key less than ``gap_ms`` apart are one session in any case, 
 least and the greatest timestamp matter. Gaps per element have no slices.
 """
 
-from math import gcd
+from collections.abc import Iterable
+from math import gcd, isqrt
 
 from windowlib.assigners import Session, Sliding, Tumbling
 from windowlib.windows import TimeWindow, window_start
@@ -68,3 +69,38 @@ def session_of_slice(assigner: Session, min_timestamp_ms: int, max_timestamp_ms:
     TimeWindow(start_ms=20, end_ms=39)
     """
     return TimeWindow(min_timestamp_ms, max_timestamp_ms + assigner.gap_ms)
+
+
+def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
+    """Width and offset of the widest slices from which every assigner's own can be put together.
+
+    The width divides the slices of aligned assigners, offsets included, and no session's gap is less.
+
+    >>> shared_slices([Tumbling(60), Sliding(size_ms=90, slide_ms=30, offset_ms=10)])
+    (10, 0)
+    >>> shared_slices([Session(gap_ms=30), Tumbling(60, offset_ms=15)]), shared_slices([Session(gap_ms=25)])
+    ((30, 15), (25, 0))
+    """
+    width_ms, offset_ms, gap_ms = 0, 0, 0
+    for assigner in assigners:
+        own_ms = slice_width_ms(assigner)
+        if isinstance(assigner, Session):
+            gap_ms = min(gap_ms or own_ms, own_ms)
+            continue
+        offset_ms = offset_ms if width_ms else assigner.offset_ms
+        width_ms = gcd(width_ms, own_ms, assigner.offset_ms - offset_ms)
+    if not width_ms:
+        return gap_ms, 0
+    if gap_ms and gap_ms < width_ms:
+        low = [d for d in range(1, isqrt(width_ms) + 1) if width_ms % d == 0]
+        width_ms = max(d for one in low for d in (one, width_ms // one) if d <= gap_ms)
+    return width_ms, offset_ms % width_ms
+
+
+def shared_slices_of_a_session(gap_ms: int, width_ms: int) -> int:
+    """How wide a bucket of shared slices may be whose events belong to one session in any case: whole slices only.
+
+    >>> shared_slices_of_a_session(25, 10)
+    20
+    """
+    return gap_ms // width_ms * width_ms

@@ -116,6 +116,28 @@ def partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
     return [name for _, _, name in _each_part(aggregates)]
 
 
+def all_partials(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
+    """Aggregate columns over events: elements (long), last_event_ms, and the partials."""
+    counted = [F.count(F.lit(1)).alias("elements"), F.max("timestamp_ms").alias("last_event_ms")]
+    return [*counted, *partials(aggregates, sums_wrap=sums_wrap)]
+
+
+def all_merges(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
+    """The same over rows that hold them."""
+    counted = [F.sum("elements").alias("elements"), F.max("last_event_ms").alias("last_event_ms")]
+    return [*counted, *merges(aggregates, sums_wrap=sums_wrap)]
+
+
+def all_partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
+    """Their names, in order."""
+    return ["elements", "last_event_ms", *partial_names(aggregates)]
+
+
+def part_names(aggregate: Aggregate) -> list[str]:
+    """The names of an aggregate's parts, in order."""
+    return [part.name for part in _PARTS[aggregate.function]]
+
+
 def finishes(aggregates: AggregateSet) -> dict[str, str]:
     """The output columns by name, in order, as SQL over rows of merged partials."""
     finished = [_finish_sql(aggregate, index) for index, aggregate in enumerate(aggregates.aggregates)]

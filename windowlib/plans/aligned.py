@@ -14,6 +14,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from windowlib.assigners import Sliding, Tumbling
+from windowlib.plans import shared
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
 from windowlib.plans.functions import F
 from windowlib.plans.step import (
@@ -75,6 +76,7 @@ def advance(
     """What a batch makes of the slices in flight it can reach.
 
     events:  the source's columns, timestamp_ms (arrival where an aggregate needs it)        one row per admitted event
+             (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
     state:   key, state_window_start_ms, state_window_end_ms, partials,
              rewritten (bool: the row's file is replaced by this step, not only read)        one row per key and slice
     earliest_ms: the least max_timestamp_ms of a window that may fire - a window that has passed fires
@@ -93,6 +95,9 @@ def advance(
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
     """One row per key and slice: state_window_start_ms (the slice's start) and partials."""
+    if step.shared is not None:
+        aggregates = step.aggregates.aggregates
+        return shared.aligned_slices(events, step.shared, aggregates, grid.slice_ms, grid.offset_ms)
     start = aligned_start_ms(F.col("timestamp_ms"), grid.slice_ms, grid.offset_ms)
     return events.groupBy(*step.key_columns, start.alias("state_window_start_ms")).agg(*step.partials())
 

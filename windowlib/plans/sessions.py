@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.assigners import DynamicSession, Session
+from windowlib.plans import shared
 from windowlib.plans.admission import aligned_start_ms, quoted
 from windowlib.plans.functions import F
 from windowlib.plans.step import (
@@ -44,6 +45,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
     """What a batch makes of the windows in flight it can reach.
 
     events:  the source's columns, timestamp_ms (arrival where an aggregate needs it)        one row per admitted event
+             (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
     state:   key, window_start_ms, window_end_ms, state_window_start_ms, state_window_end_ms,
              partials, published (array of windows)                                          one row per key and window
     returns: the columns of `state`, `results` and `replaced`, part, slot                    see windowlib.plans.step
@@ -55,6 +57,8 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 def slices(events: DataFrame, step: Step) -> DataFrame:
     """One row per key and slice: window_start_ms, window_end_ms (of the session the slice makes alone), partials."""
     timestamp = F.col("timestamp_ms")
+    if step.shared is not None and isinstance(step.assigner, Session):
+        return shared.session_slices(events, step.shared, step.aggregates.aggregates, step.assigner.gap_ms)
     match step.assigner:
         case DynamicSession() as session:
             bucket, gap = timestamp, F.max(F.col(quoted(session.gap_column)).cast("long"))

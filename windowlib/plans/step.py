@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 from windowlib.assigners import Assigner
 from windowlib.lateness import late_up_to_ms
 from windowlib.plans.admission import quoted
-from windowlib.plans.aggregates import finishes, merges, partial_names, partials
+from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.engine import SPARK, Engine
 from windowlib.plans.functions import F
 from windowlib.plans.kind import PlanKind
+from windowlib.plans.shared import Slicing
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,7 +47,8 @@ class Step:
     """What one batch is computed with. Watermarks are those before and after the batch.
 
     `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
-    columns that a function in Python gives in place of theirs; `engine` is what computes it.
+    columns that a function in Python gives in place of theirs; `engine` is what computes it; `shared` says how slices
+    that several definitions share were made, where a plan is given those in place of events.
     """
 
     assigner: Assigner
@@ -61,6 +63,7 @@ class Step:
     kind: PlanKind = PlanKind.SESSIONS
     outputs: Sequence[str] | None = None
     engine: Engine = SPARK
+    shared: Slicing | None = None
 
     @property
     def late_in_ms(self) -> int:
@@ -82,23 +85,15 @@ class Step:
 
     def partials(self) -> list[Column]:
         """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
-        return [
-            F.count(F.lit(1)).alias("elements"),
-            F.max("timestamp_ms").alias("last_event_ms"),
-            *partials(self.aggregates.aggregates, sums_wrap=self.engine.sums_wrap),
-        ]
+        return all_partials(self.aggregates.aggregates, sums_wrap=self.engine.sums_wrap)
 
     def merges(self) -> list[Column]:
         """The same over rows that hold them."""
-        return [
-            F.sum("elements").alias("elements"),
-            F.max("last_event_ms").alias("last_event_ms"),
-            *merges(self.aggregates.aggregates, sums_wrap=self.engine.sums_wrap),
-        ]
+        return all_merges(self.aggregates.aggregates, sums_wrap=self.engine.sums_wrap)
 
     @property
     def partial_names(self) -> list[str]:
-        return ["elements", "last_event_ms", *partial_names(self.aggregates.aggregates)]
+        return all_partial_names(self.aggregates.aggregates)
 
     @property
     def output_names(self) -> list[str]:

@@ -1,0 +1,94 @@
+"""Slices that several definitions share: the events are aggregated once, and each plan goes on from there.
+
+A shared slice is one row per key and bucket of event time, with the first and the last time of its events and every
+partial aggregate that one of the definitions needs. A plan that is given such rows in place of events merges those of
+one slice of its own: as merging does not mind in which groups it happens, it makes the same slices of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowlib.aggregate_set import Aggregate, AggregateSet
+from windowlib.plans.admission import aligned_start_ms, quoted
+from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, part_names
+from windowlib.plans.functions import F
+from windowlib.slices import shared_slices_of_a_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+START, FIRST = "state_window_start_ms", "window_start_ms"  # a slice's own start, and the time of its first event
+
+
+@dataclass(frozen=True, slots=True)
+class Slicing:
+    """How events are sliced for several definitions: the width of a slice, where slices begin, all their aggregates."""
+
+    width_ms: int
+    offset_ms: int
+    keys: Sequence[str]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def key_columns(self) -> list[Column]:
+        return [F.col(quoted(key)) for key in self.keys]
+
+    def typed(self, aggregates: AggregateSet) -> AggregateSet:
+        """A definition's aggregates with the types that they have here."""
+        known = {replace(aggregate, decimal=None, adds_longs=False): aggregate for aggregate in self.aggregates}
+        return replace(aggregates, aggregates=tuple(known[aggregate] for aggregate in aggregates.aggregates))
+
+
+def all_aggregates(sets: Iterable[AggregateSet]) -> AggregateSet:
+    """The aggregates of several definitions, each once."""
+    return AggregateSet(tuple(dict.fromkeys(a for one in sets for a in one.aggregates)), ())
+
+
+def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
+    """The shared slices.
+
+    events:  the source's columns, timestamp_ms                                       one row per admitted event
+    returns: key, state_window_start_ms, window_start_ms (the time of the first event), partials
+                                                                                      one row per key and slice
+    """
+    timestamp = F.col("timestamp_ms")
+    start = aligned_start_ms(timestamp, slicing.width_ms, slicing.offset_ms).alias(START)
+    partials = all_partials(slicing.aggregates)
+    return events.groupBy(*slicing.key_columns, start).agg(F.min(timestamp).alias(FIRST), *partials)
+
+
+def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggregate], gap_ms: int) -> DataFrame:
+    """`windowlib.plans.sessions.slices` for a definition with these aggregates, from shared slices."""
+    width_ms = shared_slices_of_a_session(gap_ms, slicing.width_ms)
+    own = _of_definition(rows, slicing, aggregates)
+    end = (F.max("last_event_ms") + gap_ms).alias("window_end_ms")
+    if width_ms == slicing.width_ms:
+        return own.withColumn("window_end_ms", F.col("last_event_ms") + gap_ms).drop(START)
+    bucket = aligned_start_ms(F.col(START), width_ms, slicing.offset_ms).alias("_bucket")
+    return own.groupBy(*slicing.key_columns, bucket).agg(F.min(FIRST).alias(FIRST), end, *all_merges(aggregates))
+
+
+def aligned_slices(
+    rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggregate], width_ms: int, offset_ms: int
+) -> DataFrame:
+    """`windowlib.plans.aligned.slices` for a definition with these aggregates, from shared slices."""
+    own = _of_definition(rows, slicing, aggregates)
+    if width_ms == slicing.width_ms:
+        return own.drop(FIRST)
+    start = aligned_start_ms(F.col(START), width_ms, offset_ms).alias("_start")
+    merged = own.groupBy(*slicing.key_columns, start).agg(*all_merges(aggregates))
+    return merged.withColumnRenamed("_start", START)
+
+
+def _of_definition(rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggregate]) -> DataFrame:
+    """Shared slices with the partials of one definition alone, under the names that they have there."""
+    where = {aggregate: number for number, aggregate in enumerate(slicing.aggregates)}
+    own = [
+        F.col(f"p{where[aggregate]}_{part}").alias(f"p{number}_{part}")
+        for number, aggregate in enumerate(aggregates)
+        for part in part_names(aggregate)
+    ]
+    return rows.select(*slicing.key_columns, START, FIRST, *all_partial_names(()), *own)
