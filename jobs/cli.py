@@ -292,6 +292,55 @@ def replay(
     typer.echo(text(replay_file(recording, batches=batches, engine=engine.value)))
 
 
+@app.command(rich_help_panel=TRY, no_args_is_help=True)
+@with_exit_code
+def bench(
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="WORKLOAD ...", help="Which, by name; --list names them.", show_default=False),
+    ] = None,
+    sides: Annotated[
+        str, typer.Option(metavar="NAME,NAME", help="Who computes them; --list names them.")
+    ] = "ours,streaming,floor,duckdb",
+    files: Annotated[int, typer.Option(help="How many batches; the first warms up and does not count.")] = 10,
+    events: Annotated[int, typer.Option(help="How many events a batch has.")] = 1_000_000,
+    zipf: Annotated[
+        float | None, typer.Option(help="Clicks: users by Zipf's law with this exponent.", show_default=False)
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Clicks: so many a second of event time. Without: a batch is an hour.", show_default=False),
+    ] = None,
+    disorder: Annotated[
+        str | None,
+        typer.Option(
+            help='Clicks: how far out of order rows lie, as "30s". Without: in any order.', show_default=False
+        ),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="What computes our own side.")] = "spark",
+    out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("bench"),
+    scratch: Annotated[
+        Path | None, typer.Option(help="Where files and tables lie meanwhile. Without: the temporary folder.")
+    ] = None,
+    names: Annotated[bool, typer.Option("--list", help="Name all workloads and sides, and leave.")] = False,
+) -> None:
+    """Time windows beside other systems on your machine: file by file and in turns, results compared row by row.
+
+    Each side has a process of its own. Every batch is a file that all sides take in, one after another, each time in
+    the other order. At the end, what they published is compared: a difference is an error. The table (median, least,
+    most, ratio to ours), all seconds and a picture are put into a folder. Let nothing else run meanwhile.
+
+    [dim]windowlib bench sessions sliding --sides ours,streaming --files 10 --events 1000000[/dim]
+    """
+    from jobs.bench.command import Clickstream, list_names, play
+
+    if names:
+        typer.echo(list_names())
+        return
+    clicks = Clickstream(zipf, rate, disorder)
+    play(workloads or [], sides, files, events, clicks, engine, out, scratch)
+
+
 def _definition(pipeline: Path) -> Definition:
     """Loads a definition, and lets an unexpected error find the pipeline's folder for its log."""
     from jobs.definition import load_definition

@@ -27,7 +27,7 @@ from jobs.cli import app
 from jobs.ledger import Plan, Rejected, Superseded
 from windowlib.errors import StateMismatch, WatermarkRegression
 
-COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
+COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay", "bench")
 DEFINITION = """
 name = "clicks"
 [source]

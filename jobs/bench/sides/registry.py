@@ -1,0 +1,69 @@
+"""Every side by its name."""
+
+from __future__ import annotations
+
+from jobs.bench.query import Query
+from jobs.bench.sides import ours, recompute, streaming
+from jobs.bench.sides.side import Side
+
+OURS = "ours"
+
+
+def _floor_refuses(query: Query) -> str | None:
+    return "there is no floor for a trigger or function of its own" if query.more else None
+
+
+def _streaming(name: str, says: str, work: str, *, new_process: bool = False) -> Side:
+    return Side(
+        name,
+        says,
+        getattr(streaming, work),
+        streaming.published,
+        new_process=new_process,
+        refuses=streaming.refuses,
+        final_only=True,
+    )
+
+
+SIDES = {
+    side.name: side
+    for side in (
+        Side(OURS, "one run of a pipeline for each file, in a started session", ours.ours, ours.published),
+        Side(
+            "ours-cold",
+            "`windowlib run` for each file, from the start of its process to its end",
+            ours.ours_new_process,
+            ours.published,
+        ),
+        _streaming("streaming", "one availableNow run for each file, RocksDB", "rocksdb_per_batch"),
+        _streaming("streaming-hdfs", "the same, state store backed by files", "hdfs_per_batch"),
+        _streaming("streaming-long", "one query that is never stopped, RocksDB", "rocksdb_one_query"),
+        _streaming("streaming-long-hdfs", "the same, state store backed by files", "hdfs_one_query"),
+        _streaming(
+            "streaming-cold", "a process with one availableNow run for each file", "rocksdb_per_batch", new_process=True
+        ),
+        Side(
+            "floor",
+            "each file read and aggregated by Spark, nothing kept: what our runs cannot do without",
+            ours.floor,
+            None,
+            refuses=_floor_refuses,
+        ),
+        Side(
+            "duckdb",
+            "all files so far computed anew by DuckDB",
+            recompute.duckdb,
+            recompute.published,
+            refuses=recompute.refuses,
+            need=recompute.need_duckdb,
+        ),
+        Side(
+            "polars",
+            "all files so far computed anew by Polars",
+            recompute.polars,
+            recompute.published,
+            refuses=recompute.refuses,
+            need=recompute.need_polars,
+        ),
+    )
+}
