@@ -322,6 +322,7 @@ def bench(
     scratch: Annotated[
         Path | None, typer.Option(help="Where files and tables lie meanwhile. Without: the temporary folder.")
     ] = None,
+    get_flink: Annotated[bool, typer.Option("--get-flink", help="Fetch Flink's JARs into .flink, and leave.")] = False,
     names: Annotated[bool, typer.Option("--list", help="Name all workloads and sides, and leave.")] = False,
 ) -> None:
     """Time windows beside other systems on your machine: file by file and in turns, results compared row by row.
@@ -333,9 +334,13 @@ def bench(
     [dim]windowlib bench sessions sliding --sides ours,streaming --files 10 --events 1000000[/dim]
     """
     from jobs.bench.command import Clickstream, list_names, play
+    from jobs.bench.sides.flink import JARS, get
 
     if names:
         typer.echo(list_names())
+        return
+    if get_flink:
+        typer.echo(f"{len(get())} JARs of Flink in {JARS}")
         return
     clicks = Clickstream(zipf, rate, disorder)
     play(workloads or [], sides, files, events, clicks, engine, out, scratch)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobs.bench.clickstream import Clicks
+from jobs.bench.nexmark import Bids
 from jobs.bench.run import Choice, bench, check, write
 from jobs.bench.sides.registry import SIDES
 from jobs.bench.workload import Size
@@ -54,7 +55,7 @@ def play(
     scratch: Path | None,
 ) -> None:
     """Measures, and says what was measured; raises as `bench` does."""
-    known = workloads(clicks.stream())
+    known = workloads(clicks.stream(), Bids())
     choice = Choice(_split(names), _split([sides]), Size(files, events), engine, scratch)
     check(choice, known)
     if scratch is not None and not scratch.is_dir():
@@ -71,7 +72,7 @@ def play(
 
 def list_names() -> str:
     """Workloads and sides, a line each."""
-    known = workloads(Stream())
+    known = workloads(Stream(), Bids())
     width = max(map(len, (*known, *SIDES))) + 2
     lines = ["workloads", *(f"  {name:<{width}}{workload.says}" for name, workload in known.items())]
     lines += ["sides", *(f"  {name:<{width}}{side.says}" for name, side in SIDES.items())]

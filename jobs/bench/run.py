@@ -13,7 +13,7 @@ from jobs.bench.machine import where
 from jobs.bench.report import report
 from jobs.bench.sides.ours import ENGINES
 from jobs.bench.sides.registry import SIDES
-from jobs.bench.turns import Measured, measure
+from jobs.bench.turns import Measured, measure, refusal
 from jobs.bench.workload import Size, Workload
 from windowlib.errors import InvalidSpec
 
@@ -61,6 +61,12 @@ def check(choice: Choice, known: dict[str, Workload]) -> None:
         raise InvalidSpec(f"need --files {FEWEST_FILES} or more, the first warms up; got {choice.size.files}")
     if choice.size.events < FEWEST_EVENTS:
         raise InvalidSpec(f"need --events {FEWEST_EVENTS} or more, got {choice.size.events}")
+    for name in choice.workloads:
+        for case in known[name].cases(choice.size):
+            reasons = [refusal(known[name], case, SIDES[side]) for side in choice.sides]
+            if all(reasons):
+                told = "; ".join(f"{side}: {why}" for side, why in zip(choice.sides, reasons, strict=True))
+                raise InvalidSpec(f"none of the chosen sides can do the workload {name}: {told}")
     for name in choice.sides:
         SIDES[name].need()
 

@@ -115,6 +115,9 @@ def special(clicks: Clicks) -> list[Workload]:
             "five",
             "one pipeline beside five over the same files, one after another",
             lambda size: five(clicks, size),
-            {"floor": "a floor reads a file once"},
+            {
+                "floor": "a floor reads a file once",
+                **dict.fromkeys(("flink", "flink-rocksdb"), "one job is one query here"),
+            },
         ),
     ]

@@ -12,7 +12,7 @@ from jobs.bench.memory import largest_worker
 from jobs.bench.query import definition
 from jobs.bench.sides.registry import SIDES
 from jobs.bench.sides.side import FINISH, STEP, Side, Task
-from jobs.bench.worker import worker
+from jobs.bench.worker import Start, worker
 from jobs.bench.workload import Arrival, Case, Workload
 
 Say = Callable[[str], None]
@@ -33,7 +33,9 @@ class Measured:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def measure(workload: Workload, case: Case, names: Sequence[str], folder: Path, engine: str, say: Say) -> Measured:
+def measure(
+    workload: Workload, case: Case, names: Sequence[str], folder: Path, engine: str, say: Say, start: Start = worker
+) -> Measured:
     """Every side over the same batches, in turns; raises `Disagreement` where their results differ."""
     left_out = {name: why for name in names if (why := refusal(workload, case, SIDES[name]))}
     sides = [SIDES[name] for name in names if name not in left_out]
@@ -44,10 +46,7 @@ def measure(workload: Workload, case: Case, names: Sequence[str], folder: Path, 
     memory_mib: dict[str, float] = {}
     with ExitStack() as stack:
         # A process and a session each: what one side leaves behind (memory, threads, compiled code) is not the other's.
-        calls = {
-            side.name: stack.enter_context(worker(side.name, tasks[side.name], new_process=side.new_process))
-            for side in sides
-        }
+        calls = {side.name: stack.enter_context(start(side.name, tasks[side.name], side.new_process)) for side in sides}
         for number, arrival in enumerate(case.arrivals):
             file = _arrive(folder, number, arrival)
             for side in sides if number % 2 else reversed(sides):

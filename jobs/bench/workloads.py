@@ -39,7 +39,7 @@ def plain(stream: Stream, query: Query) -> Callable[[Size], list[Case]]:
     return lambda size: [Case("", (query,), stream.arrivals(size))]
 
 
-def workloads(clicks: Stream) -> dict[str, Workload]:
+def workloads(clicks: Stream, bids: Bids) -> dict[str, Workload]:
     """All of them, over these clicks."""
     sessions = Query("sessions", Session(GAP_MS))
     found = [
@@ -64,7 +64,7 @@ def workloads(clicks: Stream) -> dict[str, Workload]:
         ),
         Workload("count", "every 100 clicks of a user", plain(clicks, Query("count_windows", Count(100)))),
         *special(clicks.source),
-        *nexmark(Bids()),
+        *nexmark(bids),
         *GENERAL,
     ]
     return {workload.name: workload for workload in found}

@@ -56,12 +56,14 @@ def duckdb_sql(query: Query, files: str, *, everything: bool) -> str:
     )
     match query.window:
         case Session(gap_ms=gap_ms):
-            before = "lag(last_ms) OVER (PARTITION BY key ORDER BY bucket)"
+            by_key = "PARTITION BY key ORDER BY bucket"
+            begins = f"coalesce(first_ms - lag(last_ms) OVER ({by_key}) > {gap_ms}, true)"
+            session = f"count(*) FILTER (begins) OVER ({by_key} ROWS UNBOUNDED PRECEDING)"
+            bounds = f"min(first_ms) AS window_start, max(last_ms) + {gap_ms} AS window_end"
             return (
-                f"WITH slices AS ({slices}), begun AS (SELECT *, coalesce(first_ms - {before} > {gap_ms}, true)"
-                " AS begins FROM slices), numbered AS (SELECT *, count(*) FILTER (begins) OVER (PARTITION BY key"
-                f" ORDER BY bucket ROWS UNBOUNDED PRECEDING) AS session FROM begun) SELECT key, min(first_ms)"
-                f" AS window_start, max(last_ms) + {gap_ms} AS window_end, {merge} FROM numbered GROUP BY key, session HAVING {ended}"
+                f"WITH slices AS ({slices}), begun AS (SELECT *, {begins} AS begins FROM slices),"
+                f" numbered AS (SELECT *, {session} AS session FROM begun)"
+                f" SELECT key, {bounds}, {merge} FROM numbered GROUP BY key, session HAVING {ended}"
             )
         case Tumbling(size_ms=size_ms) | Sliding(size_ms=size_ms):
             slide_ms = query.window.slide_ms if isinstance(query.window, Sliding) else size_ms

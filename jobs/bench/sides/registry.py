@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jobs.bench.query import Query
-from jobs.bench.sides import ours, recompute, streaming
-from jobs.bench.sides.side import Side
+from jobs.bench.sides import flink, ours, recompute, streaming
+from jobs.bench.sides.side import Side, Task, Work
 
 OURS = "ours"
 
@@ -13,15 +15,27 @@ def _floor_refuses(query: Query) -> str | None:
     return "there is no floor for a trigger or function of its own" if query.more else None
 
 
-def _streaming(name: str, says: str, work: str, *, new_process: bool = False) -> Side:
+def _streaming(name: str, says: str, work: Callable[[Task], Work], *, new_process: bool = False) -> Side:
     return Side(
         name,
         says,
-        getattr(streaming, work),
+        work,
         streaming.published,
         new_process=new_process,
         refuses=streaming.refuses,
         final_only=True,
+    )
+
+
+def _flink(name: str, says: str, work: Callable[[Task], Work]) -> Side:
+    return Side(
+        name,
+        says,
+        work,
+        flink.published,
+        refuses=flink.refuses,
+        need=flink.need,
+        deliver=flink.deliver,
     )
 
 
@@ -35,12 +49,15 @@ SIDES = {
             ours.ours_new_process,
             ours.published,
         ),
-        _streaming("streaming", "one availableNow run for each file, RocksDB", "rocksdb_per_batch"),
-        _streaming("streaming-hdfs", "the same, state store backed by files", "hdfs_per_batch"),
-        _streaming("streaming-long", "one query that is never stopped, RocksDB", "rocksdb_one_query"),
-        _streaming("streaming-long-hdfs", "the same, state store backed by files", "hdfs_one_query"),
+        _streaming("streaming", "one availableNow run for each file, RocksDB", streaming.rocksdb_per_batch),
+        _streaming("streaming-hdfs", "the same, state store backed by files", streaming.hdfs_per_batch),
+        _streaming("streaming-long", "one query that is never stopped, RocksDB", streaming.rocksdb_one_query),
+        _streaming("streaming-long-hdfs", "the same, state store backed by files", streaming.hdfs_one_query),
         _streaming(
-            "streaming-cold", "a process with one availableNow run for each file", "rocksdb_per_batch", new_process=True
+            "streaming-cold",
+            "a process with one availableNow run for each file",
+            streaming.rocksdb_per_batch,
+            new_process=True,
         ),
         Side(
             "floor",
@@ -65,5 +82,7 @@ SIDES = {
             refuses=recompute.refuses,
             need=recompute.need_polars,
         ),
+        _flink("flink", "one Flink job, state on the heap, no checkpoints", flink.heap),
+        _flink("flink-rocksdb", "the same, state in RocksDB", flink.rocksdb),
     )
 }
