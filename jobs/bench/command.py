@@ -67,7 +67,7 @@ def play(
         measured = bench(choice, known, lambda text: screen.print(text, highlight=False, markup=False))
     text = write(measured, choice, out)
     screen.print(text, highlight=False, markup=False)
-    screen.print(f"written to {out}: report.md, seconds.json", highlight=False, markup=False)
+    screen.print(f"written to {out}: report.md, seconds.json, pictures", highlight=False, markup=False)
 
 
 def list_names() -> str:

@@ -88,5 +88,7 @@ def report(measured: Sequence[Measured], where: str) -> str:
     parts = [f"# Benchmark\n\n{where}."]
     for name in dict.fromkeys(one.workload for one in measured):
         of = [one for one in measured if one.workload == name]
-        parts.append(f"## {name}\n\n{table(of)}\n\n" + "\n".join(f"* {line}" for line in below(of)))
+        parts.append(
+            f"## {name}\n\n![{name}]({name}.svg)\n\n{table(of)}\n\n" + "\n".join(f"* {line}" for line in below(of))
+        )
     return "\n\n".join(parts) + "\n"

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from jobs.bench.machine import where
+from jobs.bench.plot import picture
 from jobs.bench.report import report
 from jobs.bench.sides.ours import ENGINES
 from jobs.bench.sides.registry import SIDES
@@ -72,9 +73,11 @@ def check(choice: Choice, known: dict[str, Workload]) -> None:
 
 
 def write(measured: Sequence[Measured], choice: Choice, out: Path) -> str:
-    """`report.md` and `seconds.json` into the folder `out`; gives the Markdown."""
+    """`report.md`, `seconds.json` and a picture of each workload into the folder `out`; gives the Markdown."""
     text = report(measured, where(choice.sides))
     out.mkdir(parents=True, exist_ok=True)
+    for name in choice.workloads:
+        (out / f"{name}.svg").write_text(picture(name, [one for one in measured if one.workload == name]))
     (out / "report.md").write_text(text, encoding="utf-8")
     (out / "seconds.json").write_text(json.dumps([asdict(one) for one in measured], indent=1), encoding="utf-8")
     return text
