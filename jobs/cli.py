@@ -32,6 +32,7 @@ app = typer.Typer(
     " is at work, [b]1[/b] anything else.",
 )
 
+CLICKS = "Clicks"  # options of `bench`
 RUN, LOOK, DECIDE, TRY = "Run", "Look", "Decide about a batch that waits", "Try out"
 
 Pipeline = Annotated[
@@ -305,18 +306,28 @@ def bench(
     files: Annotated[int, typer.Option(help="How many batches; the first warms up and does not count.")] = 10,
     events: Annotated[int, typer.Option(help="How many events a batch has.")] = 1_000_000,
     zipf: Annotated[
-        float | None, typer.Option(help="Clicks: users by Zipf's law with this exponent.", show_default=False)
+        float | None,
+        typer.Option(help="Users by Zipf's law with this exponent.", rich_help_panel=CLICKS, show_default=False),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(help="Clicks: so many a second of event time. Without: a batch is an hour.", show_default=False),
+        typer.Option(
+            help="So many a second of event time. Without: a batch is an hour.",
+            rich_help_panel=CLICKS,
+            show_default=False,
+        ),
     ] = None,
     disorder: Annotated[
         str | None,
         typer.Option(
-            help='Clicks: how far out of order rows lie, as "30s". Without: in any order.', show_default=False
+            help='How far out of order rows lie, as "30s". Without: in any order.',
+            rich_help_panel=CLICKS,
+            show_default=False,
         ),
     ] = None,
+    late_share: Annotated[
+        float, typer.Option(help="Of the workload late: so many of 1 come hours late.", rich_help_panel=CLICKS)
+    ] = 0.05,
     engine: Annotated[str, typer.Option(help="What computes our own side.")] = "spark",
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("bench"),
     scratch: Annotated[
@@ -328,8 +339,10 @@ def bench(
     """Time windows beside other systems on your machine: file by file and in turns, results compared row by row.
 
     Each side has a process of its own. Every batch is a file that all sides take in, one after another, each time in
-    the other order. At the end, what they published is compared: a difference is an error. The table (median, least,
-    most, ratio to ours), all seconds and a picture are put into a folder. Let nothing else run meanwhile.
+    the other order. At the end, what they published is compared: a difference is an error.
+
+    The table (median, least, most, ratio to ours), all seconds and pictures are put into a folder. Nothing else should
+    run meanwhile. Flink and Polars must be fetched first: [b]--get-flink[/b], and pip install polars.
 
     [dim]windowlib bench sessions sliding --sides ours,streaming --files 10 --events 1000000[/dim]
     """
@@ -342,7 +355,7 @@ def bench(
     if get_flink:
         typer.echo(f"{len(get())} JARs of Flink in {JARS}")
         return
-    clicks = Clickstream(zipf, rate, disorder)
+    clicks = Clickstream(zipf, rate, disorder, late_share)
     play(workloads or [], sides, files, events, clicks, engine, out, scratch)
 
 

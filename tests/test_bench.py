@@ -217,6 +217,7 @@ MISTAKES = {
     "sessions --files 1": "need --files 2 or more, the first warms up; got 1",
     "sessions --events 5": "need --events 100 or more, got 5",
     "sessions --zipf -1": "need --zipf above 0, got -1",
+    "late --late-share 5": "need --late-share between 0 and 1, got 5",
     "sessions --disorder soon": "--disorder is not a duration: 'soon'; need a duration such as",
     "sessions --disorder -5s": "need --disorder of 0s or more, got -5s",
     "sessions --sides ours --scratch nowhere": "need a folder for --scratch, nowhere is none; make it first",
@@ -243,5 +244,7 @@ def test_a_side_that_is_not_installed_says_what_to_do(monkeypatch: pytest.Monkey
 
 def test_all_names_are_told() -> None:
     ended = CliRunner().invoke(app, ["bench", "--list"])
+    page = (Path(__file__).parent.parent / "docs" / "benchmark.md").read_text()
     for name in (*KNOWN, *SIDES):
         assert f"  {name} " in ended.stdout
+        assert f"`{name}`" in page

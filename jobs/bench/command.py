@@ -10,6 +10,7 @@ from jobs.bench.clickstream import Clicks
 from jobs.bench.nexmark import Bids
 from jobs.bench.run import Choice, bench, check, write
 from jobs.bench.sides.registry import SIDES
+from jobs.bench.special import LATE_SHARE
 from jobs.bench.workload import Size
 from jobs.bench.workloads import Stream, workloads
 from jobs.display import console, progress
@@ -24,12 +25,15 @@ class Clickstream:
     zipf: float | None = None
     rate: float | None = None
     disorder: str | None = None
+    late_share: float = LATE_SHARE
 
     def stream(self) -> Stream:
         """Raises InvalidSpec for what cannot be."""
         for name, value in (("--zipf", self.zipf), ("--rate", self.rate)):
             if value is not None and value <= 0:
                 raise InvalidSpec(f"need {name} above 0, got {value:g}")
+        if not 0 <= self.late_share <= 1:
+            raise InvalidSpec(f"need --late-share between 0 and 1, got {self.late_share:g}")
         return Stream(replace(Clicks(), zipf=self.zipf, disorder_ms=self._disorder_ms()), self.rate)
 
     def _disorder_ms(self) -> int | None:
@@ -55,7 +59,7 @@ def play(
     scratch: Path | None,
 ) -> None:
     """Measures, and says what was measured; raises as `bench` does."""
-    known = workloads(clicks.stream(), Bids())
+    known = workloads(clicks.stream(), Bids(), clicks.late_share)
     choice = Choice(_split(names), _split([sides]), Size(files, events), engine, scratch)
     check(choice, known)
     if scratch is not None and not scratch.is_dir():

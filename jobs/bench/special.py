@@ -36,13 +36,13 @@ def small(clicks: Clicks, size: Size) -> list[Case]:
     return [Case("", (Query("small", Session(GAP_MS)),), arrivals)]
 
 
-def late(clicks: Clicks, size: Size) -> list[Case]:
-    """The same batches without late events and with 5 % that come hours late, inside the allowance."""
+def late(clicks: Clicks, size: Size, late_share: float) -> list[Case]:
+    """The same batches without late events, and with a share of them hours late, inside the allowance."""
     query = Query("late", Session(GAP_MS), allowed_lateness_ms=ALLOWANCE_MS)
-    behind = replace(clicks, late_share=LATE_SHARE, late_by_ms=LATE_BY_MS)
+    behind = replace(clicks, late_share=late_share, late_by_ms=LATE_BY_MS)
     return [
         Case("nothing late", (query,), list(hourly(clicks, size)), finish=True),
-        Case("5 % late", (query,), list(hourly(behind, size)), finish=True),
+        Case(f"{late_share * 100:g} % late", (query,), list(hourly(behind, size)), finish=True),
     ]
 
 
@@ -85,7 +85,7 @@ def five(clicks: Clicks, size: Size) -> list[Case]:
     return [Case("one pipeline", tuple(sizes[:1]), arrivals), Case("five pipelines", tuple(sizes), arrivals)]
 
 
-def special(clicks: Clicks) -> list[Workload]:
+def special(clicks: Clicks, late_share: float) -> list[Workload]:
     """All of them."""
     no_floor = {"floor": "a floor has no state and no late events"}
     return [
@@ -97,7 +97,7 @@ def special(clicks: Clicks) -> list[Workload]:
         Workload(
             "late",
             "5 % of each batch hours late, their sessions changed; beside the same without",
-            lambda size: late(clicks, size),
+            lambda size: late(clicks, size, late_share),
             no_floor,
         ),
         Workload(

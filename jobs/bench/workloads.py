@@ -9,7 +9,7 @@ from jobs.bench.clickstream import BASE_MS, Clicks
 from jobs.bench.general import WORKLOADS as GENERAL
 from jobs.bench.nexmark import Bids, nexmark
 from jobs.bench.query import HOUR_MS, MINUTE_MS, Count, Query
-from jobs.bench.special import special
+from jobs.bench.special import LATE_SHARE, special
 from jobs.bench.workload import Arrival, Case, Size, Workload
 from windowlib.assigners import Session, Sliding, Tumbling
 
@@ -39,7 +39,7 @@ def plain(stream: Stream, query: Query) -> Callable[[Size], list[Case]]:
     return lambda size: [Case("", (query,), stream.arrivals(size))]
 
 
-def workloads(clicks: Stream, bids: Bids) -> dict[str, Workload]:
+def workloads(clicks: Stream, bids: Bids, late_share: float = LATE_SHARE) -> dict[str, Workload]:
     """All of them, over these clicks."""
     sessions = Query("sessions", Session(GAP_MS))
     found = [
@@ -63,7 +63,7 @@ def workloads(clicks: Stream, bids: Bids) -> dict[str, Workload]:
             plain(clicks, Query("unkeyed", Tumbling(FIVE_MINUTES_MS), keyed=False)),
         ),
         Workload("count", "every 100 clicks of a user", plain(clicks, Query("count_windows", Count(100)))),
-        *special(clicks.source),
+        *special(clicks.source, late_share),
         *nexmark(bids),
         *GENERAL,
     ]
