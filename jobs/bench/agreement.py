@@ -33,14 +33,16 @@ class Agreement:
 
 def agree(case: Case, tasks: Mapping[Side, Task], files: Path) -> list[Agreement]:
     """The first side that publishes anything beside each of the others; raises `Disagreement`."""
-    publishing = [side for side in tasks if side.published is not None]
     found = []
     for query in case.queries:
-        results = {side: side.published(tasks[side], query) for side in publishing if side.published}
         newest_ms = _newest_ms(files / "files", query)
-        for base, side in ((publishing[0], other) for other in publishing[1:]):
+        # One after another: results of many windows would not all fit into memory.
+        results = ((side, side.published(tasks[side], query)) for side in tasks if side.published)
+        base, of_base = next(results, (None, None))
+        for side, of_side in results:
+            assert base is not None
             scope, final_ms = _scope(case, query, base, side, newest_ms)
-            expected, seen = (_within(results[one], query, case.since_ms, final_ms) for one in (base, side))
+            expected, seen = (_within(rows, query, case.since_ms, final_ms) for rows in (of_base, of_side))
             comparison = compare_tables(query.name, expected, seen, query.identity, query.outputs)
             if comparison.differences:
                 raise Disagreement(explained(base.name, side.name, comparison))
