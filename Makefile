@@ -34,7 +34,7 @@ airflow: setup  ## a local Airflow with the pipelines of dags/pipelines, until C
 	@$(RUN) jobs.setup_airflow
 
 clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (files and tables) stays
-	rm -rf .venv .jars .airflow demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .jars .flink .airflow demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps: the locked packages, and the project itself on top of them.

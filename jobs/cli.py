@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.bench.cli import bench
 from jobs.exits import pipeline_folder, tell, with_exit_code, worst
 
 if TYPE_CHECKING:
@@ -380,6 +381,9 @@ def replay(
     from jobs.recordings import replay_file
 
     typer.echo(text(replay_file(recording, batches=batches, engine=engine.value)))
+
+
+app.command("bench", rich_help_panel=TRY, no_args_is_help=True)(with_exit_code(bench))
 
 
 def _definition(pipeline: Path) -> Definition:

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from importlib.metadata import distribution, version
 from pathlib import Path
 
@@ -38,8 +38,9 @@ def resolve(folder: Path = JARS) -> list[Path]:
     """The JARs in `folder`, fetched when one we name is not there yet. Raises `MissingJars`, `UnusableJava`."""
     named = [folder / f"{name}-{revision}.jar" for _, name, revision in (delta_module(), LOCAL_FILES)]
     if not all(jar.exists() for jar in named):
-        shutil.rmtree(folder, ignore_errors=True)
-        _fetch(folder.with_name(folder.name + ".part"), folder)
+        bundled = {artifact(jar.name) for jar in _bundled().glob("*.jar")}
+        # The local file system needs Hadoop, which Spark brings.
+        fetch(folder, [(delta_module(), ()), (LOCAL_FILES, ("-notransitive",))], without=bundled)
     return sorted(folder.glob("*.jar"))
 
 
@@ -52,19 +53,30 @@ def artifact(jar: str) -> str:
     return re.sub(r"-\d[\w.-]*\.jar$", "", jar)
 
 
-def _fetch(work: Path, folder: Path) -> None:
-    """Everything needed into `work`; then what Spark does not bring into `folder`, all at once."""
-    shutil.rmtree(work, ignore_errors=True)
-    bundled = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
-    ivy = next(bundled.glob("ivy-*.jar"))
-    _run_ivy(ivy, work, delta_module())
-    _run_ivy(ivy, work, LOCAL_FILES, "-notransitive")  # it needs Hadoop, which Spark brings
-    _keep_new(work / "new", (work / "all").glob("*.jar"), {artifact(jar.name) for jar in bundled.glob("*.jar")})
+Module = tuple[str, str, str]
+
+
+def fetch(
+    folder: Path, modules: Sequence[tuple[Module, Sequence[str]]], *, without: Collection[str] = frozenset()
+) -> None:
+    """Modules (with options of Ivy's) and all they need into `folder`, all at once; but for the artifacts `without`."""
+    work = folder.with_name(folder.name + ".part")
+    for old in (folder, work):
+        shutil.rmtree(old, ignore_errors=True)
+    ivy = next(_bundled().glob("ivy-*.jar"))
+    for module, options in modules:
+        _run_ivy(ivy, work, module, *options)
+    _keep_new(work / "new", (work / "all").glob("*.jar"), without)
     (work / "new").rename(folder)
     shutil.rmtree(work)
 
 
-def _run_ivy(ivy: Path, work: Path, module: tuple[str, str, str], *options: str) -> None:
+def _bundled() -> Path:
+    """The folder of the JARs that Spark brings."""
+    return Path(str(distribution("pyspark").locate_file("pyspark/jars")))
+
+
+def _run_ivy(ivy: Path, work: Path, module: Module, *options: str) -> None:
     command = [find_java(), f"-Divy.default.ivy.user.dir={work / 'ivy'}", "-jar", str(ivy), "-warn"]
     command += ["-dependency", *module, *options, "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{work}/all/[artifact]-[revision](-[classifier]).[ext]"]
@@ -72,12 +84,12 @@ def _run_ivy(ivy: Path, work: Path, module: tuple[str, str, str], *options: str)
     if done.returncode != 0:
         raise MissingJars(
             f"could not fetch {':'.join(module)}: need a connection to a Maven repository once; "
-            f"check the network (proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…) and run `make setup` again.\n"
+            f"check the network (proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=…) and try again.\n"
             f"Ivy said: {_last_lines(done.stdout + done.stderr)}"
         )
 
 
-def _keep_new(folder: Path, jars: Iterable[Path], bundled: set[str]) -> None:
+def _keep_new(folder: Path, jars: Iterable[Path], bundled: Collection[str]) -> None:
     folder.mkdir()
     for jar in jars:
         if artifact(jar.name) not in bundled:

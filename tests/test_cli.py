@@ -29,7 +29,7 @@ from jobs.ledger import Plan, Rejected, Superseded
 from jobs.together import Ended
 from windowlib.errors import StateMismatch, WatermarkRegression
 
-COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
+COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay", "bench")
 DEFINITION = """
 name = "clicks"
 [source]

@@ -1,7 +1,7 @@
 """The README does what it says: its files are written, its commands run, its examples executed, in its own order.
 
-What would take minutes is checked for less: `make` says what it would do, and `windowlib demo` and the benchmark read
-their arguments only; both have tests of their own.
+What would take minutes is checked for less: `make` says what it would do, and `windowlib demo` and `windowlib bench`
+read their arguments only; both have tests of their own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from windowlib.watermark import WatermarkPolicy
 PROJECT = Path(__file__).parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-ONLY_PARSED = ("demo",)
+ONLY_PARSED = ("demo", "bench")
 HOUR_MS = 3_600_000
 
 
@@ -92,10 +92,6 @@ def run(command: Command) -> Ended:
         case ["windowlib", *arguments]:
             result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
             return Ended(command, result.exit_code, result.output)
-        case ["python", "-m", ("jobs.bench" | "jobs.bench_general") as module, *options]:
-            described = ended(command, [sys.executable, "-m", module, "--help"])
-            unknown = [option for option in options if option.startswith("-") and option not in described.output]
-            return Ended(command, described.exit_code or len(unknown), described.output)
         case ["python", "-m", *_]:
             return ended(
                 command, ["bash", "-c", f"{shlex.quote(sys.executable)} {command.text.removeprefix('python')}"]

@@ -1,0 +1,92 @@
+"""The command `windowlib bench`: its arguments, its lines on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jobs.bench.clickstream import Clicks
+from jobs.bench.nexmark import Bids
+from jobs.bench.run import Choice, bench, check, write
+from jobs.bench.sides.registry import SIDES
+from jobs.bench.special import LATE_SHARE
+from jobs.bench.workload import Size
+from jobs.bench.workloads import Stream, workloads
+from jobs.display import console, progress
+from jobs.durations import ALLOWED, parse_duration
+from windowlib.errors import InvalidSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Clickstream:
+    """How clicks differ from the usual ones, as the command line says it."""
+
+    zipf: float | None = None
+    rate: float | None = None
+    disorder: str | None = None
+    late_share: float = LATE_SHARE
+
+    def stream(self) -> Stream:
+        """Raises InvalidSpec for what cannot be."""
+        for name, value in (("--zipf", self.zipf), ("--rate", self.rate)):
+            if value is not None and value <= 0:
+                raise InvalidSpec(f"need {name} above 0, got {value:g}")
+        if not 0 <= self.late_share <= 1:
+            raise InvalidSpec(f"need --late-share between 0 and 1, got {self.late_share:g}")
+        return Stream(replace(Clicks(), zipf=self.zipf, disorder_ms=self._disorder_ms()), self.rate)
+
+    def _disorder_ms(self) -> int | None:
+        if self.disorder is None:
+            return None
+        try:
+            found = parse_duration(self.disorder)
+        except ValueError as error:
+            raise InvalidSpec(f"--disorder is {error}: {self.disorder!r}; need {ALLOWED}") from error
+        if found < 0:
+            raise InvalidSpec(f"need --disorder of 0s or more, got {self.disorder}")
+        return found
+
+
+def play(
+    names: Sequence[str],
+    sides: str,
+    files: int,
+    events: int,
+    clicks: Clickstream,
+    engine: str,
+    out: Path,
+    scratch: Path | None,
+) -> None:
+    """Measures, and says what was measured; raises as `bench` does."""
+    known = workloads(clicks.stream(), Bids(), clicks.late_share)
+    choice = Choice(_split(names), _split([sides]), Size(files, events), engine, scratch)
+    check(choice, known)
+    if scratch is not None and not scratch.is_dir():
+        raise InvalidSpec(f"need a folder for --scratch, {scratch} is none; make it first")
+    screen = console()
+    with progress(screen) as shown:
+        if shown:
+            shown.update(shown.task_ids[0], description="measuring")
+        measured = bench(choice, known, lambda text: screen.print(text, highlight=False, markup=False))
+    text = write(measured, choice, out)
+    screen.print(text, highlight=False, markup=False)
+    screen.print(f"written to {out}: report.md, seconds.json, pictures", highlight=False, markup=False)
+
+
+def list_names() -> str:
+    """Workloads and sides, a line each."""
+    known = workloads(Stream(), Bids())
+    width = max(map(len, (*known, *SIDES))) + 2
+    lines = ["workloads", *(f"  {name:<{width}}{workload.says}" for name, workload in known.items())]
+    lines += ["sides", *(f"  {name:<{width}}{side.says}" for name, side in SIDES.items())]
+    return "\n".join(lines)
+
+
+def _split(names: Sequence[str]) -> list[str]:
+    """Names between spaces or commas, once each.
+
+    >>> _split(["sessions,sliding", "count", "count"])
+    ['sessions', 'sliding', 'count']
+    """
+    return list(dict.fromkeys(name for text in names for name in text.replace(",", " ").split()))

@@ -1,0 +1,88 @@
+"""Every side by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jobs.bench.query import Query
+from jobs.bench.sides import flink, ours, recompute, streaming
+from jobs.bench.sides.side import Side, Task, Work
+
+OURS = "ours"
+
+
+def _floor_refuses(query: Query) -> str | None:
+    return "there is no floor for a trigger or function of its own" if query.more else None
+
+
+def _streaming(name: str, says: str, work: Callable[[Task], Work], *, new_process: bool = False) -> Side:
+    return Side(
+        name,
+        says,
+        work,
+        streaming.published,
+        new_process=new_process,
+        refuses=streaming.refuses,
+        final_only=True,
+    )
+
+
+def _flink(name: str, says: str, work: Callable[[Task], Work]) -> Side:
+    return Side(
+        name,
+        says,
+        work,
+        flink.published,
+        refuses=flink.refuses,
+        need=flink.need,
+        deliver=flink.deliver,
+    )
+
+
+SIDES = {
+    side.name: side
+    for side in (
+        Side(OURS, "one run of a pipeline for each file, in a started session", ours.ours, ours.published),
+        Side(
+            "ours-cold",
+            "`windowlib run` for each file, from the start of its process to its end",
+            ours.ours_new_process,
+            ours.published,
+        ),
+        _streaming("streaming", "one availableNow run for each file, RocksDB", streaming.rocksdb_per_batch),
+        _streaming("streaming-hdfs", "the same, state store backed by files", streaming.hdfs_per_batch),
+        _streaming("streaming-long", "one query that is never stopped, RocksDB", streaming.rocksdb_one_query),
+        _streaming("streaming-long-hdfs", "the same, state store backed by files", streaming.hdfs_one_query),
+        _streaming(
+            "streaming-cold",
+            "a process with one availableNow run for each file",
+            streaming.rocksdb_per_batch,
+            new_process=True,
+        ),
+        Side(
+            "floor",
+            "each file read and aggregated by Spark, nothing kept: what our runs cannot do without",
+            ours.floor,
+            None,
+            refuses=_floor_refuses,
+        ),
+        Side(
+            "duckdb",
+            "all files so far computed anew by DuckDB",
+            recompute.duckdb,
+            recompute.published,
+            refuses=recompute.refuses,
+            need=recompute.need_duckdb,
+        ),
+        Side(
+            "polars",
+            "all files so far computed anew by Polars",
+            recompute.polars,
+            recompute.published,
+            refuses=recompute.refuses,
+            need=recompute.need_polars,
+        ),
+        _flink("flink", "one Flink job, state on the heap, no checkpoints", flink.heap),
+        _flink("flink-rocksdb", "the same, state in RocksDB", flink.rocksdb),
+    )
+}

@@ -1,0 +1,99 @@
+"""The measurement of a case: files one by one, and for each file the sides one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.bench.agreement import Agreement, agree
+from jobs.bench.memory import largest_worker
+from jobs.bench.query import definition
+from jobs.bench.sides.registry import SIDES
+from jobs.bench.sides.side import FINISH, STEP, Side, Task
+from jobs.bench.worker import Start, worker
+from jobs.bench.workload import Arrival, Case, Workload
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A case's seconds by label of its batches and by side, the first (cold) batch of each side, and who agreed."""
+
+    workload: str
+    case: str
+    queries: tuple[str, ...]
+    events: dict[str, int]
+    seconds: dict[str, dict[str, list[float]]]
+    first: dict[str, float]
+    agreements: list[Agreement] = field(default_factory=list)
+    memory_mib: dict[str, float] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def measure(
+    workload: Workload, case: Case, names: Sequence[str], folder: Path, engine: str, say: Say, start: Start = worker
+) -> Measured:
+    """Every side over the same batches, in turns; raises `Disagreement` where their results differ."""
+    left_out = {name: why for name in names if (why := refusal(workload, case, SIDES[name]))}
+    sides = [SIDES[name] for name in names if name not in left_out]
+    tasks = {side.name: _task(folder, side, case, engine) for side in sides}
+    labels = {arrival.label: arrival.events for arrival in case.arrivals if arrival.timed}
+    seconds: dict[str, dict[str, list[float]]] = {label: {side.name: [] for side in sides} for label in labels}
+    first: dict[str, float] = {}
+    memory_mib: dict[str, float] = {}
+    with ExitStack() as stack:
+        # A process and a session each: what one side leaves behind (memory, threads, compiled code) is not the other's.
+        calls = {side.name: stack.enter_context(start(side.name, tasks[side.name], side.new_process)) for side in sides}
+        for number, arrival in enumerate(case.arrivals):
+            file = _arrive(folder, number, arrival)
+            for side in sides if number % 2 else reversed(sides):
+                if file:
+                    side.deliver(file, tasks[side.name])
+                with largest_worker() if case.memory else nullcontext([0]) as most:
+                    taken = calls[side.name](STEP)
+                if case.memory:
+                    memory_mib[side.name] = max(most[0] / 2**20, memory_mib.get(side.name, 0))
+                first.setdefault(side.name, taken)
+                if arrival.timed:
+                    seconds[arrival.label][side.name].append(taken)
+                say(f"{_place(workload, case, number, arrival)}: {side.name} {taken:.2f} s")
+        if case.finish:
+            for side in sides:
+                calls[side.name](FINISH)
+    agreements = agree(case, {side: tasks[side.name] for side in sides}, folder)
+    queries = tuple(query.name for query in case.queries)
+    return Measured(workload.name, case.name, queries, labels, seconds, first, agreements, memory_mib, left_out)
+
+
+def refusal(workload: Workload, case: Case, side: Side) -> str | None:
+    """Why a side cannot do a case."""
+    reasons = [workload.without.get(side.name), *(side.refuses(query) for query in case.queries)]
+    return next((why for why in reasons if why), None)
+
+
+def _task(folder: Path, side: Side, case: Case, engine: str) -> Task:
+    task = Task(folder / side.name, case.queries, engine)
+    task.incoming.mkdir(parents=True)
+    for query in case.queries:
+        (task.folder / f"{query.name}.toml").write_text(definition(query))
+    return task
+
+
+def _arrive(folder: Path, number: int, arrival: Arrival) -> Path | None:
+    if not arrival.events:
+        return None
+    files = folder / "files"
+    files.mkdir(exist_ok=True)
+    file = files / f"{number:04}.parquet"
+    arrival.source.write(file, number, arrival.events, arrival.start_ms, arrival.span_ms)
+    return file
+
+
+def _place(workload: Workload, case: Case, number: int, arrival: Arrival) -> str:
+    names = " ".join(name for name in (workload.name, case.name) if name)
+    label = f" ({arrival.label})" if arrival.label else ""
+    untimed = "" if arrival.timed else ", not timed"
+    return f"{names}, file {number + 1} of {len(case.arrivals)}{label}{untimed}"

@@ -1,0 +1,75 @@
+"""The benchmark, for real and tiny: every workload, all sides that are installed publish the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jobs.bench.clickstream import Clicks
+from jobs.bench.nexmark import Bids
+from jobs.bench.plans import operators, windows_plan
+from jobs.bench.run import Choice, bench
+from jobs.bench.sides.registry import SIDES
+from jobs.bench.turns import measure
+from jobs.bench.worker import in_this_process
+from jobs.bench.workload import Size
+from jobs.bench.workloads import Stream, workloads
+from windowlib.errors import WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+# Users so few that sessions meet late events, and the hot one fills count windows.
+FEW = workloads(Stream(Clicks(users=60, hot_users=1)), Bids(events_per_second=20))
+TINY = Size(files=2, events=1200)
+WITH_FLINK = ("sessions", "sliding", "unkeyed", "count", "late")  # a JVM for each case: not all of them
+
+
+def installed(*names: str) -> list[str]:
+    found = []
+    for name in names:
+        try:
+            SIDES[name].need()
+        except WindowError:
+            continue
+        found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_all_sides_publish_the_same(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    """In this process and its session: nobody goes by the seconds."""
+    sides = ["ours", "floor", *installed("duckdb", "polars", *(["flink"] if name in WITH_FLINK else []))]
+    for number, case in enumerate(FEW[name].cases(TINY)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        measured = measure(FEW[name], case, sides, folder, "spark", lambda text: None, in_this_process)
+        assert all(times for by_side in measured.seconds.values() for times in by_side.values())
+        assert {one.side for one in measured.agreements} == {*sides} - {"ours", "floor"} - measured.left_out.keys()
+        assert all(agreement.rows for agreement in measured.agreements)
+        assert not case.memory or measured.memory_mib["ours"] > 20
+
+
+def test_processes_and_streaming() -> None:
+    """As the command does it: a process for each side, Structured Streaming in all three ways."""
+    sides = ["ours", "streaming", "streaming-long", "streaming-cold"]
+    said: list[str] = []
+    [measured] = bench(Choice(["sessions"], sides, TINY), FEW, said.append)
+    assert [(one.side, one.beside) for one in measured.agreements] == [(side, "ours") for side in sides[1:]]
+    assert all(agreement.rows for agreement in measured.agreements)
+    assert len(said) == 2 * len(sides)
+
+
+@pytest.mark.parametrize(("name", "sorts"), [("sessions", 1), ("sliding", 0)])
+def test_events_are_not_sorted_and_meet_no_python(spark: SparkSession, name: str, sorts: int, tmp_path: Path) -> None:
+    """As docs/benchmark.md says: what is sorted, if anything, are slices that have been shuffled."""
+    steps = [line.strip() for line in operators(windows_plan(spark, name, 1000, tmp_path))]
+    assert not [step for step in steps if "Python" in step or "Arrow" in step]
+    assert steps.count("Sort") == sorts
+    assert "Sort" not in steps[steps.index("Scan parquet") :]
+    above_slices = steps[: steps.index("Scan parquet")]
+    assert "HashAggregate" in above_slices[max(i for i, step in enumerate(above_slices) if step in ("Sort", "Union")) :]
