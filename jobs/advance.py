@@ -69,8 +69,8 @@ def advance(
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
     `spark` is called only when there is work, once for each batch; `prepare` before that, with the first plan, so that
-    what takes long can begin in the background; `before_compute` before a batch reads its source. `look` finds the files
-    that are there. Raises as `plan` does, and `Superseded` when another run is at work.
+    what takes long can begin in the background; `before_compute` before a batch reads its source. `look` finds the
+    files that are there. Raises as `plan` does, and `Superseded` when another run is at work.
     """
     first = plan(definition, clock, finish=finish, look=look)
     if first is None:

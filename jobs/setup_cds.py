@@ -11,22 +11,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from jobs import jvm, spark
 from jobs.advance import advance
-from jobs.bench import DEFINITION, make_file
+from jobs.bench.clickstream import BASE_MS, Clicks
+from jobs.bench.query import HOUR_MS, MINUTE_MS, Query, definition
 from jobs.definition import load_definition
 from jobs.setup_java import find_java
+from windowlib.assigners import Session, Sliding
 from windowlib.errors import WindowError
 
 EVENTS, FILES = 20_000, 3
-SESSIONS = 'type = "session"\ngap = "30m"\nallowed_lateness = "0s"'
-WINDOWS: Mapping[str, str] = {
-    "sessions": SESSIONS,
-    "sliding": 'type = "sliding"\nsize = "30m"\nslide = "10m"\nallowed_lateness = "1h"',
-}
+QUERIES = (
+    Query("sessions", Session(30 * MINUTE_MS)),
+    Query("sliding", Sliding(30 * MINUTE_MS, 10 * MINUTE_MS), allowed_lateness_ms=HOUR_MS),
+)
 
 
 class NoArchive(WindowError):
@@ -59,12 +59,13 @@ def make(folder: Path = jvm.JARS) -> Path:
 def train(folder: Path, archive: Path) -> None:
     """Runs the pipelines in `folder`, in a JVM that writes `archive` when it ends."""
     options = f"{spark.DEFAULTS['spark.driver.extraJavaOptions']} -XX:ArchiveClassesAtExit={archive}"
-    for name, window in WINDOWS.items():
-        (folder / name / "incoming").mkdir(parents=True)
+    for query in QUERIES:
+        incoming = folder / query.name / "incoming"
+        incoming.mkdir(parents=True)
         for number in range(FILES):
-            make_file(folder / name / "incoming" / f"{number}.parquet", number, EVENTS)
-        file = folder / name / "pipeline.toml"
-        file.write_text(DEFINITION.replace(SESSIONS, window))
+            Clicks().write(incoming / f"{number}.parquet", number, EVENTS, BASE_MS + number * HOUR_MS, HOUR_MS)
+        file = folder / query.name / "pipeline.toml"
+        file.write_text(definition(query))
         advance(load_definition(file), lambda: spark.session(conf={"spark.driver.extraJavaOptions": options}))
     spark.end_jvm()
 

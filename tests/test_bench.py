@@ -213,7 +213,6 @@ MISTAKES = {
     "sesions": "no workload 'sesions'; did you mean sessions? There are sessions, tumbling",
     "": "need at least one workload; there are sessions, tumbling",
     "sessions --sides our": "no side 'our'; did you mean ours? There are ours, ours-cold",
-    "sessions --engine flnk": "no engine 'flnk'",
     "sessions --files 1": "need --files 2 or more, the first warms up; got 1",
     "sessions --events 5": "need --events 100 or more, got 5",
     "sessions --zipf -1": "need --zipf above 0, got -1",

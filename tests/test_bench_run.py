@@ -47,7 +47,7 @@ def test_all_sides_publish_the_same(spark: SparkSession, name: str, tmp_path: Pa
     for number, case in enumerate(FEW[name].cases(TINY)):
         folder = tmp_path / str(number)
         folder.mkdir()
-        measured = measure(FEW[name], case, sides, folder, "spark", lambda text: None, in_this_process)
+        measured = measure(FEW[name], case, sides, folder, lambda text: None, in_this_process)
         assert all(times for by_side in measured.seconds.values() for times in by_side.values())
         assert {one.side for one in measured.agreements} == {*sides} - {"ours", "floor"} - measured.left_out.keys()
         assert all(agreement.rows for agreement in measured.agreements)

@@ -43,7 +43,6 @@ def bench(
     late_share: Annotated[
         float, typer.Option(help="Of the workload late: so many of 1 come hours late.", rich_help_panel=CLICKS)
     ] = 0.05,
-    engine: Annotated[str, typer.Option(help="What computes our own side.")] = "spark",
     out: Annotated[Path, typer.Option(help="The folder for the report.")] = Path("bench"),
     scratch: Annotated[
         Path | None, typer.Option(help="Where files and tables lie meanwhile. Without: the temporary folder.")
@@ -71,4 +70,4 @@ def bench(
         typer.echo(f"{len(get())} JARs of Flink in {JARS}")
         return
     clicks = Clickstream(zipf, rate, disorder, late_share)
-    play(workloads or [], sides, files, events, clicks, engine, out, scratch)
+    play(workloads or [], sides, files, events, clicks, out, scratch)

@@ -54,13 +54,12 @@ def play(
     files: int,
     events: int,
     clicks: Clickstream,
-    engine: str,
     out: Path,
     scratch: Path | None,
 ) -> None:
     """Measures, and says what was measured; raises as `bench` does."""
     known = workloads(clicks.stream(), Bids(), clicks.late_share)
-    choice = Choice(_split(names), _split([sides]), Size(files, events), engine, scratch)
+    choice = Choice(_split(names), _split([sides]), Size(files, events), scratch)
     check(choice, known)
     if scratch is not None and not scratch.is_dir():
         raise InvalidSpec(f"need a folder for --scratch, {scratch} is none; make it first")

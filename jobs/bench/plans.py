@@ -38,7 +38,7 @@ def windows_plan(spark: SparkSession, name: str, events: int, folder: Path) -> s
     [case] = known[name].cases(Size(files=2, events=events))
     store: Any = spark._jsparkSession.sharedState().statusStore()
     before = int(store.executionsCount())
-    measure(known[name], case, ["ours"], folder, "spark", lambda text: None, in_this_process)
+    measure(known[name], case, ["ours"], folder, lambda text: None, in_this_process)
     executions = store.executionsList(before, 1000)
     told = [str(executions.apply(i).physicalPlanDescription()) for i in range(int(executions.size()))]
     return [plan for plan in told if re.search(r"^Execute InsertIntoHadoopFs", plan, re.MULTILINE)][-1]

@@ -12,7 +12,6 @@ from pathlib import Path
 from jobs.bench.machine import where
 from jobs.bench.plot import picture
 from jobs.bench.report import report
-from jobs.bench.sides.ours import ENGINES
 from jobs.bench.sides.registry import SIDES
 from jobs.bench.turns import Measured, measure, refusal
 from jobs.bench.workload import Size, Workload
@@ -28,7 +27,6 @@ class Choice:
     workloads: Sequence[str]
     sides: Sequence[str]
     size: Size
-    engine: str = "spark"
     folder: Path | None = None
 
 
@@ -40,7 +38,7 @@ def bench(choice: Choice, known: dict[str, Workload], say: Callable[[str], None]
         for case in known[name].cases(choice.size):
             # Beside the temporary folder's other contents: a case can take gigabytes, and goes when it is done.
             with tempfile.TemporaryDirectory(prefix="windowlib-bench-", dir=choice.folder) as folder:
-                found.append(measure(known[name], case, choice.sides, Path(folder), choice.engine, say))
+                found.append(measure(known[name], case, choice.sides, Path(folder), say))
     return found
 
 
@@ -49,7 +47,6 @@ def check(choice: Choice, known: dict[str, Workload]) -> None:
     for what, chosen, there in (
         ("workload", choice.workloads, known),
         ("side", choice.sides, SIDES),
-        ("engine", [choice.engine], ENGINES),
     ):
         if not chosen:
             raise InvalidSpec(f"need at least one {what}; there are {', '.join(there)}")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from jobs.bench.clickstream import BASE_MS, Clicks, Once
 from jobs.bench.query import HOUR_MS, MINUTE_MS, Query
 from jobs.bench.workload import Arrival, Case, Size, Workload
-from windowlib.assigners import Session, Sliding
+from windowlib.assigners import Session, Sliding, Tumbling
 
 GAP_MS, SLIDE_MS, DAY_MS = 30 * MINUTE_MS, 5 * MINUTE_MS, 24 * HOUR_MS
 SMALL = {"empty run": 0, "10 k": 10_000, "100 k": 100_000, "1 M": 1_000_000}
@@ -79,10 +79,16 @@ def overlap(clicks: Clicks, size: Size) -> list[Case]:
 
 
 def five(clicks: Clicks, size: Size) -> list[Case]:
-    """One pipeline over a file, and five, one after another in the same session."""
-    sizes = [Query(f"sessions_{minutes}", Session(minutes * MINUTE_MS)) for minutes in (30, 10, 15, 20, 25)]
+    """One pipeline over a file, and five of several kinds, in one run."""
+    queries = (
+        Query("sessions_30", Session(30 * MINUTE_MS)),
+        Query("sessions_10", Session(10 * MINUTE_MS)),
+        Query("tumbling_15", Tumbling(15 * MINUTE_MS)),
+        Query("tumbling_60", Tumbling(HOUR_MS)),
+        Query("sliding_30", Sliding(30 * MINUTE_MS, 15 * MINUTE_MS)),
+    )
     arrivals = list(hourly(clicks, size))
-    return [Case("one pipeline", tuple(sizes[:1]), arrivals), Case("five pipelines", tuple(sizes), arrivals)]
+    return [Case("one pipeline", queries[:1], arrivals), Case("five pipelines", queries, arrivals)]
 
 
 def special(clicks: Clicks, late_share: float) -> list[Workload]:
@@ -113,7 +119,7 @@ def special(clicks: Clicks, late_share: float) -> list[Workload]:
         ),
         Workload(
             "five",
-            "one pipeline beside five over the same files, one after another",
+            "one pipeline beside five over the same files, in one run",
             lambda size: five(clicks, size),
             {
                 "floor": "a floor reads a file once",

@@ -34,12 +34,12 @@ class Measured:
 
 
 def measure(
-    workload: Workload, case: Case, names: Sequence[str], folder: Path, engine: str, say: Say, start: Start = worker
+    workload: Workload, case: Case, names: Sequence[str], folder: Path, say: Say, start: Start = worker
 ) -> Measured:
     """Every side over the same batches, in turns; raises `Disagreement` where their results differ."""
     left_out = {name: why for name in names if (why := refusal(workload, case, SIDES[name]))}
     sides = [SIDES[name] for name in names if name not in left_out]
-    tasks = {side.name: _task(folder, side, case, engine) for side in sides}
+    tasks = {side.name: _task(folder, side, case) for side in sides}
     labels = {arrival.label: arrival.events for arrival in case.arrivals if arrival.timed}
     seconds: dict[str, dict[str, list[float]]] = {label: {side.name: [] for side in sides} for label in labels}
     first: dict[str, float] = {}
@@ -74,11 +74,11 @@ def refusal(workload: Workload, case: Case, side: Side) -> str | None:
     return next((why for why in reasons if why), None)
 
 
-def _task(folder: Path, side: Side, case: Case, engine: str) -> Task:
-    task = Task(folder / side.name, case.queries, engine)
+def _task(folder: Path, side: Side, case: Case) -> Task:
+    task = Task(folder / side.name, case.queries)
     task.incoming.mkdir(parents=True)
     for query in case.queries:
-        (task.folder / f"{query.name}.toml").write_text(definition(query))
+        (task.folder / f"{query.name}.toml").write_text(definition(query) + side.more)
     return task
 
 

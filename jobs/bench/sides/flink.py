@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.bench.query import Count, Query, normal
-from jobs.bench.sides.recompute import MissingSide
-from jobs.bench.sides.side import FINISH, Task, Work
+from jobs.bench.sides.side import FINISH, MissingSide, Task, Work
 from jobs.setup_jars import fetch
 from jobs.setup_java import find_java
 from windowlib.assigners import Session, Sliding, Tumbling

@@ -5,22 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from jobs.bench.query import Query, no_results, normal
-from jobs.bench.sides.side import FINISH, Task, Work
+from jobs.bench.sides.side import FINISH, MissingSide, Task, Work
 from jobs.definition import Definition, load_definition
 from jobs.read import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def started(engine: str) -> SparkSession:
-    """The session of an engine's name."""
-    return ENGINES[engine]()
 
 
 def _spark() -> SparkSession:
@@ -29,8 +25,10 @@ def _spark() -> SparkSession:
     return session()
 
 
-ENGINES: dict[str, Callable[[], SparkSession]] = {"spark": _spark}
-"""What computes our side: how to start a session, by name."""
+def _sail() -> SparkSession:
+    from jobs.sail import session
+
+    return session()
 
 
 def definitions(task: Task) -> list[Definition]:
@@ -38,30 +36,51 @@ def definitions(task: Task) -> list[Definition]:
     return [load_definition(task.folder / f"{query.name}.toml") for query in task.queries]
 
 
-def ours(task: Task) -> Work:
-    """One run of each pipeline at a time, over the files that its ledger does not know yet."""
+def on_spark(task: Task) -> Work:
+    """Runs in a started Spark session."""
+    return _started(task, _spark)
+
+
+def on_sail(task: Task) -> Work:
+    """Runs in a started session on Sail."""
+    return _started(task, _sail)
+
+
+def _started(task: Task, session: Callable[[], SparkSession]) -> Work:
+    """One run at a time, of all pipelines together, over the files that their ledgers do not know yet."""
     from expectations.check import preload
-    from jobs.advance import advance
+    from jobs.together import advance_together
 
     pipelines = definitions(task)
     preload()
-    spark = started(task.engine)
+    spark = session()
     while True:
         piece = yield
-        for pipeline in pipelines:
-            advance(pipeline, lambda: spark, finish=piece == FINISH)
+        for end in advance_together(pipelines, lambda: spark, finish=piece == FINISH):
+            if end.error:
+                raise end.error
 
 
-def ours_new_process(task: Task) -> Work:
-    """`windowlib run`, and nothing kept from one to the next."""
-    while True:
-        piece = yield
-        for query in task.queries:
-            command = [sys.executable, "-m", "jobs.cli", "run", str(task.folder / f"{query.name}.toml")]
+def new_process(*options: str) -> Callable[[Task], Work]:
+    """`windowlib run` with some options, and nothing kept from one to the next."""
+
+    def work(task: Task) -> Work:
+        files = [str(task.folder / f"{query.name}.toml") for query in task.queries]
+        while True:
+            piece = yield
+            command = [sys.executable, "-m", "jobs.cli", "run", *files, *options]
             command += ["--finish"] if piece == FINISH else []
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
+
+    return work
+
+
+def need_sail() -> None:
+    """Raises MissingSide without the package."""
+    if find_spec("pysail") is None:
+        raise MissingSide('the sides on Sail need pysail: pip install "windowlib[spark,sail]"')
 
 
 def published(task: Task, query: Query) -> pa.Table:
@@ -76,7 +95,7 @@ def floor(task: Task) -> Work:
     """Each new file read and aggregated by key and bucket of time, and nothing kept: what any of our runs must do."""
     from pyspark.sql import functions as F
 
-    spark = started(task.engine)
+    spark = _spark()
     [query] = task.queries
     columns, seen = query.columns, 0
     functions = {"count": lambda column: F.count(F.lit(1)), "sum": F.sum, "max": F.max}

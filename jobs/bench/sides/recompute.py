@@ -12,18 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jobs.bench.query import Count, Query, no_results, normal
-from jobs.bench.sides.side import FINISH, Task, Work
+from jobs.bench.sides.side import FINISH, MissingSide, Task, Work
 from windowlib.assigners import Session, Sliding, Tumbling
-from windowlib.errors import WindowError
 
 if TYPE_CHECKING:
     import polars as pl
 
 FUNCTIONS = {"count": "sum", "sum": "sum", "max": "max"}  # of partial results
-
-
-class MissingSide(WindowError):
-    """Something that a side needs is not installed."""
 
 
 def duckdb(task: Task) -> Work:

@@ -6,9 +6,21 @@ from collections.abc import Callable
 
 from jobs.bench.query import Query
 from jobs.bench.sides import flink, ours, recompute, streaming
-from jobs.bench.sides.side import Side, Task, Work
+from jobs.bench.sides.side import Side, Task, Work, everything_is_there
 
 OURS = "ours"
+WARM = '[spark]\nmaster = "warm"\n'
+
+
+def _ours(
+    name: str,
+    says: str,
+    work: Callable[[Task], Work],
+    *,
+    need: Callable[[], None] = everything_is_there,
+    more: str = "",
+) -> Side:
+    return Side(name, says, work, ours.published, need=need, more=more)
 
 
 def _floor_refuses(query: Query) -> str | None:
@@ -42,12 +54,17 @@ def _flink(name: str, says: str, work: Callable[[Task], Work]) -> Side:
 SIDES = {
     side.name: side
     for side in (
-        Side(OURS, "one run of a pipeline for each file, in a started session", ours.ours, ours.published),
-        Side(
-            "ours-cold",
-            "`windowlib run` for each file, from the start of its process to its end",
-            ours.ours_new_process,
-            ours.published,
+        _ours(OURS, "one run for each file, in a started Spark session", ours.on_spark),
+        _ours(
+            "ours-cold", "`windowlib run` for each file, from the start of its process to its end", ours.new_process()
+        ),
+        _ours("ours-warm", "the same on a warm engine, a thin client", ours.new_process(), more=WARM),
+        _ours("ours-sail", "one run for each file, in a started session on Sail", ours.on_sail, need=ours.need_sail),
+        _ours(
+            "ours-sail-cold",
+            "`windowlib run --engine sail` for each file",
+            ours.new_process("--engine", "sail"),
+            need=ours.need_sail,
         ),
         _streaming("streaming", "one availableNow run for each file, RocksDB", streaming.rocksdb_per_batch),
         _streaming("streaming-hdfs", "the same, state store backed by files", streaming.hdfs_per_batch),

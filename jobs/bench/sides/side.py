@@ -10,6 +10,12 @@ from typing import Literal
 import pyarrow as pa
 
 from jobs.bench.query import Query
+from windowlib.errors import WindowError
+
+
+class MissingSide(WindowError):
+    """Something that a side needs is not installed."""
+
 
 Piece = Literal["step", "finish"]
 STEP: Piece = "step"
@@ -18,11 +24,10 @@ FINISH: Piece = "finish"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a side is given: a folder of its own, with the arrived files in `incoming`, the queries, the engine."""
+    """What a side is given: a folder of its own, with the arrived files in `incoming`, and the queries."""
 
     folder: Path
     queries: tuple[Query, ...]
-    engine: str = "spark"
 
     @property
     def incoming(self) -> Path:
@@ -56,6 +61,7 @@ class Side:
     need        raises MissingSide, with what to do, where something is not installed
     deliver     lets a file arrive; not timed
     final_only  it publishes a result only once it can change no more
+    more        TOML at the end of its definitions
     """
 
     name: str
@@ -67,3 +73,4 @@ class Side:
     need: Callable[[], None] = everything_is_there
     deliver: Callable[[Path, Task], None] = link
     final_only: bool = False
+    more: str = ""
