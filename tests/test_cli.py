@@ -24,6 +24,7 @@ import jobs.verdicts
 from expectations.check import CheckResult
 from jobs.advance import BatchReport
 from jobs.cli import app
+from jobs.connect import EngineLost
 from jobs.ledger import Plan, Rejected, Superseded
 from windowlib.errors import StateMismatch, WatermarkRegression
 
@@ -129,6 +130,7 @@ def test_a_broken_definition_names_all_mistakes(pipeline: Path, command: str) ->
         (Rejected("batch 3 was refused"), 3),
         (StateMismatch("written by another definition"), 2),
         (WatermarkRegression("time would fall"), 1),
+        (EngineLost("the engine ended in the middle of a batch"), 1),
         (RuntimeError("disk full\nand more"), 1),
     ],
 )
@@ -148,7 +150,7 @@ def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeyp
     assert shown.stderr == f"error: RuntimeError: disk full (full traceback: {log})\n"
     assert "Traceback (most recent call last)" in log.read_text()
 
-
+    assert (options["max_batches"], options["finish"]) == (None, False)
 def one_batch(definition: object, spark: object, *, on_batch: Any, **options: object) -> list[BatchReport]:
     assert options == {"max_batches": None, "finish": False}
     on_batch(REPORT)
