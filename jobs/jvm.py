@@ -14,6 +14,7 @@ Where somebody has set Spark up otherwise (`SETTLED_ELSEWHERE`), Spark's own way
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shlex
@@ -23,6 +24,7 @@ import struct
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -193,7 +195,15 @@ def start(settings: Mapping[str, str], options: Sequence[str] = ()) -> Gateway:
         env={**os.environ, **added_environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told_in)},
         preexec_fn=_not_for_ctrl_c,
     )
+    atexit.register(_let_go, process)
     return Gateway(process, told_in)
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """Lets the JVM end, without waiting for it: Python would warn of that."""
+    assert process.stdin, "a pipe"
+    process.stdin.close()
+    warnings.filterwarnings("ignore", f"subprocess {process.pid} is still running", ResourceWarning)
 
 
 def _not_for_ctrl_c() -> None:

@@ -13,7 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jobs import planning, source, spark
-from jobs.advance import BatchReport, advance
 from jobs.connect import EngineLost
 from jobs.definition import Definition
 from jobs.engines import check_engine
@@ -23,6 +22,7 @@ from jobs.shipping import ship
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jobs.advance import BatchReport
     from jobs.together import Ended
     from jobs.warm.state import EngineState
 
@@ -45,6 +45,8 @@ def run(
     A warm engine that ends in the middle of a batch is no fault of the pipeline's: the run does that batch once more,
     as the next run would. Raises as `advance` does, and `EngineLost`.
     """
+    from jobs.advance import advance
+
     spark = sessions(definition)
     reports: list[BatchReport] = []
 

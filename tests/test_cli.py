@@ -25,6 +25,7 @@ import jobs.verdicts
 from expectations.check import CheckResult
 from jobs.advance import BatchReport
 from jobs.cli import app
+from jobs.connect import EngineLost
 from jobs.ledger import Plan, Rejected, Superseded
 from jobs.together import Ended
 from windowlib.errors import StateMismatch, WatermarkRegression
@@ -131,6 +132,7 @@ def test_a_broken_definition_names_all_mistakes(pipeline: Path, command: str) ->
         (Rejected("batch 3 was refused"), 3),
         (StateMismatch("written by another definition"), 2),
         (WatermarkRegression("time would fall"), 1),
+        (EngineLost("the engine ended in the middle of a batch"), 1),
         (RuntimeError("disk full\nand more"), 1),
     ],
 )
@@ -152,7 +154,7 @@ def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeyp
 
 
 def one_batch(definition: object, spark: object, *, on_batch: Any, **options: object) -> list[BatchReport]:
-    assert options == {"max_batches": None, "finish": False}
+    assert (options["max_batches"], options["finish"]) == (None, False)
     on_batch(REPORT)
     return [REPORT]
 

@@ -41,6 +41,7 @@ def empty_run(pipeline: Path) -> list[Any]:
     return [said, done.stderr, *json.loads(found)]
 
 
+HOUR_MS = 3_600_000
 NOTHING = ["nothing new: everything that has arrived is in the results already", "", [], []]
 
 
@@ -60,12 +61,13 @@ def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
     ],
 )
 def test_nothing_new(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    """Not even where the passing of time may make something due."""
+    """Not even where the passing of time has made everything due, and may do so again."""
     quiet = CLICKS.replace('type = "session"\ngap = "10m"\nallowed_lateness = "2h"', window)
     assert window in quiet
-    clicks(tmp_path, 1, quiet.replace("[window]", 'idle_timeout = "90000d"\n[window]'))
+    clicks(tmp_path, 1, quiet.replace("[window]", 'idle_timeout = "1h"\n[window]'))
     definition = load_definition(tmp_path / "clicks.toml")
-    assert len(advance(definition, lambda: spark, clock=clock)) == 1
+    for hours in (0, 2):
+        assert len(advance(definition, lambda: spark, clock=lambda hours=hours: clock() + hours * HOUR_MS)) == 1
     assert empty_run(definition.file) == NOTHING
 
 
@@ -79,7 +81,7 @@ def test_the_command_is_spark_s_own_but_for_the_incubator(tmp_path: Path) -> Non
     classes = str(jvm.spark_home() / "jars" / "*")
     launcher = [jvm.java(), "-cp", classes, "org.apache.spark.launcher.Main", jvm.MAIN]
     conf = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
-    environment = {**os.environ, **jvm.added_environment()}
+    environment = {**os.environ, **jvm.added_environment(), "SPARK_SCALA_VERSION": "2.13"}
     done = subprocess.run(
         [*launcher, *conf, "pyspark-shell"], env=environment, capture_output=True, text=True, check=True
     )
