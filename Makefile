@@ -6,6 +6,7 @@ BIN := .venv/bin
 
 SETTINGS := GX_ANALYTICS_ENABLED=false PYTHONUNBUFFERED=1
 RUN := $(SETTINGS) $(BIN)/python -m
+ON_SAIL := tests/test_spark_conformance.py tests/test_plan_counts.py tests/test_plan_aggregates.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check airflow clean
@@ -23,6 +24,7 @@ demo: setup  ## a million events through two pipelines, compared with the truth
 
 test: check  ## every check and every test, Spark and Airflow included
 	@$(RUN) pytest -q -m "spark or slow or airflow"
+	@$(RUN) pytest -q --engine sail $(ON_SAIL)
 
 check: setup  ## format, lint, types, architecture, doctests, tests without Spark
 	@$(RUN) ruff format --check .

@@ -167,7 +167,7 @@ class TestTurns:
 
     def test_every_file_but_the_first_counts(self, tmp_path: Path) -> None:
         said: list[str] = []
-        found = measure(self.sessions, self.case(), ["duckdb"], tmp_path, "spark", said.append, in_this_process)
+        found = measure(self.sessions, self.case(), ["duckdb"], tmp_path, said.append, in_this_process)
         assert [len(times) for times in found.seconds[""].values()] == [2]
         assert [line.partition(":")[0] for line in said] == [
             "sessions, file 1 of 3, not timed",
@@ -177,7 +177,7 @@ class TestTurns:
 
     def test_a_difference_is_an_error(self, tmp_path: Path) -> None:
         case = self.case()
-        measure(self.sessions, case, ["duckdb"], tmp_path, "spark", lambda text: None, in_this_process)
+        measure(self.sessions, case, ["duckdb"], tmp_path, lambda text: None, in_this_process)
         task = Task(tmp_path / "duckdb", case.queries)
         rows = recompute.published(task, case.queries[0])
         assert agree(case, {SIDES["duckdb"]: task, side_with(rows): task}, tmp_path)[0].rows == len(rows)
@@ -187,7 +187,7 @@ class TestTurns:
                 agree(case, {SIDES["duckdb"]: task, side_with(wrong): task}, tmp_path)
 
     def test_in_a_process_of_its_own(self, tmp_path: Path) -> None:
-        found = measure(self.sessions, self.case(), ["duckdb"], tmp_path, "spark", lambda text: None)
+        found = measure(self.sessions, self.case(), ["duckdb"], tmp_path, lambda text: None)
         assert len(found.seconds[""]["duckdb"]) == 2
 
     def test_what_fails_in_a_process_is_told(self, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from expectations.check import CheckResult
 from jobs.advance import BatchReport
 from jobs.cli import app
 from jobs.connect import EngineLost
-from jobs.ledger import Plan, Rejected, Superseded
+from jobs.ledger import Plan, Rejected, Superseded, wall_clock_ms
 from jobs.together import Ended
 from windowlib.errors import StateMismatch, WatermarkRegression
 
@@ -187,7 +187,7 @@ def test_several_pipelines_are_told_apart_and_the_worst_counts(pipeline: Path, m
     errors = [None, Rejected("batch 3 was refused"), Superseded("another run is at work")]
 
     def three(definitions: list[Any], spark: object, *, on_batch: Any, on_note: Any, **options: object) -> list[Ended]:
-        assert options == {"max_batches": None, "finish": False}
+        assert options == {"max_batches": None, "finish": False, "clock": wall_clock_ms}
         on_batch(definitions[0], REPORT)
         on_note("clicks and hours differ")
         reports: list[list[BatchReport]] = [[REPORT], [], []]
