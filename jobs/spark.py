@@ -37,6 +37,9 @@ DEFAULTS = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # A batch has about ten generated classes. Of several pipelines in one session more than Spark's hundred are in use,
+    # and those that fall out of the cache are compiled again, and run cold, in every batch.
+    "spark.sql.codegen.cache.maxEntries": "2000",
     # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
 }
