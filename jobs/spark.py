@@ -93,8 +93,10 @@ def end_jvm() -> None:
 
 def of_a_session() -> dict[str, str]:
     """The settings that any session can have, on a server that was started without ours."""
+    static = {"spark.sql.codegen.cache.maxEntries"}  # a server's own matter
     in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in DEFAULTS.items()}
-    return {k: v for k, v in {**in_hadoop, **REQUIRED}.items() if k.startswith(("spark.sql.", "mapreduce."))}
+    settings = {name: value for name, value in {**in_hadoop, **REQUIRED}.items() if name not in static}
+    return {k: v for k, v in settings.items() if k.startswith(("spark.sql.", "mapreduce."))}
 
 
 def remember_most_tasks(spark: SparkSession) -> None:

@@ -56,7 +56,7 @@ def test_all_sides_publish_the_same(spark: SparkSession, name: str, tmp_path: Pa
 
 def test_processes_and_streaming() -> None:
     """As the command does it: a process for each side, and one for each file of a side that starts cold."""
-    sides = ["ours", "streaming-long", "streaming-cold"]
+    sides = ["ours", "streaming-long", "ours-sail-cold"]
     said: list[str] = []
     [measured] = bench(Choice(["sessions"], sides, TINY), FEW, said.append)
     assert [(one.side, one.beside) for one in measured.agreements] == [(side, "ours") for side in sides[1:]]

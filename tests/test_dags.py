@@ -195,7 +195,7 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     ("other", "message"),
     [
         (together("two", "0 * * * *"), 'two.toml: airflow.schedule: given "0 * * * *", but '),
-        (together("two") + '[spark]\nmaster = "local[1]"\n', r"differ in [spark]"),
+        (together("two") + '[spark]\nmaster = "local[1]"\n', r"differ in engine or [spark]"),
     ],
 )
 def test_definitions_that_cannot_run_together_say_why(pipelines: Path, other: str, message: str) -> None:

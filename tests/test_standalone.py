@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.advance import advance
-from tests.clicks import CLICKS, FILES, clicks, clock, tables
+from tests.clicks import CLICKS, clicks, clock, tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -33,6 +33,7 @@ DEFINITIONS = {
     "general": CLICKS.replace(SESSION, 'type = "session"\ngap = "10m"\n[window.trigger]\ntype = "count"\nn = 3'),
 }
 READY_SECONDS = 60
+FILES = 2
 
 
 def free_port() -> int:
@@ -93,9 +94,9 @@ master = "{master}"
 "spark.sql.shuffle.partitions" = "4"
 """
     for name, text in DEFINITIONS.items():
-        local = clicks(tmp_path / f"{name}-local", definition=text)
+        local = clicks(tmp_path / f"{name}-local", files=FILES, definition=text)
         assert len(advance(local, lambda: spark, clock=clock)) == FILES
-        remote = clicks(tmp_path / name, definition=text + on_cluster)
+        remote = clicks(tmp_path / name, files=FILES, definition=text + on_cluster)
         ran = subprocess.run(
             [sys.executable, "-m", "tests.on_cluster", str(tmp_path / name)],
             capture_output=True,
