@@ -150,7 +150,12 @@ def _launch(place: Path, conf: Mapping[str, str], idle_seconds: float | None, po
     path = os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))  # for Spark's Python workers
     asked = {
         "command": jvm.command(settings, ["--class", SERVER, "spark-internal"]),
-        "environment": {**jvm.added_environment(), "PYTHONPATH": path, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
+        "environment": {
+            **jvm.added_environment(),
+            "PYTHONPATH": path,
+            "PYSPARK_PYTHON": settings["spark.pyspark.python"],  # a Connect server does not look at the setting
+            "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+        },
         "port": port,
         "token": token,
         "versions": versions(),
