@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from expectations.lazy_imports import lazily
 from jobs.validations import keep
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class CheckResult:
 def preload() -> threading.Thread:
     """Begins to import what `check` needs. Call it before the Spark session is built: both take seconds."""
     importlib.import_module("pyspark.sql")  # here, because two threads that import one package may see it half done
-    thread = threading.Thread(target=importlib.import_module, args=("expectations.suites",), name="windowlib-preload")
+    thread = threading.Thread(target=_suites, name="windowlib-preload")
     thread.start()
     return thread
 
@@ -56,8 +57,7 @@ def check(
     `history` holds the figures of earlier batches, `result_files` the files of `results` that the batch wrote.
     Raises `InvalidSpec` when a suite of the pipeline's author cannot be read.
     """
-    from expectations.suites import validate
-
+    validate = _suites().validate
     with _ONE_AT_A_TIME:
         outcomes: list[dict[str, Any]] = [
             outcome.to_json_dict()  # type: ignore[no-untyped-call]
@@ -65,6 +65,12 @@ def check(
         ]
     keep(definition.root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return [_result(outcome["suite_name"], one, figures) for outcome in outcomes for one in outcome["results"]]
+
+
+def _suites() -> Any:
+    """The module that brings Great Expectations."""
+    with lazily():
+        return importlib.import_module("expectations.suites")
 
 
 def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:

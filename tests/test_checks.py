@@ -279,3 +279,16 @@ def test_importing_the_check_imports_nothing_heavy():
 def test_preload_imports_in_the_background():
     preload().join()
     assert "expectations.suites" in sys.modules
+
+
+def test_statistics_and_plots_are_imported_when_they_are_used() -> None:
+    program = """
+import sys, types
+from expectations import check
+assert check._suites().validate
+seldom = [sys.modules[name] for name in ("altair", "scipy.stats")]
+assert all(type(module) is not types.ModuleType for module in seldom), seldom  # not loaded yet
+assert seldom[1].entropy([0.5, 0.5]) > 0.69
+assert type(seldom[1]) is types.ModuleType
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,0 +1,39 @@
+"""Packages that Great Expectations imports for a few of its expectations, imported when one of those is used.
+
+Statistics (scipy) and plots (altair) are a quarter of its import, which is most of what a short run waits for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import LazyLoader
+from types import ModuleType
+
+SELDOM_USED = frozenset({"altair", "scipy.stats"})
+
+
+class _Lazily(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname not in SELDOM_USED:
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        if spec and spec.loader:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def lazily() -> Iterator[None]:
+    """A block in which `SELDOM_USED` modules are imported as their first attribute is asked for."""
+    finder = _Lazily()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
