@@ -60,8 +60,7 @@ def check(
     validate = _suites().validate
     with _ONE_AT_A_TIME:
         outcomes: list[dict[str, Any]] = [
-            outcome.to_json_dict()  # type: ignore[no-untyped-call]
-            for outcome in validate(definition, figures, history, result_files)
+            outcome.to_json_dict() for outcome in validate(definition, figures, history, result_files)
         ]
     keep(definition.root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return [_result(outcome["suite_name"], one, figures) for outcome in outcomes for one in outcome["results"]]
