@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from jobs.definition import Definition
     from windowlib.plans.engine import Engine
 
-ENGINES = ("spark", "sail")
-
 # The parts of expressions whose answers the tests compare with Spark's, as sqlglot calls them.
 _PROVED = frozenset(
     (

@@ -31,6 +31,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from jobs.setup_java import look_for_java
 from windowlib.errors import WindowError
 
 JARS = Path(__file__).resolve().parent.parent / ".jars"
@@ -102,10 +103,8 @@ def ours_to_start(master: str, settings: Mapping[str, str]) -> bool:
 
 def java() -> str:
     """The Java that Spark would take; raises `NoJvm` when there is none. Its version is `jobs.setup_java`'s matter."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    found, looked = look_for_java()
     if found is None:
-        looked = f"no bin/java in JAVA_HOME ({home})" if home else "no java on PATH"
         raise NoJvm(f"need Java to start Spark on this machine, found {looked}; `make setup` says what to install")
     return found
 

@@ -44,7 +44,7 @@ class SailUnavailable(WindowError):
     """Sail cannot be used here."""
 
 
-def session(conf: Mapping[str, str] | None = None) -> SparkSession:
+def session() -> SparkSession:
     """A session on Sail in this process; raises SailUnavailable without the package, or beside a Spark session."""
     global _server
     os.environ.setdefault("RUST_LOG", "error")
@@ -63,7 +63,7 @@ def session(conf: Mapping[str, str] | None = None) -> SparkSession:
         _server.start(background=True)
     _, port = _server.listening_address
     spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
-    for name, value in {**(conf or {}), **SETTINGS}.items():
+    for name, value in SETTINGS.items():
         spark.conf.set(name, value)
     return spark
 

@@ -50,12 +50,6 @@ def run(
     spark = sessions(definition)
     reports: list[BatchReport] = []
 
-    def session() -> SparkSession:
-        say(f"starting {definition.engine.capitalize()}")
-        started = spark()
-        say("computing")
-        return started
-
     def done(report: BatchReport) -> None:
         reports.append(report)
         on_batch(report)
@@ -66,7 +60,7 @@ def run(
         try:
             advance(
                 definition,
-                session,
+                _told(spark, definition, say),
                 clock=clock,
                 prepare=spark.prepare,
                 on_batch=done,
@@ -103,16 +97,10 @@ def run_together(
     for definition in definitions[1:]:
         check_engine(definition)
 
-    def session() -> SparkSession:
-        say(f"starting {definitions[0].engine.capitalize()}")
-        started = spark()
-        say("computing")
-        return started
-
     try:
         return advance_together(
             definitions,
-            session,
+            _told(spark, definitions[0], say),
             clock=clock,
             on_batch=on_batch,
             on_note=on_note,
@@ -121,6 +109,20 @@ def run_together(
         )
     finally:
         spark.close()
+
+
+def _told(
+    spark: Callable[[], SparkSession], definition: Definition, say: Callable[[str], None]
+) -> Callable[[], SparkSession]:
+    """`spark`, telling before and after it that there is work."""
+
+    def session() -> SparkSession:
+        say(f"starting {definition.engine.capitalize()}")
+        started = spark()
+        say("computing")
+        return started
+
+    return session
 
 
 def sessions(definition: Definition) -> Local | Warm | Remote | Embedded:

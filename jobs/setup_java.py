@@ -23,12 +23,17 @@ class UnusableJava(WindowError):
     """No Java, or one that is too old for Spark."""
 
 
+def look_for_java() -> tuple[str | None, str]:
+    """The path of the Java that Spark would take (None where there is none), and in words what is missing then."""
+    home = os.environ.get("JAVA_HOME")
+    missing = f"no bin/java in JAVA_HOME ({home})" if home else "no java on PATH"
+    return shutil.which(os.path.join(home, "bin", "java") if home else "java"), missing
+
+
 def find_java() -> str:
     """The path of the Java that Spark will use; raises `UnusableJava` when there is none that it can."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")
+    java, looked = look_for_java()
     if java is None:
-        looked = f"no bin/java in JAVA_HOME ({home})" if home else "no java on PATH"
         raise UnusableJava(f"need Java {OLDEST} or newer, found {looked}: {ADVICE}")
     printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     version = java_version(printed.stderr) if printed.returncode == 0 else None
