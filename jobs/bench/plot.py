@@ -10,7 +10,7 @@ from jobs.bench.report import BASE, Line, lines
 from jobs.bench.turns import Measured
 from jobs.timeline import BASE_STYLE
 
-WIDTH, LEFT, RIGHT, BAR, GAP, HEAD = 760, 160, 640, 20, 26, 40  # px; the figures stand right of RIGHT
+WIDTH, LEFT, RIGHT, BAR, GAP, HEAD = 760, 160, 590, 20, 26, 40  # px; the figures stand right of RIGHT
 STYLE = (
     BASE_STYLE
     + """\
