@@ -41,7 +41,7 @@ clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (fi
 
 # Two stamps: the locked packages, and the project itself on top of them.
 .venv/.ready: .venv/.locked pyproject.toml
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .venv/.locked: requirements.lock
