@@ -249,6 +249,14 @@ class Warm(Remote):
     def settings(self) -> dict[str, str]:
         return dict(spark.REQUIRED)
 
+    def __call__(self) -> SparkSession:
+        from jobs.connect import Unreachable
+
+        try:
+            return super().__call__()
+        except Unreachable:  # it was ending while we asked: killed, or idle for long enough
+            return super().__call__()
+
 
 def is_small(definition: Definition, plan: Plan) -> bool:
     """Whether everything that waits for this run is little enough for one short-lived process."""

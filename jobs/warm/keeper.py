@@ -56,6 +56,7 @@ class Keeper:
         while self.server.poll() is None and not self.ending:
             if not self.state.ready:
                 self._look_whether_ready()
+                last_used = time.monotonic()
             elif connections(self.server.pid, self.state.port):
                 last_used = time.monotonic()
             elif self.idle_seconds is not None and time.monotonic() - last_used >= self.idle_seconds:
