@@ -17,7 +17,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations import events, results, state
+from expectations import events, rerun, results, state
 from expectations.bounds import Figures
 from expectations.own import own_suite
 from jobs.definition import Definition
@@ -28,6 +28,8 @@ RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at 
 def frame(definition: Definition, figures: Figures) -> pd.DataFrame:
     """One row: the figures, and the differences and shares that the suites judge. Raises KeyError where one lacks."""
     known = {name: value for name, value in figures.items() if value is not None}
+    if rerun.is_rerun(figures):
+        return pd.DataFrame([{**figures, **rerun.columns(known)}])
     derived = events.columns(known) | state.columns(definition, known) | results.columns(known)
     return pd.DataFrame([{**figures, **derived}])
 
@@ -39,8 +41,10 @@ def parameters(figures: Figures, history: Sequence[Figures]) -> dict[str, float 
     return {**results.usual(history), "latest_window_end_ms": latest}
 
 
-def over_figures(definition: Definition) -> list[ExpectationSuite]:
-    """The suites about the figures of a batch."""
+def over_figures(definition: Definition, figures: Figures) -> list[ExpectationSuite]:
+    """The suites about the figures of a batch; those of a rerun are others, which the author's own do not know."""
+    if rerun.is_rerun(figures):
+        return [rerun.suite(definition)]
     own = definition.checks.figures_suite
     derived = [module.suite(definition) for module in (events, state, results)]
     return derived + ([own_suite("own_figures", own)] if own else [])
@@ -57,7 +61,7 @@ def validate(
 ) -> list[ExpectationSuiteValidationResult]:
     """The outcome of every suite; those about rows only where the batch wrote results."""
     bounds = parameters(figures, history)
-    outcomes = list(_run("figures", frame(definition, figures), over_figures(definition), bounds))
+    outcomes = list(_run("figures", frame(definition, figures), over_figures(definition, figures), bounds))
     if result_files and len(rows := results.sample(result_files)):
         outcomes += _run("results", rows, over_rows(definition), bounds)
     return outcomes

@@ -25,11 +25,13 @@ from typing import TYPE_CHECKING, Any
 from expectations import check
 from jobs import attempts, delta, publish, source
 from jobs.batch import Batch, Outcome
+from jobs.correction import Correction
 from jobs.definition import Definition
 from jobs.lease import lease, superseded_explains
 from jobs.ledger import Claim, Clock, Ledger, LedgerState, Plan, Superseded, wall_clock_ms
-from jobs.planning import check_may_run, ledger_of, next_plan, plan
+from jobs.planning import check_may_run, ledger_of, next_plan, plan, rerun_plan
 from jobs.publish import Changes, staging_folder
+from jobs.rerun import Rerun
 from jobs.spark_errors import explained
 from jobs.tables import COMMIT_ORDER
 from jobs.watermarks import utc
@@ -65,32 +67,47 @@ def advance(
     finish: bool = False,
     before_compute: Callable[[Batch], None] = lambda batch: None,
     look: source.Look = source.found_files,
+    correction: Correction | None = None,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
+
+    With a `correction` nothing new is read: what is left of a run that died is finished, and then the rerun is done.
 
     `spark` is called only when there is work, once for each batch; `prepare` before that, with the first plan, so that
     what takes long can begin in the background; `before_compute` before a batch reads its source. `look` finds the
     files that are there. Raises as `plan` does, and `Superseded` when another run is at work.
     """
-    first = plan(definition, clock, finish=finish, look=look)
-    if first is None:
-        return []
-    prepare(first)
-    check.preload()
+
+    def make(state: LedgerState) -> Plan | None:
+        if correction:
+            return rerun_plan(definition, state, correction, clock)
+        return next_plan(definition, state, clock, finish, look)
+
     ledger = ledger_of(definition, clock)
+    if correction:
+        check_may_run(definition, ledger.state())
+        prepare(rerun_plan(definition, ledger.state(), correction, clock))
+    else:
+        first = plan(definition, clock, finish=finish, look=look)
+        if first is None:
+            return []
+        prepare(first)
+    check.preload()
     before, claim = ledger.claim()
     if before.left_by_a_dead_run:
         attempts.fence(definition.root)
     reports: list[BatchReport] = []
     with lease(ledger, claim):
         while max_batches is None or len(reports) < max_batches:
-            state, frozen = ledger.freeze(lambda state: next_plan(definition, state, clock, finish, look))
+            state, frozen = ledger.freeze(make)
             check_may_run(definition, state)
             if frozen is None:
                 break
             with explained(definition), superseded_explains(ledger, claim):
                 reports.append(_run(definition, state, frozen, ledger, claim, spark(), before_compute))
             on_batch(reports[-1])
+            if correction and frozen.correction == correction:
+                break
     return reports
 
 
@@ -116,9 +133,9 @@ def _run(
     staging = staging_folder(definition.root) / attempt
     shutil.rmtree(staging.parent, ignore_errors=True)
     source.check_unchanged(definition, frozen.files)
-    batch = Batch(definition, frozen, state.commit, spark, attempt, staging)
+    batch = (Rerun if frozen.correction else Batch)(definition, frozen, state.commit, spark, attempt, staging)
     before_compute(batch)
-    outcome = batch.compute()
+    outcome = _computed(batch, ledger, claim, can_give_up=not done)
     source.check_unchanged(definition, frozen.files)  # nor while Spark read them
     results = [root / "results" / file.path for file in outcome.changes["results"].add]
     checks = check.check(definition, outcome.figures, history(root, state), results)
@@ -143,6 +160,7 @@ def _run(
         "fingerprint": frozen.fingerprint,
         "definition": frozen.definition,
         "versions": versions,
+        "correction": frozen.correction.to_json() if frozen.correction else None,
         "counts": {name: value for name, value in outcome.figures.items() if value is not None},
     }
     ledger.write(commit, claim.epoch)
@@ -155,6 +173,18 @@ def _run(
         time.monotonic() - started,
         checks,
     )
+
+
+def _computed(batch: Batch, ledger: Ledger, claim: Claim, *, can_give_up: bool) -> Outcome:
+    """The outcome of a batch. A rerun that cannot be done is given up at once: nobody shall have to abandon it."""
+    try:
+        return batch.compute()
+    except Exception as error:
+        if batch.plan.correction and can_give_up:
+            _discard(batch.definition.root, batch.changes)
+            row = {"kind": "abandon", "batch_id": batch.plan.batch_id, "who": "windowlib", "reason": str(error)}
+            ledger.write(row, claim.epoch)
+        raise
 
 
 def _commit(root: Path, frozen: Plan, outcome: Outcome, seen: dict[str, int | None], done: set[str]) -> dict[str, int]:
@@ -193,7 +223,7 @@ def _metric_rows(outcome: Outcome, frozen: Plan) -> list[dict[str, Any]]:
 
 
 def history(root: Path, state: LedgerState) -> list[dict[str, int | None]]:
-    """The figures of the newest `HISTORY` batches, oldest first."""
+    """The figures of the newest `HISTORY` batches that are no reruns, oldest first."""
     from jobs.tables import RUN_METRICS
 
     version = state.commit.versions.get(RUN_METRICS.name) if state.commit else None
@@ -204,7 +234,8 @@ def history(root: Path, state: LedgerState) -> list[dict[str, int | None]]:
             break
         for row in delta.read_parquet(root / RUN_METRICS.name / file.path, RUN_METRICS.columns).to_pylist():
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
-    return [figures for _, figures in sorted(batches.items())][-HISTORY:]
+    ordinary = [figures for _, figures in sorted(batches.items()) if "rerun_from_ms" not in figures]
+    return ordinary[-HISTORY:]
 
 
 if __name__ == "__main__":

@@ -136,9 +136,9 @@ class Batch:
             linked = publish.link(file, self.folder("results"), self.folder("result_changes"), name, partition)
             self.changes["result_changes"].add.append(linked)
 
-    def publish_withdrawn(self, path: Path, window_day: date) -> None:
+    def publish_withdrawn(self, path: Path, window_day: date, cause: str) -> None:
         """A staged file of withdrawn rows into `result_changes`."""
-        partition = {"change": "withdraw", "cause": "merge", "window_day": window_day}
+        partition = {"change": "withdraw", "cause": cause, "window_day": window_day}
         file = publish.move(path, self.folder("result_changes"), self.name(path), partition)
         self.changes["result_changes"].add.append(file)
 

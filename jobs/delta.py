@@ -144,6 +144,24 @@ def commit(
     return expected + 1
 
 
+def add_columns(folder: Path, expected: int, wanted: Schema) -> int:
+    """Adds the columns that the table lacks, null in the rows that are there; gives the version that has them.
+
+    Raises `Conflict` when the table has moved on since `expected`.
+    """
+    table = opened.at(folder, expected)
+    have = {one.name for one in table.schema().fields}
+    if not (lacking := [one for one in wanted.fields if one.name not in have]):
+        return expected
+    try:
+        DeltaTable(str(folder), version=expected).alter.add_columns(
+            lacking, commit_properties=CommitProperties(max_commit_retries=0)
+        )
+    except DeltaError as error:
+        raise Conflict(f"{folder.name} is no longer at version {expected}") from error
+    return expected + 1
+
+
 def append_rows(
     folder: Path, expected: int, rows: Sequence[Mapping[str, Any]], transaction: tuple[str, int] | None = None
 ) -> int:
@@ -157,9 +175,14 @@ def append_rows(
         data = pa.concat_tables([*(read_parquet(folder / f.path, schema) for f in fold), data])
     if not data.num_rows:
         return commit(folder, expected, transaction=transaction)
+    return commit(folder, expected, add=[write(folder, data)], remove=fold, transaction=transaction)
+
+
+def write(folder: Path, data: pa.Table) -> DataFile:
+    """A table of rows as one file of an unpartitioned table, for a commit to name."""
     name = f"{uuid.uuid4()}.parquet"
     pq.write_table(data, folder / name)
-    return commit(folder, expected, add=[data_file(folder, name)], remove=fold, transaction=transaction)
+    return data_file(folder, name)
 
 
 def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:

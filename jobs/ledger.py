@@ -29,6 +29,7 @@ from typing import Any
 import psutil
 
 from jobs import delta
+from jobs.correction import Correction
 from jobs.tables import LEDGER
 from windowlib.errors import ExpectationsFailed, WindowError
 
@@ -75,6 +76,7 @@ class Plan:
     fingerprint: str
     definition: str
     finished: bool = False  # no more events will come: every window fires
+    correction: Correction | None = None  # a rerun: reads no new file
 
     @property
     def to_sequence(self) -> int:
@@ -93,6 +95,7 @@ class Commit:
     definition: str
     counts: Mapping[str, int]
     at_ms: int
+    correction: Correction | None = None  # of a rerun
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +193,8 @@ class Ledger:
         version = state.version
         if version is None:
             version = delta.create(self.folder, LEDGER.schema())
+        else:
+            version = delta.add_columns(self.folder, version, LEDGER.schema())  # of an earlier release of windowlib
         at = datetime.fromtimestamp(self.clock() / 1000, UTC)
         delta.append_rows(self.folder, version, [{"sequence": state.sequence + 1, "at": at, **row}])
 
@@ -231,6 +236,7 @@ def _plan_row(plan: Plan) -> dict[str, Any]:
         "fingerprint": plan.fingerprint,
         "definition": plan.definition,
         "finished": plan.finished,
+        "correction": plan.correction.to_json() if plan.correction else None,
     }
 
 
@@ -300,6 +306,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         fingerprint=row["fingerprint"],
         definition=row["definition"],
         finished=bool(row["finished"]),
+        correction=_correction(row),
     )
 
 
@@ -313,4 +320,9 @@ def _commit(row: Mapping[str, Any], at_ms: int) -> Commit:
         definition=row["definition"],
         counts=dict(row["counts"]),
         at_ms=at_ms,
+        correction=_correction(row),
     )
+
+
+def _correction(row: Mapping[str, Any]) -> Correction | None:
+    return Correction.from_json(row["correction"]) if row["correction"] else None

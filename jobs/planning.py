@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from jobs import delta, source, watermarks
 from jobs.batch import step_of
+from jobs.correction import Correction, RerunRefused, check_can_rerun
 from jobs.definition import Definition
 from jobs.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
 from jobs.reach import due
@@ -73,6 +74,25 @@ def next_plan(
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
     return None
+
+
+def rerun_plan(definition: Definition, state: LedgerState, correction: Correction, clock: Clock) -> Plan:
+    """The plan of a rerun, from the state of the ledger. Raises `RerunRefused` where there is nothing to rerun."""
+    commit = state.commit
+    _check_fingerprint(definition, commit, OTHER_PIPELINE)
+    if commit is None:
+        raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `windowlib run {definition.file}`")
+    check_can_rerun(definition, correction)
+    return Plan(
+        batch_id=state.last_batch_id + 1,
+        plan_time_ms=clock(),
+        watermark_in_ms=commit.watermark_out_ms,
+        from_sequence=commit.to_sequence,
+        files=(),
+        fingerprint=commit.fingerprint,
+        definition=commit.definition,
+        correction=correction,
+    )
 
 
 def _time_is_due(definition: Definition, state: LedgerState, frozen: Plan) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from jobs import delta
 from jobs.definition import Definition
 from jobs.ledger import Ledger, wall_clock_ms
 from jobs.snapshots import snapshot
@@ -16,7 +17,7 @@ class UnknownTable(WindowError, LookupError):
 
 
 def read_table(definition: Definition, table: str) -> pa.Table:
-    """The rows of a table as of the newest commit; the ledger as it is now.
+    """The rows of a table as of the newest commit; ledger and previews as they are now.
 
     Raises `UnknownTable` when there is no such table, or no run has committed yet. A table that no batch has had rows
     for gives no rows and no columns unless its columns are the same for every pipeline.
@@ -27,14 +28,16 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     folder = definition.root / table
     if table == "ledger" and state.version is not None:
         return snapshot(folder, state.version)
+    if table == "previews":
+        newest = delta.version(folder)
+        return TABLES[table].empty() if newest is None else snapshot(folder, newest)
     if state.commit is None:
         raise UnknownTable(
             f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first"
         )
     version = state.commit.versions.get(table)
     if version is None:
-        columns = TABLES[table].columns
-        return columns.empty_table() if columns is not None else pa.table({})
+        return TABLES[table].empty()
     return snapshot(folder, version)
 
 

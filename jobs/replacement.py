@@ -115,4 +115,4 @@ def _publish(batch: Batch) -> None:
             case part if part == ENTERED:
                 batch.publish_result(path, day, "merge")
             case _:
-                batch.publish_withdrawn(path, day)
+                batch.publish_withdrawn(path, day, "merge")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from jobs import planning, source, spark
 from jobs.connect import EngineLost
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.advance import BatchReport
+    from jobs.correction import Correction
     from jobs.together import Ended
     from jobs.warm.state import EngineState
 
+T = TypeVar("T")
 WARM, CONNECT = "warm", "sc://"
 SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv": 256 << 20}
 """Up to this much input, by format, a process ends before the optimising compiler has paid for itself."""
@@ -39,6 +41,7 @@ def run(
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     max_batches: int | None = None,
     finish: bool = False,
+    correction: Correction | None = None,
 ) -> list[BatchReport]:
     """`jobs.advance.advance` with the sessions that the definition asks for; `say` hears what is being done.
 
@@ -66,6 +69,7 @@ def run(
                 on_batch=done,
                 max_batches=left,
                 finish=finish,
+                correction=correction,
             )
             break
         except EngineLost:
@@ -107,6 +111,15 @@ def run_together(
             max_batches=max_batches,
             finish=finish,
         )
+    finally:
+        spark.close()
+
+
+def with_session(definition: Definition, work: Callable[[SparkSession], T], say: Callable[[str], None]) -> T:
+    """What `work` makes of the session that a definition asks for, outside of any batch."""
+    spark = sessions(definition)
+    try:
+        return work(_told(spark, definition, say)())
     finally:
         spark.close()
 
@@ -260,6 +273,8 @@ class Warm(Remote):
 
 def is_small(definition: Definition, plan: Plan) -> bool:
     """Whether everything that waits for this run is little enough for one short-lived process."""
+    if plan.correction:
+        return False
     files, at_most = plan.files, definition.source.max_files_per_run
     if at_most and len(files) >= at_most:
         commit = planning.ledger_of(definition).state().commit

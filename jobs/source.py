@@ -53,21 +53,27 @@ Look = Callable[[Definition], list[Found]]
 
 
 def new_files(
-    definition: Definition, at: int | None, after_sequence: int, at_most: int = 0, look: Look = found_files
+    definition: Definition,
+    at: int | None,
+    after_sequence: int,
+    at_most: int = 0,
+    look: Look = found_files,
+    *,
+    check: bool = True,
 ) -> list[SourceFile]:
     """The files no batch has read, in arrival order, numbered from `after_sequence` + 1; `at_most` so many (0: all).
 
     `at` is the version of `source_files` that says what was read; `look` finds the files that are there. Raises
-    `SourceError` when the folder is missing or a file that was read has changed since.
+    `SourceError` when the folder is missing or, with `check`, a file that was read has changed since.
     """
     read = known_files(definition, at)
     found = look(definition)
-    for file in found:
+    for file in found if check else ():
         if (before := read.get(file.path)) and before != (file.size_bytes, file.modified_ns):
             raise SourceError(
                 f"{definition.source.path / file.path} has changed since it was read (was {before[0]} bytes, is"
                 f" {file.size_bytes}). A file is read once: put new events into a new file and restore this one,"
-                " or rerun its time range."
+                f" or rerun its time range: windowlib rerun {definition.file} --from … --to …"
             )
     fresh = sorted((f for f in found if f.path not in read), key=lambda f: f.order)
     if at_most:

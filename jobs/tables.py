@@ -38,6 +38,10 @@ class TableSpec:
             raise LookupError(f"the columns of {self.name} depend on the pipeline")
         return Schema.from_arrow(self.columns)
 
+    def empty(self) -> pa.Table:
+        """No rows; no columns either where the pipeline decides about them."""
+        return pa.table({}) if self.columns is None else self.columns.empty_table()
+
 
 SOURCE_FILE = pa.struct(
     [
@@ -72,6 +76,7 @@ LEDGER = TableSpec(
             ("to_sequence", pa.int64()),
             ("files", pa.list_(SOURCE_FILE)),
             ("finished", pa.bool_()),  # the operator said that no more events will come
+            ("correction", pa.string()),  # of a rerun: JSON of its range, reason, who (jobs.correction)
             ("fingerprint", pa.string()),
             ("definition", pa.string()),  # JSON of what the state depends on
             ("versions", _VERSIONS),  # table → version
@@ -162,7 +167,7 @@ RESULT_CHANGES = TableSpec(
     "every row that entered `results`, changed there or was withdrawn, by batch: the feed to follow",
     (
         "change is enter, change (same window, new values) or withdraw (the row as it was)",
-        "cause is firing, late or merge",
+        "cause is firing, late, merge or rerun",
         "applied in the order of batch_id to an empty table, the changes give `results`",
     ),
     partition_by=("change", "cause", "window_day"),
@@ -171,7 +176,11 @@ RESULT_CHANGES = TableSpec(
 LATE_EVENTS = TableSpec(
     "late_events",
     "the late side output: events whose every window was past its cleanup time",
-    ("one row per late event", "window_end - 1 ms + allowed lateness <= watermark"),
+    (
+        "one row per late event",
+        "window_end - 1 ms + allowed lateness <= watermark",
+        "readmitted_by is the batch of the rerun since which the event is in a window, null while it is in none",
+    ),
 )
 
 QUARANTINE = TableSpec(
@@ -186,6 +195,22 @@ QUARANTINE = TableSpec(
             ("source_file", pa.string()),
             ("source_row", pa.int64()),
             ("batch_id", pa.int64()),
+        ]
+    ),
+)
+
+PREVIEWS = TableSpec(
+    "previews",
+    "the dry runs of reruns: what would change, summed up; the rows lie in _previews/<preview_id>/difference",
+    ("a rerun that names a preview comes out exactly as it says, or not at all",),
+    columns=pa.schema(
+        [
+            ("preview_id", pa.string()),
+            ("at", _TIMESTAMP),
+            ("correction", pa.string()),  # JSON of range, reason, who (jobs.correction)
+            ("base_batch_id", pa.int64()),  # the newest batch then
+            ("watermark_ms", pa.int64()),
+            ("summary", pa.string()),  # JSON of jobs.previews.Summary
         ]
     ),
 )
@@ -243,7 +268,8 @@ TABLES: Mapping[str, TableSpec] = {
         SEEN_IDS,
         RUN_METRICS,
         DQ_RESULTS,
+        PREVIEWS,
     )
 }
 # The order of a run's commits; the ledger's commit row comes after all of them.
-COMMIT_ORDER = tuple(name for name in TABLES if name != "ledger")
+COMMIT_ORDER = tuple(name for name in TABLES if name not in ("ledger", "previews"))

@@ -1,0 +1,499 @@
+"""A rerun as a batch: windows computed anew from the source, in the place of what is published and in flight.
+
+1. *closure*: which windows. Aligned windows by time alone; of sessions every chain of touching windows, published, in
+   flight or new, that meets the range. A chain may reach further than what has been read: then more is read.
+2. *windows*: the ordinary plan over all events of the closure as one batch, with nothing in flight before it.
+3. *difference* to what `results` shows. Rows with equal values stay where they are.
+4. the files that hold changed or withdrawn rows, and those of windows in flight in the closure, are written again
+   without them; late events that are in a window now are marked.
+
+`look` does 1 to 3 and changes nothing: it is all of a dry run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jobs import delta, figures, intake, publish, source
+from jobs.batch import Batch, Outcome, step_of
+from jobs.correction import Correction, RerunRefused
+from jobs.engines import engine_of
+from jobs.intake import Seen
+from jobs.ledger import SourceFile
+from jobs.publish import Changes
+from jobs.rerun_source import (
+    KnownFile,
+    check_files,
+    check_new_times,
+    known_files,
+    reading,
+)
+from jobs.spark import size_tasks
+from jobs.watermarks import utc
+from windowlib.assigners import Session, Sliding, Tumbling
+from windowlib.plans.kind import PlanKind
+from windowlib.rerun import TimeRange, needed, readmitted
+from windowlib.watermark import MIN_WATERMARK
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from windowlib.plans.admission import Admission
+    from windowlib.plans.step import Step
+
+START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"
+LEAST_SLACK_MS = 3_600_000
+
+
+@dataclass(slots=True)
+class Closure:
+    """What a rerun computes anew: all windows that meet `windows`, or of sessions those in `chains`."""
+
+    windows: TimeRange
+    chains: DataFrame | None = None
+
+
+@dataclass(slots=True)
+class Findings:
+    """What `Rerun.look` has found; the new windows and the difference lie in its staging folder."""
+
+    files: list[KnownFile]
+    closure: Closure
+    step: Step
+    made: StructType | None = None  # of the new windows; None without any
+    changed: Seen = field(default_factory=Seen)  # the files that are not what they were
+    refused: DataFrame | None = None  # their rows that reach no window
+    changed_events: DataFrame | None = None  # and the others
+    differing: dict[str, int] = field(default_factory=dict)  # rows of the difference by kind
+    bytes_read: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no window is concerned."""
+        return self.step.kind is PlanKind.SESSIONS and self.closure.chains is None
+
+
+@dataclass(slots=True)
+class Rerun(Batch):
+    """One attempt at a rerun, which is one batch."""
+
+    known: list[KnownFile] = field(default_factory=list)
+    readmitted: int = 0  # late events that are in a window now
+    late_gone: int = 0  # late events that are no rows of the source any more
+
+    @property
+    def correction(self) -> Correction:
+        assert self.plan.correction is not None, "a rerun has been planned"
+        return self.plan.correction
+
+    def compute(self) -> Outcome:
+        """Runs the jobs and gives what to commit. Raises `RerunRefused`."""
+        from jobs.previews import check_expected
+
+        found = self.look()
+        if self.correction.preview_id:
+            check_expected(self, found)
+        return self.publish(found)
+
+    # -- what would be --------------------------------------------------------------------------------------------
+
+    def look(self) -> Findings:
+        """Computes the closure, its windows, and how they differ from what is there."""
+        assert self.before is not None, "a pipeline without a batch has nothing to rerun"
+        self.known = known_files(self.definition, self.before)
+        asked = self._chosen_times() if self.correction.late_only else self.correction.range
+        found, events = self._sessions(asked) if self.merges else self._aligned(asked)
+        if not found.is_empty:
+            self._compute(found, events)
+        return found
+
+    @property
+    def merges(self) -> bool:
+        """Whether the windows are sessions."""
+        return self.definition.plan is PlanKind.SESSIONS
+
+    @property
+    def _bounds(self) -> tuple[str, str]:
+        """The columns of `open_windows` that bound a window, or a slice."""
+        if self.merges:
+            return "window_start_ms", "window_end_ms"
+        return "state_window_start_ms", "state_window_end_ms"
+
+    def _aligned(self, asked: TimeRange) -> tuple[Findings, DataFrame | None]:
+        assigner = self.definition.spec.assigner
+        assert isinstance(assigner, Tumbling | Sliding)
+        covered = readmitted(assigner, asked)
+        files = reading(self.definition, self.known, needed(assigner, asked))
+        found = Findings(files, Closure(covered), self._scratch())
+        return found, self._events(found, covered)
+
+    def _sessions(self, asked: TimeRange) -> tuple[Findings, DataFrame | None]:
+        """Reads around the range until no chain reaches further than what has been read."""
+        from pyspark.sql import functions as F
+
+        from windowlib.plans import corrections
+
+        assigner = self.definition.spec.assigner
+        slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
+        span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
+        for number in range(1_000):
+            found = Findings(reading(self.definition, self.known, span), Closure(asked), self._scratch())
+            events = self._events(found, asked)
+            intervals = self._intervals(found, events, span)
+            if not intervals:
+                return found, events
+            chosen = None if self.correction.late_only else asked
+            chains = self.write_and_read(corrections.chains(intervals, chosen, found.step), f"chains-{number}")
+            reached = chains.agg(F.min("chain_start_ms"), F.max("chain_end_ms")).first()
+            if reached is None or reached[0] is None:
+                return found, events
+            found.closure = Closure(TimeRange(reached[0], reached[1]), chains)
+            if span.from_ms <= reached[0] and reached[1] < span.to_ms:
+                return found, events
+            slack_ms *= 2
+            span = TimeRange(min(span.from_ms, reached[0] - slack_ms), max(span.to_ms, reached[1] + slack_ms))
+        raise AssertionError("what is read doubles until it is all there is")
+
+    def _intervals(self, found: Findings, events: DataFrame | None, span: TimeRange) -> list[DataFrame]:
+        """Whatever may touch: sessions of the events that are there, and the windows that are known."""
+        from pyspark.sql import functions as F
+
+        from windowlib.plans import corrections, sessions
+
+        bounds = [*found.step.key_columns, F.col("window_start_ms"), F.col("window_end_ms")]
+        known = []
+        if events is not None:
+            known.append(sessions.slices(events, found.step).select(*bounds))
+        if (published := self.table("results", self._results(span))) is not None:
+            of_results = [F.expr(START_MS).alias("window_start_ms"), F.expr(END_MS).alias("window_end_ms")]
+            known.append(published.select(*found.step.key_columns, *of_results))
+        if (in_flight := self.table("open_windows", self.state_files(span))) is not None:
+            known.append(in_flight.select(*bounds))
+        intervals = [one.withColumn("chosen", F.lit(False)) for one in known]
+        if self.correction.late_only and events is not None:
+            own = corrections.own_windows(events.where("_chosen"), found.step)
+            intervals.append(own.withColumn("chosen", F.lit(True)))
+        return intervals
+
+    def _compute(self, found: Findings, events: DataFrame | None) -> None:
+        """The windows of the closure, and the difference, into the staging folder."""
+        from windowlib.plans import aligned, corrections, sessions
+
+        step, closure = found.step, found.closure
+        size_tasks(self.spark, sum(file.rows for file in found.files))
+        if events is not None:
+            counters = step.engine.counters()
+            if self.merges:
+                made = sessions.advance(events, None, step, counters)
+            else:
+                made = aligned.advance(events, None, step, counters, earliest_ms=closure.windows.from_ms)
+            found.made = made.schema
+            self.write(self._inside(made, closure, step), "rerun", "part", "slot")
+        new, old = self._new(found), self._old(closure, step)
+        if new is None or old is None:
+            known = new if new is not None else old
+            if known is None:
+                return
+            nothing = known.where("false")
+            new, old = (nothing if new is None else new), (nothing if old is None else old)
+        if "_file" not in old.columns:
+            from pyspark.sql import functions as F
+
+            old = old.withColumn("_file", F.lit(None).cast("string"))
+        self.write(corrections.difference(new, old, step), "difference", "part", "slot")
+        for path, partition in publish.staged(self.staging / "difference"):
+            rows = delta.data_file(path.parent, path.name).rows
+            found.differing[partition["part"]] = found.differing.get(partition["part"], 0) + rows
+
+    def _inside(self, made: DataFrame, closure: Closure, step: Step) -> DataFrame:
+        """The rows of a plan, state and results alike, that belong to the closure."""
+        from windowlib.plans import corrections
+
+        first, last = self._bounds
+        start, end = f"coalesce({first}, {START_MS})", f"coalesce({last}, {END_MS})"
+        if closure.chains is not None:
+            return corrections.in_chains(made, closure.chains, step, start, end)
+        return made.where(f"{start} < {closure.windows.to_ms} AND {end} > {closure.windows.from_ms}")
+
+    def _new(self, found: Findings) -> DataFrame | None:
+        """The results of the closure as they should be; None without any."""
+        from pyspark.sql.types import StructType
+
+        paths = [str(path) for path, p in publish.staged(self.staging / "rerun") if p["part"] == "on_time"]
+        if found.made is None or not paths:
+            return None
+        schema = StructType([found.made[name] for name in found.step.result_names])
+        return self.spark.read.schema(schema).parquet(*paths)
+
+    def _old(self, closure: Closure, step: Step) -> DataFrame | None:
+        """The results of the closure as they are, with _file; None without any."""
+        from windowlib.plans import corrections
+
+        rows = self.table("results", self._results(closure.windows), file_column="_file")
+        if rows is None:
+            return None
+        if closure.chains is not None:
+            return corrections.in_chains(rows, closure.chains, step, START_MS, END_MS)
+        return rows.where(f"{START_MS} < {closure.windows.to_ms} AND {END_MS} > {closure.windows.from_ms}")
+
+    # -- events ---------------------------------------------------------------------------------------------------
+
+    def _scratch(self) -> Step:
+        """The plan's view: everything in one batch, and the watermark as it stands after it."""
+        step = step_of(self.definition, self.plan, MIN_WATERMARK, self.watermark_in_ms)
+        return replace(step, engine=engine_of(self.spark))
+
+    def _events(self, found: Findings, covered: TimeRange) -> DataFrame | None:
+        """The events of the files that count; sets the step's types and, with changed files, what they hold now.
+
+        Rows that were refused as duplicates or as too far in the future stay refused; late ones that the rerun does
+        not choose stay late. With `late_only` the chosen ones are marked by _chosen.
+        """
+        from windowlib.plans import admission
+        from windowlib.plans.aggregates import typed, typed_as_stored
+
+        correction, definition = self.correction, self.definition
+        if correction.late_only and any(file.changed for file in found.files):
+            names = ", ".join(file.path for file in found.files if file.changed)
+            raise RerunRefused(
+                f"{names} changed since it was read: rerun its time range before readmitting late events"
+            )
+        check_files(definition, found.files, covered, correction.accept_gap)
+        present = [file.now for file in found.files if file.now]
+        found.bytes_read = sum(file.size_bytes for file in present)
+        if not present:
+            stored = self.table("open_windows")
+            if stored is not None:
+                found.step = replace(found.step, aggregates=typed_as_stored(found.step.aggregates, stored))
+            return None
+        self._check_types([file.now for file in found.files if file.now and file.changed])
+        raw = source.rows(self.spark, definition, present, self._fresh("read"))
+        judge = replace(self.admission(), watermark_in_ms=MIN_WATERMARK)
+        rows = admission.events(raw.frame, judge, found.step.engine)
+        if definition.aggregates.needs_arrival or definition.source.event_id:
+            rows = rows.withColumn("arrival", raw.arrival())
+        found.step = replace(found.step, aggregates=typed(found.step.aggregates, rows))
+        rows = self._without_excluded(rows, found, raw, covered)
+        if any(file.changed for file in found.files):
+            rows = self._judge_changed(rows, raw, judge, found, covered)
+        return rows.where("reason IS NULL")
+
+    def _check_types(self, changed: Sequence[SourceFile]) -> None:
+        import json
+
+        assert self.before is not None
+        pinned = json.loads(self.before.definition).get("source_types")
+        source.check_readable(self.definition, changed, pinned)
+
+    def _without_excluded(self, rows: DataFrame, found: Findings, raw: source.Rows, covered: TimeRange) -> DataFrame:
+        """Rows without those that stay refused or late; with `late_only` also _chosen."""
+        from pyspark.sql import functions as F
+
+        unchanged = [file.path for file in found.files if file.now and not file.changed]
+        rows_of = ["source_file", "source_row"]
+        late = self._late(unchanged, covered)
+        excluded = [] if late is None else [late.where("NOT chosen").select(*rows_of)]
+        if (refused := self._of_files("quarantine", unchanged)) is not None:
+            excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
+        names = self.spark.createDataFrame(list(raw.paths.items()), "_source_file string, source_file string")
+
+        def placed(these: DataFrame) -> DataFrame:
+            """Where rows stand, as `rows` names it."""
+            return names.join(these, "source_file").select("_source_file", F.col("source_row").alias("_source_row"))
+
+        place = ["_source_file", "_source_row"]
+        if excluded:
+            gone = placed(found.step.engine.union(excluded))
+            rows = rows.join(gone, place, "left_anti")
+        if self.correction.late_only:
+            if late is None:
+                return rows.withColumn("_chosen", F.lit(False))
+            chosen = placed(late.where("chosen")).distinct().withColumn("_is_chosen", F.lit(True))
+            rows = rows.join(chosen, place, "left").withColumn("_chosen", F.coalesce("_is_chosen", F.lit(False)))
+            rows = rows.drop("_is_chosen")
+        return rows
+
+    def _judge_changed(
+        self, rows: DataFrame, raw: source.Rows, judge: Admission, found: Findings, covered: TimeRange
+    ) -> DataFrame:
+        """Looks at the rows of changed files as a batch would: figures, refusals, duplicates."""
+        from pyspark.sql import functions as F
+
+        from windowlib.plans.duplicates import mark_duplicates
+
+        definition = self.definition
+        if definition.source.event_id:
+            folder = self._fresh("repeated")
+            rows = mark_duplicates(
+                rows, definition.source.event_id, None, lambda ids: self.write_and_read(ids, folder.name)
+            )
+        paths = {file.path for file in found.files if file.changed}
+        uris = [uri for uri, path in raw.paths.items() if path in paths]
+        of_changed = rows.where(F.col("_source_file").isin(uris))
+        bucket_ms = definition.storage.state_partition_ms
+        found.changed = intake.look(of_changed, judge, bucket_ms, {uri: raw.paths[uri] for uri in uris})
+        for file in found.files:
+            if file.changed and (now := found.changed.files.get(file.path)):
+                check_new_times(definition, file, now.min_timestamp_ms, now.max_timestamp_ms, covered)
+        found.refused = source.with_path(self.spark, self._refused(of_changed), raw.paths)
+        found.changed_events = of_changed.where("reason IS NULL")
+        return rows
+
+    def _refused(self, rows: DataFrame) -> DataFrame:
+        from windowlib.plans.rejects import quarantined
+
+        return quarantined(rows, self.source_columns(rows), self.plan.batch_id)
+
+    def _late(self, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
+        """Late events that are in no window, of these files, with chosen (bool): whether the rerun takes them in."""
+        from pyspark.sql import functions as F
+
+        rows = self._of_files("late_events", paths)
+        if rows is None:
+            return None
+        return rows.where("readmitted_by IS NULL").withColumn("chosen", F.expr(self._chosen(covered)))
+
+    def _chosen(self, covered: TimeRange) -> str:
+        """Whether a late event is taken in, as SQL."""
+        time = "unix_millis(event_time)"
+        if not self.correction.late_only:
+            return "true" if self.merges else f"{time} >= {covered.from_ms} AND {time} < {covered.to_ms}"
+        asked = self.correction.range
+        conditions = [f"{time} >= {asked.from_ms}", f"{time} < {asked.to_ms}"]
+        for name, value in zip(self.definition.source.key, self.correction.key or (), strict=False):
+            text = value.replace("\\", "\\\\").replace("'", "\\'")
+            conditions.append(f"cast(`{name.replace('`', '``')}` AS string) = '{text}'")
+        return " AND ".join(conditions)
+
+    def _chosen_times(self) -> TimeRange:
+        """From the first to the last late event that is to be readmitted."""
+        from pyspark.sql import functions as F
+
+        rows = self.table("late_events", self.late_files(self.correction.range))
+        found = None
+        if rows is not None:
+            chosen = rows.where("readmitted_by IS NULL").where(self._chosen(self.correction.range))
+            time = F.unix_millis("event_time")
+            found = chosen.agg(F.min(time), F.max(time)).first()
+        if found is None or found[0] is None:
+            raise RerunRefused(f"nothing to {self.correction.title}: no such late event is without a window")
+        return TimeRange(found[0], found[1] + 1)
+
+    def _of_files(self, table: str, paths: Sequence[str]) -> DataFrame | None:
+        """The rows of `late_events` or `quarantine` that came from these files of the source."""
+        from pyspark.sql import functions as F
+
+        rows = self.table(table, self.of_sources(table, paths))
+        if rows is None:
+            return None
+        named = self.spark.createDataFrame([(path,) for path in paths], "source_file string")
+        return rows.join(F.broadcast(named), "source_file", "left_semi")
+
+    # -- files of tables ------------------------------------------------------------------------------------------
+
+    def of_sources(self, table: str, paths: Sequence[str]) -> list[delta.DataFile]:
+        """The files of a table that may hold rows which came from these files of the source."""
+        if not paths:
+            return []
+        first, last = min(paths), max(paths)
+        # The log keeps the beginning of a long text as the smallest, and then no largest.
+        return [
+            file
+            for file in self.files(table)
+            if file.low.get("source_file", first) <= last and first <= file.high.get("source_file", last)
+        ]
+
+    def _results(self, span: TimeRange) -> list[delta.DataFile]:
+        return [file for file in self.files("results") if _overlap(file, "window_start", "window_end", span)]
+
+    def state_files(self, span: TimeRange) -> list[delta.DataFile]:
+        """The files of windows, or slices, in flight that lie in the span or touch it."""
+        first, last = self._bounds
+        return [f for f in self.files("open_windows") if f.low[first] <= span.to_ms and f.high[last] >= span.from_ms]
+
+    def late_files(self, span: TimeRange) -> list[delta.DataFile]:
+        """The files of late events with an event time in the span."""
+        return [file for file in self.files("late_events") if _overlap(file, "event_time", "event_time", span)]
+
+    def outside(self, in_flight: DataFrame, found: Findings) -> DataFrame:
+        """The windows, or slices, in flight that do not belong to the closure."""
+        from windowlib.plans import corrections
+
+        start, end = self._bounds
+        if (chains := found.closure.chains) is not None:
+            return corrections.in_chains(in_flight, chains, found.step, start, end, inside=False)
+        return in_flight.where(f"{start} >= {found.closure.windows.to_ms} OR {end} <= {found.closure.windows.from_ms}")
+
+    def taken_in(self, late: DataFrame, found: Findings) -> DataFrame:
+        """The late events that the rerun brings into a window."""
+        from windowlib.plans import corrections
+
+        chosen = late.where("window_start IS NOT NULL").where(self._chosen(found.closure.windows))
+        if (chains := found.closure.chains) is not None:
+            time = "unix_millis(event_time)"
+            return corrections.in_chains(chosen, chains, found.step, time, f"{time} + 1")
+        return chosen
+
+    def _fresh(self, name: str) -> Path:
+        """A folder below the staging folder that nobody has written to."""
+        number = len(list(self.staging.glob(f"{name}-*"))) if self.staging.is_dir() else 0
+        return self.staging / f"{name}-{number}"
+
+    # -- what is done ---------------------------------------------------------------------------------------------
+
+    def publish(self, found: Findings) -> Outcome:
+        """Moves what `look` has written into tables; gives what to commit."""
+        from jobs.rerun_publish import publish_all
+
+        source.check_unchanged(self.definition, [file.now for file in found.files if file.now])
+        publish_all(self, found)
+        return Outcome(self.changes, self.watermark_in_ms, self.figures(found))
+
+    def figures(self, found: Findings) -> dict[str, int | None]:
+        """Every figure of a rerun by name."""
+        changes = self.changes
+
+        def of(table: str) -> Changes:
+            return changes.get(table, Changes())
+
+        def removed(table: str) -> int:
+            return sum(file.rows for file in of(table).remove)
+
+        before = {name: sum(f.rows for f in self.files(name)) for name in ("results", "open_windows", "late_events")}
+        after = {name: before[name] - removed(name) + of(name).rows_added for name in before}
+        return {
+            "batch_id": self.plan.batch_id,
+            "plan_time_ms": self.plan.plan_time_ms,
+            "rerun_from_ms": self.correction.from_ms,
+            "rerun_to_ms": self.correction.to_ms,
+            "files_read": sum(file.now is not None for file in found.files),
+            "files_changed": sum(file.changed for file in found.files),
+            "files_missing": sum(file.now is None for file in found.files),
+            "bytes_read": found.bytes_read,
+            **{f"windows_{kind}": found.differing.get(kind, 0) for kind in ("entered", "changed", "withdrawn")},
+            "results_rows_before": before["results"],
+            "results_rows_after": after["results"],
+            "results_rows_written": of("results").rows_added,
+            "changes_rows_written": of("result_changes").rows_added,
+            "windows_open_before": before["open_windows"],
+            "windows_open": after["open_windows"],
+            "windows_written_open": of("open_windows").rows_added,
+            "windows_touching": figures.touching(self.folder("open_windows"), of("open_windows").add, found.step),
+            "windows_past_cleanup": figures.past_cleanup(of("open_windows").add, found.step),
+            "late_rows_before": before["late_events"],
+            "late_rows_after": after["late_events"],
+            "late_readmitted": self.readmitted,
+            "late_gone": self.late_gone,
+            "watermark_in_ms": self.watermark_in_ms,
+            "watermark_out_ms": self.watermark_in_ms,
+        }
+
+
+def _overlap(file: delta.DataFile, first: str, last: str, span: TimeRange) -> bool:
+    """Whether a file may hold a row whose interval lies in the span or touches it; TIMESTAMP columns."""
+    low, high = file.low.get(first), file.high.get(last)
+    return low is None or high is None or (low <= utc(span.to_ms) and high >= utc(span.from_ms))

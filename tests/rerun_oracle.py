@@ -1,0 +1,157 @@
+"""What a rerun must leave, computed from the rule alone: plain Python over all events, one key after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
+from windowlib.slices import last_window_end_ms, slice_of
+
+Place = tuple[str, int]  # file, row
+Bounds = tuple[str, int, int]  # key, start, end
+Held = tuple[int, int]  # count, sum
+
+
+@dataclass(frozen=True)
+class Row:
+    """An event and where it stands in the source."""
+
+    key: str
+    time_ms: int
+    value: int
+    gap_ms: int
+    place: Place
+
+
+@dataclass
+class Standing:
+    """What a pipeline shows: windows published, windows (aligned: slices) in flight, late events in no window."""
+
+    results: dict[Bounds, Held] = field(default_factory=dict)
+    in_flight: dict[Bounds, Held] = field(default_factory=dict)
+    late: set[Place] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A rerun: of a range, or of the late events in it (of one key)."""
+
+    from_ms: int
+    to_ms: int
+    late_only: bool = False
+    key: str | None = None
+
+    def holds(self, row: Row) -> bool:
+        return self.from_ms <= row.time_ms < self.to_ms and self.key in (None, row.key)
+
+    def meets(self, start_ms: int, end_ms: int) -> bool:
+        return start_ms < self.to_ms and self.from_ms < end_ms
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The windows, and the watermark that stands."""
+
+    assigner: Assigner
+    allowed_lateness_ms: int
+    watermark_ms: int
+
+    def fired(self, end_ms: int) -> bool:
+        return end_ms - 1 <= self.watermark_ms
+
+    def kept(self, end_ms: int) -> bool:
+        return end_ms - 1 + self.allowed_lateness_ms > self.watermark_ms
+
+    def windows(self, row: Row) -> list[tuple[int, int]]:
+        found = self.assigner.assign(row.time_ms, {"gap_ms": row.gap_ms}, row.key)
+        return [(window.start_ms, window.end_ms) for window in found]
+
+
+def rerun(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
+    """What stands after a rerun over the rows that the source has now."""
+    if isinstance(pipeline.assigner, Session | DynamicSession):
+        return _sessions(pipeline, before, rows, asked)
+    return _aligned(pipeline, before, rows, asked)
+
+
+def _total(rows: Iterable[Row]) -> Held:
+    values = [row.value for row in rows]
+    return len(values), sum(values)
+
+
+def _touching(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start_ms, end_ms in sorted(intervals):
+        if joined and start_ms <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end_ms)
+        else:
+            joined.append((start_ms, end_ms))
+    return joined
+
+
+def _sessions(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
+    after = Standing(dict(before.results), dict(before.in_flight), set(before.late))
+    for key in sorted({row.key for row in rows} | {b[0] for b in (*before.results, *before.in_flight)}):
+        own = [row for row in rows if row.key == key]
+        chosen = [row for row in own if row.place in before.late and asked.holds(row)]
+        if asked.late_only:
+            own = [row for row in own if row.place not in before.late or row in chosen]
+        known = [(start, end) for k, start, end in (*before.results, *before.in_flight) if k == key]
+        for start_ms, end_ms in _touching([*known, *(pipeline.windows(row)[0] for row in own)]):
+            inside = [row for row in own if start_ms <= row.time_ms < end_ms]
+            if asked.late_only and not set(inside) & set(chosen):
+                continue
+            if not asked.late_only and not asked.meets(start_ms, end_ms):
+                continue
+            for old in [b for b in (*before.results, *before.in_flight) if b[0] == key]:
+                if start_ms <= old[1] and old[2] <= end_ms:
+                    after.results.pop(old, None)
+                    after.in_flight.pop(old, None)
+            for first_ms, last_ms in _touching(pipeline.windows(row)[0] for row in inside):
+                held = _total(row for row in inside if first_ms <= row.time_ms < last_ms)
+                if pipeline.fired(last_ms):
+                    after.results[key, first_ms, last_ms] = held
+                if pipeline.kept(last_ms):
+                    after.in_flight[key, first_ms, last_ms] = held
+            after.late -= {row.place for row in inside}
+    return after
+
+
+def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
+    assigner = pipeline.assigner
+    assert isinstance(assigner, Tumbling | Sliding)
+    disjoint = isinstance(assigner, Tumbling) or assigner.slide_ms >= assigner.size_ms
+    if asked.late_only:
+        chosen = {row.place for row in rows if row.place in before.late and asked.holds(row)}
+        times = [row.time_ms for row in rows if row.place in chosen]
+        asked = replace(asked, from_ms=min(times), to_ms=max(times) + 1)
+    else:
+        chosen = {
+            row.place
+            for row in rows
+            if (any(asked.meets(*bounds) for bounds in pipeline.windows(row)) if disjoint else asked.holds(row))
+        }
+    chosen = {row.place for row in rows if row.place in chosen and pipeline.windows(row)}
+    counted = [row for row in rows if row.place not in before.late or row.place in chosen]
+    after = Standing(
+        {b: held for b, held in before.results.items() if not asked.meets(b[1], b[2])},
+        dict(before.in_flight),
+        before.late - chosen,
+    )
+    windows: dict[Bounds, list[Row]] = {}
+    slices: dict[Bounds, list[Row]] = {}
+    for row in counted:
+        for start_ms, end_ms in pipeline.windows(row):
+            if asked.meets(start_ms, end_ms) and pipeline.fired(end_ms):
+                windows.setdefault((row.key, start_ms, end_ms), []).append(row)
+        one = slice_of(assigner, row.time_ms)
+        last_ms = last_window_end_ms(assigner, one.start_ms)
+        if last_ms is not None and pipeline.kept(last_ms):
+            slices.setdefault((row.key, one.start_ms, one.end_ms), []).append(row)
+    after.results |= {bounds: _total(held) for bounds, held in windows.items()}
+    if not any(row.place in chosen or asked.holds(row) for row in rows) and not before.in_flight:
+        return after
+    # A slice outside of what was asked has the events it had: only those of the range have changed.
+    after.in_flight = {bounds: _total(held) for bounds, held in slices.items()}
+    return after

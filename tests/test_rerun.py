@@ -1,0 +1,233 @@
+"""A rerun leaves what its rule says, whatever came before: random data, cuts into batches, ranges and corrections."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from jobs.advance import BatchReport, advance
+from jobs.correction import Correction
+from jobs.ledger import Ledger
+from jobs.previews import Preview, preview
+from jobs.read import read_table
+from jobs.replay import Event
+from jobs.replay_spark import EVENTS, SparkEngine
+from tests import rerun_oracle as oracle
+from tests.rerun_oracle import Asked, Pipeline, Row, Standing
+from tests.strategies import sessions, slidings, tumblings
+from windowlib.assigners import Assigner, DynamicSession
+
+pytestmark = pytest.mark.spark
+EXAMPLES = int(os.environ.get("WINDOWLIB_RERUN_EXAMPLES", "6"))
+
+
+def clock() -> int:
+    return 10_000
+
+
+class Played:
+    """A pipeline with its files, and what it shows."""
+
+    def __init__(self, folder: Path, spark: Any, assigner: Assigner, lateness_ms: int, ooo_ms: int, partition_ms: int):
+        self.spark = spark
+        self.engine = SparkEngine(folder, lambda: spark, assigner, lateness_ms, ooo_ms, partition_ms)
+        self.definition = self.engine.definition
+        self.files: dict[str, list[Event]] = {}
+
+    def write(self, name: str, events: Sequence[Event], time: int) -> None:
+        """A file of the source, new or changed."""
+        path = self.engine.incoming / name
+        rows = [{column: getattr(event, column) for column in EVENTS.names} for event in events]
+        pq.write_table(pa.Table.from_pylist(rows, schema=EVENTS), path)
+        os.utime(path, ns=(time, time))
+        self.files[name] = list(events)
+
+    def run(self) -> list[BatchReport]:
+        return advance(self.definition, lambda: self.spark, clock=clock)
+
+    def correct(self, correction: Correction) -> BatchReport:
+        return advance(self.definition, lambda: self.spark, clock=clock, correction=correction)[-1]
+
+    def preview(self, correction: Correction) -> Preview:
+        return preview(self.definition, correction, self.spark, clock)
+
+    def rows(self) -> list[Row]:
+        return [
+            Row(event.key, event.timestamp_ms, event.value, event.gap_ms, (name, number))
+            for name, events in self.files.items()
+            for number, event in enumerate(events)
+        ]
+
+    @property
+    def watermark_ms(self) -> int:
+        commit = Ledger(self.definition.root, clock).state().commit
+        assert commit
+        assert commit.watermark_out_ms is not None
+        return commit.watermark_out_ms
+
+    def standing(self) -> Standing:
+        results = {
+            (r["key"], _ms(r["window_start"]), _ms(r["window_end"])): (r["events"], r["total"])
+            for r in read_table(self.definition, "results").to_pylist()
+        }
+        merges = self.engine.assigner.merges
+        first, last = (
+            ("window_start_ms", "window_end_ms") if merges else ("state_window_start_ms", "state_window_end_ms")
+        )
+        state = {(r["key"], r[first], r[last]): (r["p0_count"], r["p1_sum"]) for r in self.engine.state()}
+        late = {
+            (r["source_file"], r["source_row"])
+            for r in read_table(self.definition, "late_events").to_pylist()
+            if r["readmitted_by"] is None
+        }
+        return Standing(results, state, late)
+
+    def changes(self, batch_id: int) -> set[tuple[Any, ...]]:
+        return {
+            (r["change"], r["key"], _ms(r["window_start"]), _ms(r["window_end"]), r["events"], r["total"])
+            for r in read_table(self.definition, "result_changes").to_pylist()
+            if r["batch_id"] == batch_id
+        }
+
+
+def _ms(moment: Any) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[list[Event]]:
+    """Files that come more or less in order of time, over many keys: each key is a history of its own."""
+    drawn = []
+    for number in range(draw(st.integers(1, 4))):
+        times = st.integers(-70 + 25 * number, -10 + 25 * number)
+        event = st.tuples(st.integers(0, 11), times, st.integers(-9, 9), st.integers(1, 12))
+        drawn.append(draw(st.lists(event, min_size=1, max_size=60)))
+    return [_events(number, batch) for number, batch in enumerate(drawn)]
+
+
+def _events(number: int, batch: Sequence[tuple[int, int, int, int]]) -> list[Event]:
+    return [Event(f"k{key}", time, value, f"e{number}-{row}", gap) for row, (key, time, value, gap) in enumerate(batch)]
+
+
+def pipelines(spark: Any) -> Callable[..., Any]:
+    return given(
+        assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings()),
+        lateness_ms=st.sampled_from([0, 1, 7, 30, 10**12]),
+        ooo_ms=st.integers(0, 12),
+        partition_ms=st.sampled_from([5, 20, 3_600_000]),
+        batches=batches(),
+        data=st.data(),
+    )
+
+
+def check_rerun(played: Played, asked: Asked) -> None:
+    """A dry run, the rerun, and what both leave."""
+    pipeline = Pipeline(played.engine.assigner, played.engine.allowed_lateness_ms, played.watermark_ms)
+    before = played.standing()
+    before.late &= {row.place for row in played.rows()}
+    expected = oracle.rerun(pipeline, before, played.rows(), asked)
+    key = None if asked.key is None else (asked.key,)
+    correction = Correction(asked.from_ms, asked.to_ms, "a test", "me", late_only=asked.late_only, key=key)
+    said = played.preview(correction)
+    report = played.correct(correction.expecting(said.preview_id))
+    after = played.standing()
+    assert after.results == expected.results
+    assert after.in_flight == expected.in_flight
+    assert after.late == expected.late
+    assert [check for check in report.checks if not check.success] == []
+    changes = played.changes(report.batch_id)
+    assert {(c[0], *c[1:4]) for c in changes} == _different(before, expected)
+    assert _said(played, said) == {(c[0], *c[1:]) for c in changes}
+    assert said.summary.windows["added"] == sum(c[0] == "enter" for c in changes)
+    assert said.summary.late_readmitted == report.figures["late_readmitted"]
+    again = played.preview(Correction(asked.from_ms, asked.to_ms, "again", "me")) if not asked.late_only else None
+    if again and not asked.late_only:
+        assert not any(again.summary.windows.values())
+
+
+def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
+    """The changes that lead from one to the other, and no others."""
+    found = {("enter", *bounds) for bounds in after.results.keys() - before.results.keys()}
+    found |= {("withdraw", *bounds) for bounds in before.results.keys() - after.results.keys()}
+    both = before.results.keys() & after.results.keys()
+    return found | {("change", *bounds) for bounds in both if before.results[bounds] != after.results[bounds]}
+
+
+def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
+    """The rows of a preview, as the feed tells them."""
+    names = {"entered": "enter", "changed": "change", "withdrawn": "withdraw"}
+    folder = played.definition.root / "_previews" / said.preview_id / "difference"
+    rows = set()
+    for path in folder.rglob("*.parquet"):
+        part = next(p.split("=")[1] for p in path.parts if p.startswith("part="))
+        for r in pq.ParquetFile(path).read().to_pylist():
+            bounds = _ms(r["window_start"]), _ms(r["window_end"])
+            rows.add((names[part], r["key"], *bounds, r["events"], r["total"]))
+    return rows
+
+
+SETTINGS = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@SETTINGS
+@pipelines(None)
+def test_a_rerun_of_a_range(
+    spark: Any, assigner: Assigner, lateness_ms: int, ooo_ms: int, partition_ms: int, batches: Any, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        played = Played(Path(folder), spark, assigner, lateness_ms, ooo_ms, partition_ms)
+        for number, events in enumerate(batches, 1):
+            played.write(f"{number}.parquet", events, number)
+            played.run()
+        for _ in range(2):
+            from_ms = data.draw(st.integers(-90, 70))
+            check_rerun(played, Asked(from_ms, from_ms + data.draw(st.integers(1, 60))))
+
+
+@SETTINGS
+@pipelines(None)
+def test_a_corrected_file(
+    spark: Any, assigner: Assigner, lateness_ms: int, ooo_ms: int, partition_ms: int, batches: Any, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        played = Played(Path(folder), spark, assigner, lateness_ms, ooo_ms, partition_ms)
+        for number, events in enumerate(batches, 1):
+            played.write(f"{number}.parquet", events, number)
+            played.run()
+        number = data.draw(st.integers(1, len(batches)))
+        old = batches[number - 1]
+        kept = [event for event in old if data.draw(st.booleans())]
+        times = st.integers(-70 + 25 * number, -35 + 25 * number)
+        event = st.tuples(st.integers(0, 11), times, st.integers(-9, 9), st.integers(1, 12))
+        new = kept + _events(number + 10, data.draw(st.lists(event, max_size=20)))
+        at = [event.timestamp_ms for event in (*old, *new)]
+        asked = Asked(min(at) - data.draw(st.integers(0, 9)), max(at) + 1 + data.draw(st.integers(0, 9)))
+        played.write(f"{number}.parquet", new, 100 + number)
+        check_rerun(played, asked)
+
+
+@SETTINGS
+@pipelines(None)
+def test_late_events_readmitted(
+    spark: Any, assigner: Assigner, lateness_ms: int, ooo_ms: int, partition_ms: int, batches: Any, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        played = Played(Path(folder), spark, assigner, lateness_ms % 1000, ooo_ms, partition_ms)
+        for number, events in enumerate(reversed(batches), 1):  # later and later
+            played.write(f"{number}.parquet", events, number)
+            played.run()
+        late = played.standing().late
+        places = [row for row in played.rows() if row.place in late and assigner.assign(row.time_ms, {"gap_ms": 1})]
+        assume(places)
+        one = data.draw(st.sampled_from(places))
+        key = data.draw(st.sampled_from([None, one.key]))
+        check_rerun(played, Asked(one.time_ms - data.draw(st.integers(0, 20)), one.time_ms + 9, True, key))
