@@ -17,6 +17,7 @@ import typer
 
 from jobs.bench.cli import bench
 from jobs.exits import pipeline_folder, tell, with_exit_code, worst
+from jobs.rerun_cli import late_app, rerun
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -37,7 +38,7 @@ app = typer.Typer(
 engine_app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
 NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
-RUN, LOOK, DECIDE, TRY = "Run", "Look", "Decide about a batch that waits", "Try out"
+RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide about a batch that waits", "Try out"
 
 Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
@@ -127,6 +128,13 @@ def run(
         typer.echo(NOTHING_NEW)
 
 
+app.command("rerun", rich_help_panel=CORRECT)(with_exit_code(rerun))
+app.add_typer(
+    late_app,
+    name="late",
+    rich_help_panel=CORRECT,
+    help="Late events: which there are, what another allowance would have kept, and how to readmit some.",
+)
 app.add_typer(
     engine_app,
     name="engine",

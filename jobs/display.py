@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
@@ -75,6 +75,8 @@ def batch_line(report: BatchReport) -> str:
      'watermark 1970-01-01 00:00:00 UTC', '1.2 s']
     """
     figures = {name: value or 0 for name, value in report.figures.items()}
+    if "rerun_from_ms" in figures:
+        return _rerun_line(report, figures)
     reasons = {
         name.removeprefix("quarantined_"): n for name, n in figures.items() if name.startswith("quarantined_") and n
     }
@@ -96,6 +98,25 @@ def batch_line(report: BatchReport) -> str:
         f"watermark {instant(report.watermark_out_ms)}",
         f"{report.seconds:.1f} s",
     ]
+    return _with_checks(parts, report)
+
+
+def _rerun_line(report: BatchReport, figures: Mapping[str, int]) -> str:
+    parts = [
+        f"batch {report.batch_id}",
+        f"rerun {instant(figures['rerun_from_ms'])} to {instant(figures['rerun_to_ms'])}",
+        f"added {figures['windows_entered']:,}",
+        f"withdrawn {figures['windows_withdrawn']:,}",
+        f"changed {figures['windows_changed']:,}",
+        f"readmitted {figures['late_readmitted']:,}",
+        f"files {figures['files_read']:,}"
+        + (f" ({missing:,} missing)" if (missing := figures["files_missing"]) else ""),
+        f"{report.seconds:.1f} s",
+    ]
+    return _with_checks(parts, report)
+
+
+def _with_checks(parts: Iterable[str], report: BatchReport) -> str:
     failed = (check for check in report.checks if not check.success)
     return "\n".join(
         ["  ".join(parts), *(f"  {check.severity}: {check.sentence} Observed {check.observed}." for check in failed)]

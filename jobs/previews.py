@@ -36,8 +36,8 @@ KEPT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a rerun would change. `windows` counts by kind, `sums` has (before, after) of each numeric output over the
-    windows that differ, `largest` the windows that differ most in the first of them."""
+    """What a rerun would change. `windows` counts by kind, `sums` has (before, after) of each count and sum over the
+    windows that differ, `largest` the windows whose first numeric output differs most."""
 
     windows: dict[str, int]  # added, withdrawn, changed; of sessions also merged, split
     sums: dict[str, list[Any]]
@@ -158,7 +158,7 @@ def _summary(batch: Rerun, found: Findings) -> Summary:
     if rows is not None:
         if batch.merges and entered and withdrawn:
             windows |= _merged_and_split(rows, batch.definition.source.key)
-        sums = _sums(rows, found.step.output_names)
+        sums = _sums(rows, _additive(batch.definition))
         largest = _largest(rows, batch.definition.source.key, found.step.output_names)
     opened = [path for path, p in publish.staged(batch.staging / "rerun") if p["part"] == "open"]
     after = sum(delta.data_file(path.parent, path.name).rows for path in opened)
@@ -219,10 +219,17 @@ def _numeric(rows: DataFrame, outputs: Sequence[str]) -> list[str]:
     return [name for name in outputs if types[name] in kinds]
 
 
-def _sums(rows: DataFrame, outputs: Sequence[str]) -> dict[str, list[Any]]:
+def _additive(definition: Definition) -> list[str]:
+    """The outputs whose sum over windows means something: counts and sums."""
+    found = definition.aggregates
+    adds = {f"{{{number}}}" for number, one in enumerate(found.aggregates) if one.function in ("count", "sum")}
+    return [column.name for column in found.columns if column.sql in adds]
+
+
+def _sums(rows: DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+    """The sums of outputs over the windows that differ: before, after."""
     from pyspark.sql import functions as F
 
-    names = _numeric(rows, outputs)
     if not names:
         return {}
     before = [F.expr(f"try_sum(before.`{name}`)").alias(f"b{i}") for i, name in enumerate(names)]

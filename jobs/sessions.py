@@ -8,6 +8,7 @@ anything else         a cluster, as `spark-submit` knows it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +17,7 @@ from jobs import planning, source, spark
 from jobs.connect import EngineLost
 from jobs.definition import Definition
 from jobs.engines import check_engine
-from jobs.ledger import Clock, Plan, wall_clock_ms
+from jobs.ledger import Clock, Plan, Superseded, wall_clock_ms
 from jobs.shipping import ship
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jobs.warm.state import EngineState
 
 T = TypeVar("T")
+LOOK_AGAIN_S = 2  # whether another run has ended
 WARM, CONNECT = "warm", "sc://"
 SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv": 256 << 20}
 """Up to this much input, by format, a process ends before the optimising compiler has paid for itself."""
@@ -79,6 +81,30 @@ def run(
         finally:
             spark.close()
     return reports
+
+
+def rerun(
+    definition: Definition,
+    correction: Correction,
+    *,
+    clock: Clock = wall_clock_ms,
+    wait_ms: int = 0,
+    say: Callable[[str], None] = lambda what: None,
+    on_batch: Callable[[BatchReport], None] = lambda report: None,
+) -> BatchReport:
+    """Does a rerun, after whatever a dead run has left; gives what became of it.
+
+    Where another run is at work it waits for so long. Raises `RerunRefused`, `Superseded`, and as `run` does.
+    """
+    until = time.monotonic() + wait_ms / 1000
+    while True:
+        try:
+            return run(definition, clock=clock, say=say, on_batch=on_batch, correction=correction)[-1]
+        except Superseded:
+            if time.monotonic() >= until:
+                raise
+            say("another run is at work: waiting for its end")
+            time.sleep(LOOK_AGAIN_S)
 
 
 def run_together(
