@@ -43,6 +43,7 @@ Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run th
 
 def rerun(
     pipeline: Pipeline,
+    who: Who,
     start: From = None,
     end: To = None,
     reason: Reason = "",
@@ -56,7 +57,6 @@ def rerun(
         bool, typer.Option("--accept-gap", help="Go on where source files are gone; their events are taken out.")
     ] = False,
     wait: Wait = "10m",
-    who: Who = "",
     as_json: Json = False,
 ) -> None:
     """Compute the windows of a time range anew, from what the source holds now; leave every other row as it is.
@@ -75,7 +75,7 @@ def rerun(
     from jobs.correction import Correction, time_range
 
     asked = time_range(*_both(start, end), time.time_ns() // 1_000_000)
-    correction = Correction(asked.from_ms, asked.to_ms, reason, who or getuser(), accept_gap=accept_gap)
+    correction = Correction(asked.from_ms, asked.to_ms, reason, who, accept_gap=accept_gap)
     _do(definition, correction, dry_run, yes, wait, as_json)
 
 
@@ -83,6 +83,7 @@ def rerun(
 @with_exit_code
 def readmit(
     pipeline: Pipeline,
+    who: Who,
     start: From = None,
     end: To = None,
     key: Annotated[
@@ -93,7 +94,6 @@ def readmit(
     dry_run: DryRun = False,
     yes: Yes = False,
     wait: Wait = "10m",
-    who: Who = "",
     as_json: Json = False,
 ) -> None:
     """Bring late events into their windows after all; each says from then on by which batch.
@@ -105,7 +105,7 @@ def readmit(
     definition = _definition(pipeline)
     asked = time_range(*_both(start, end), time.time_ns() // 1_000_000)
     chosen = tuple(key) if key else None
-    correction = Correction(asked.from_ms, asked.to_ms, reason, who or getuser(), late_only=True, key=chosen)
+    correction = Correction(asked.from_ms, asked.to_ms, reason, who, late_only=True, key=chosen)
     _do(definition, correction, dry_run, yes, wait, as_json)
 
 

@@ -10,6 +10,7 @@ from jobs.instants import instant
 if TYPE_CHECKING:
     from jobs.previews import Preview
 
+ADDED = "added"
 NOTHING = "no published window would change: the windows of this range are what the source gives"
 
 
@@ -53,7 +54,14 @@ def largest(preview: Preview, keys: Sequence[str]) -> tuple[list[str], list[list
     for row in rows:
         before, after = row["before"] or {}, row["after"] or {}
         values = [_from_to(before.get(name), after.get(name), bool(before), bool(after)) for name in outputs]
-        cells.append([row["change"], *(str(row[key]) for key in keys), row["window"], *values])
+        cells.append(
+            [
+                ADDED if row["change"] == "entered" else row["change"],
+                *(str(row[key]) for key in keys),
+                row["window"],
+                *values,
+            ]
+        )
     return names, cells
 
 
