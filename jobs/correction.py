@@ -69,9 +69,14 @@ class Correction:
         return replace(self, preview_id=preview_id)
 
 
+def reruns(definition: Definition) -> bool:
+    """Whether a pipeline's windows can be computed anew in part."""
+    return definition.plan in (PlanKind.ALIGNED, PlanKind.SESSIONS)
+
+
 def check_can_rerun(definition: Definition, correction: Correction) -> None:
     """Raises `RerunRefused` where a pipeline's windows, or the keys that are named, cannot be rerun."""
-    if definition.plan not in (PlanKind.ALIGNED, PlanKind.SESSIONS):
+    if not reruns(definition):
         why = {
             PlanKind.COUNTS: "which window an event is in follows from how many came before it, so one event more would"
             " move the bounds of every later window of its key",

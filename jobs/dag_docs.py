@@ -33,7 +33,8 @@ _PAGE = """\
 #### To run again
 Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
 published stays as it is; with nothing new, advance is skipped. A run that failed half-way is finished by the next one,
-with the same input. Two runs at once do not disturb each other: one of them leaves (skipped).
+with the same input. Two runs at once do not disturb each other: one of them leaves (skipped). To compute a past range
+anew, trigger the DAG `rerun_windows`.
 
 #### When it is red
 *Refused by its checks*: look at the report, decide, and clear the run:
@@ -53,8 +54,31 @@ These pipelines run together: `together` runs them with one command, so that tho
   pipeline does not stop the others. *Refused by its checks*: decide, then clear this task.
 * **report_...** brings the pages of its checks up to date, after a failure too; *Data Docs* opens them.
 
-Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input.
+Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input. To compute
+a past range anew, trigger the DAG `rerun_windows`.
 """
+
+
+_RERUN = """\
+### Compute the windows of a past range anew
+
+After an upstream fix, after late files, after a mistake. Every window that meets the range is computed from what the
+source holds now; sessions that reach across its ends are computed whole; late events count. All other rows stay.
+
+* **check** refuses a range that cannot be: without a zone, the wrong way round, in the future, too long.
+* **preview** says what would change, and changes nothing. *Preview* among its details opens the page.
+* **approve** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
+* **apply** does exactly what the preview showed, as one batch; if anything that it would change has moved since, it
+  does nothing and fails with what moved. It waits for a scheduled run that is at work; a scheduled run leaves.
+* **report** brings the pages of the checks up to date.
+
+Pipelines: {names}. Those whose results depend on the order of events are not among them.
+"""
+
+
+def rerun_page(names: Sequence[str]) -> str:
+    """The page of the DAG for reruns."""
+    return _RERUN.format(names=", ".join(f"`{name}`" for name in names))
 
 
 def together_page(definitions: Sequence[Definition]) -> str:

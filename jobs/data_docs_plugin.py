@@ -25,6 +25,19 @@ async def logged_in(request: Request) -> None:
 app = FastAPI(title="windowlib reports", docs_url=None, redoc_url=None, openapi_url=None)
 
 
+@app.get("/{pipeline}/previews/{preview_id}", dependencies=[Depends(logged_in)])
+def show_preview(pipeline: str, preview_id: str) -> FileResponse:
+    """The page of a rerun's preview."""
+    from jobs.preview_page import PAGE
+    from jobs.previews import FOLDER
+
+    folder = (_root(pipeline) / FOLDER).resolve()
+    file = (folder / preview_id / PAGE).resolve()
+    if not file.is_relative_to(folder) or not file.is_file():
+        raise HTTPException(404, f"{pipeline} has no preview {preview_id!r}; its page is kept for 30 days")
+    return FileResponse(file)
+
+
 @app.get("/{pipeline}/{page:path}", dependencies=[Depends(logged_in)])
 def show(pipeline: str, page: str) -> FileResponse:
     """A page of the newest report of a pipeline."""

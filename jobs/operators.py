@@ -55,7 +55,7 @@ class Job(BaseOperator):
 
     def execute(self, context: Context) -> list[Record]:
         records, said, code = self.run_command()
-        _raise_for(code, _last_words(said))
+        raise_for(code, last_words(said))
         return records
 
     def run_command(self) -> tuple[list[Record], list[str], int]:
@@ -86,7 +86,10 @@ class Plan(Job):
 
     def sentence(self, record: Record) -> str:
         if record["batch_id"] is None:
-            return "nothing new: everything that has arrived is in the results already, and they stay as they are"
+            return (
+                "nothing new: everything that has arrived is in the results already, and they stay as they are (a run"
+                " takes what is new, whatever its date; to compute a past range anew, trigger the DAG rerun_windows)"
+            )
         files = f"{record['files']} new files" if record["files"] else "no new file, but time moves on"
         return f"batch {record['batch_id']}: {files}, watermark {record['watermark'] or 'none yet'}"
 
@@ -108,13 +111,7 @@ class Advance(Job):
         return batches
 
     def sentence(self, record: Record) -> str:
-        from expectations.check import CheckResult
-        from jobs.advance import BatchReport
-        from jobs.display import batch_line
-
-        times = (record["watermark_in_ms"], record["watermark_out_ms"], record["seconds"])
-        checks = [CheckResult(**check) for check in record["failed_checks"]]
-        return batch_line(BatchReport(record["batch_id"], record, *times, checks))
+        return batch_sentence(record)
 
 
 class Together(Advance):
@@ -124,7 +121,7 @@ class Together(Advance):
     def execute(self, context: Context) -> list[Record]:
         records, said, code = self.run_command()
         if not any("exit_code" in record for record in records):
-            _raise_for(code, _last_words(said))
+            raise_for(code, last_words(said))
         return records
 
     def sentence(self, record: Record) -> str:
@@ -191,6 +188,17 @@ class BrokenDefinition(BaseOperator):
         raise AirflowFailException(f"this definition cannot be used:\n{self.message}")
 
 
+def batch_sentence(record: Record) -> str:
+    """What became of a batch, in words."""
+    from expectations.check import CheckResult
+    from jobs.advance import BatchReport
+    from jobs.display import batch_line
+
+    times = (record["watermark_in_ms"], record["watermark_out_ms"], record["seconds"])
+    checks = [CheckResult(**check) for check in record["failed_checks"]]
+    return batch_line(BatchReport(record["batch_id"], record, *times, checks))
+
+
 def _record(line: str) -> Record | None:
     try:
         value = json.loads(line)
@@ -199,13 +207,14 @@ def _record(line: str) -> Record | None:
     return value if isinstance(value, dict) else None
 
 
-def _last_words(said: Sequence[str]) -> str:
+def last_words(said: Sequence[str]) -> str:
     """The error a command ended with: from the last line that begins one (`jobs.exits`), or the last line."""
     begins = [number for number, line in enumerate(said) if line.startswith("error: ")]
     return "\n".join(said[begins[-1] if begins else -1 :]).removeprefix("error: ") or "no output"
 
 
-def _raise_for(code: int, why: str) -> None:
+def raise_for(code: int, why: str) -> None:
+    """Ends the task as the exit code of its command says."""
     if code == USER:
         raise AirflowFailException(f"a mistake that trying again does not mend: {why}")
     if code == REJECTED:

@@ -43,12 +43,13 @@ def overview_page(name: str, batches: Sequence[Validated], pages: Mapping[tuple[
     """The page for a pipeline's batches (newest first); `pages` are links by batch and suite, `index` is one to all."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"count": _count, "time": _time}
+    ordinary = [batch for batch in batches if not batch.is_rerun]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,
         batches=batches,
         pages=pages,
         index=index,
-        charts=[chart(title, value, text, batches) for title, value, text in TRENDS],
+        charts=[chart(title, value, text, ordinary) for title, value, text in TRENDS],
         worst=worst,
         width=CHART_WIDTH,
         height=CHART_HEIGHT,

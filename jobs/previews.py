@@ -20,6 +20,7 @@ from jobs.definition import Definition
 from jobs.instants import instant
 from jobs.ledger import Clock
 from jobs.planning import check_may_run, ledger_of, rerun_plan
+from jobs.preview_page import PAGE, preview_page
 from jobs.rerun import Findings, Rerun
 from jobs.source import new_files
 from jobs.tables import PREVIEWS
@@ -88,6 +89,8 @@ def preview(definition: Definition, correction: Correction, spark: SparkSession,
             shutil.rmtree(part)
     base = state.commit.batch_id if state.commit else 0
     made = Preview(preview_id, planned.plan_time_ms, correction, base, planned.watermark_in_ms, summary)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / PAGE).write_text(preview_page(definition, made), encoding="utf-8")
     _keep(definition.root, made)
     return made
 

@@ -153,6 +153,8 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     from rich.markup import escape
     from rich.table import Table
 
+    from jobs.preview_page import PAGE
+    from jobs.previews import FOLDER
     from jobs.rerun_words import NOTHING, facts, largest, notes
 
     def say(text: str) -> None:
@@ -173,6 +175,7 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
         screen.print(table)
     for note in notes(preview):
         say(f"note: {escape(note)}")
+    say(f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
     say(f"to do exactly this: windowlib rerun {definition.file.name} --apply {preview.preview_id}")
 
 

@@ -26,6 +26,11 @@ class Validated:
     suites: list[dict[str, Any]]
 
     @property
+    def is_rerun(self) -> bool:
+        """Whether it is a rerun, whose figures are others."""
+        return "rerun_from_ms" in self.figures
+
+    @property
     def failed(self) -> list[dict[str, Any]]:
         """The configurations of the expectations that were not met."""
         return [one["expectation_config"] for suite in self.suites for one in suite["results"] if not one["success"]]

@@ -1,0 +1,90 @@
+"""The DAG `rerun_windows`: a form (pipeline, from, to, reason) → check → preview → approval → apply → report.
+
+A dry run ends after its preview. Otherwise somebody looks at the preview and approves; what is then applied is exactly
+what was shown, or nothing. The choices of the form are the definitions of the folder that `windows.py` reads.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, Param
+
+from jobs.correction import reruns
+from jobs.dag_docs import rerun_page
+from jobs.definition import load_definition
+from jobs.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
+from windowlib.errors import WindowError
+
+PIPELINES = Path(os.environ.get("WINDOWLIB_PIPELINES") or Path(__file__).parent / "pipelines")
+POOL = "windowlib"
+
+
+def files(folder: Path) -> dict[str, str]:
+    """By name, the definitions whose windows can be rerun."""
+    found = {}
+    for file in sorted(folder.glob("*.toml")):
+        try:
+            definition = load_definition(file)
+        except WindowError:
+            continue  # its own DAG says so
+        if reruns(definition):
+            found[definition.name] = str(file)
+    return found
+
+
+def rerun_dag(pipelines: dict[str, str]) -> DAG:
+    """The DAG over these pipelines; there must be one."""
+    names = sorted(pipelines)
+    with DAG(
+        dag_id="rerun_windows",
+        schedule=None,
+        catchup=False,
+        max_active_runs=4,
+        tags=["windowlib", "rerun"],
+        doc_md=rerun_page(names),
+        params={
+            "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows", section="What"),
+            "from": Param(
+                None,
+                type="string",
+                format="date-time",
+                title="From",
+                description="Every window that meets the range is computed anew. Inclusive, with its zone.",
+                section="What",
+            ),
+            "to": Param(None, type="string", format="date-time", title="To", description="Exclusive.", section="What"),
+            "reason": Param("", type="string", title="Reason", description="Kept in the ledger.", section="What"),
+            "dry_run": Param(
+                True, type="boolean", title="Dry run", description="Show what would change, and stop.", section="How"
+            ),
+            "approval": Param(
+                True,
+                type="boolean",
+                title="Wait for approval",
+                description="Somebody looks at the preview before it is applied.",
+                section="How",
+            ),
+            "accept_gap": Param(
+                False,
+                type="boolean",
+                title="Accept missing files",
+                description="Go on where files of the source are gone: their events are taken out of the windows.",
+                section="How",
+            ),
+        },
+        default_args={"pool": POOL, "retries": 0, "retry_delay": timedelta(minutes=1)},
+    ) as dag:
+        check = Check(task_id="check", pipelines=pipelines)
+        preview = PreviewRerun(task_id="preview", pipelines=pipelines)
+        approve = Approve(task_id="approve", pool="default_pool")
+        apply = Apply(task_id="apply", pipelines=pipelines, retries=2)
+        report = ReportRerun(task_id="report", pipelines=pipelines)
+        check >> preview >> approve >> apply >> report
+    return dag
+
+
+if pipelines := files(PIPELINES):
+    dag = rerun_dag(pipelines)

@@ -1,0 +1,162 @@
+"""The tasks of the DAG `rerun_windows`. Each command runs as its own process, as in `jobs.operators`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from jobs.exits import SUPERSEDED
+from jobs.operators import Job, Record, last_words, raise_for
+
+WAIT = "1h"  # for a scheduled run that is at work
+
+
+class Check(BaseOperator):
+    """Refuses a range that cannot be rerun, before anything starts; says in words what will be done."""
+
+    def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipelines = dict(pipelines)
+
+    def execute(self, context: Context) -> Record:
+        from jobs.correction import Correction, check_can_rerun, time_range
+        from jobs.definition import load_definition
+        from jobs.instants import iso_instant
+        from windowlib.errors import WindowError
+
+        params = context["params"]
+        try:
+            definition = load_definition(_file(self.pipelines, params["pipeline"]))
+            asked = time_range(str(params["from"]), str(params["to"]), time.time_ns() // 1_000_000)
+            correction = Correction(asked.from_ms, asked.to_ms, params["reason"], _who(context))
+            check_can_rerun(definition, correction)
+        except WindowError as error:
+            raise AirflowFailException(str(error)) from error
+        self.log.info("%s: %s", definition.name, correction.title)
+        return {"from": iso_instant(asked.from_ms), "to": iso_instant(asked.to_ms), "what": correction.title}
+
+
+class PreviewPage(BaseOperatorLink):
+    """The button that opens the page of a preview."""
+
+    name = "Preview"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        """Where `jobs.data_docs_plugin` shows it; asked for when the task has ended."""
+        return operator.page if isinstance(operator, PreviewRerun) else ""
+
+
+class OfPipeline(Job):
+    """A command for the pipeline that the form names."""
+
+    def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(command=(), **kwargs)
+        self.pipelines = dict(pipelines)
+
+    def prepare(self, name: str, context: Context, *options: str) -> None:
+        """Sets the command line of `windowlib NAME`."""
+        file = _file(self.pipelines, context["params"]["pipeline"])
+        self.command = [sys.executable, "-m", "jobs.cli", name, file, "--json", *options]
+
+
+class PreviewRerun(OfPipeline):
+    """What would change: in the log, on a page, and as the preview's id."""
+
+    operator_extra_links = (PreviewPage(),)
+    page = ""
+
+    def execute(self, context: Context) -> list[Record]:
+        from jobs.definition import load_definition
+        from jobs.previews import load
+        from jobs.rerun_words import markdown
+
+        params = context["params"]
+        options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]
+        options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
+        self.prepare("rerun", context, *options)
+        records = super().execute(context)
+        definition = load_definition(_file(self.pipelines, params["pipeline"]))
+        found = load(definition.root, records[-1]["preview_id"])
+        text = markdown(found, definition.source.key)
+        self.log.info("\n%s", text)
+        self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
+        is_empty = found.summary.is_empty and not found.summary.late_readmitted
+        text += f"\n\n[As a page]({self.page})"
+        return [{"preview_id": found.preview_id, "is_empty": is_empty, "markdown": text}]
+
+    def sentence(self, record: Record) -> str:
+        return f"preview {record['preview_id']}"
+
+
+class Approve(ApprovalOperator):
+    """Waits for somebody who has looked at the preview; a dry run, or one that changes nothing, ends here."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            subject="Rerun of {{ params.pipeline }}: apply what the preview shows?",
+            body="{{ ti.xcom_pull(task_ids='preview')[0]['markdown'] }}",
+            **kwargs,
+        )
+
+    def execute(self, context: Context) -> Any:
+        params, found = context["params"], context["ti"].xcom_pull(task_ids="preview")[0]
+        if found["is_empty"]:
+            raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
+        if params["dry_run"]:
+            raise AirflowSkipException(
+                "a dry run ends with its preview: to apply it, trigger again with the dry run switched off, or say"
+                f" windowlib rerun … --apply {found['preview_id']}"
+            )
+        if not params["approval"]:
+            self.log.info("the form says: without approval")
+            return None
+        return super().execute(context)
+
+
+class Apply(OfPipeline):
+    """Does exactly what the preview said; waits while a scheduled run is at work."""
+
+    def execute(self, context: Context) -> list[Record]:
+        preview_id = context["ti"].xcom_pull(task_ids="preview")[0]["preview_id"]
+        self.prepare("rerun", context, "--apply", preview_id, "--wait", WAIT)
+        records, said, code = self.run_command()
+        if code == SUPERSEDED:  # it must not look as if there had been nothing to do
+            raise AirflowException(f"{last_words(said)}: tried again later")
+        raise_for(code, last_words(said))
+        return records
+
+    def sentence(self, record: Record) -> str:
+        from jobs.operators import batch_sentence
+
+        return batch_sentence(record)
+
+
+class ReportRerun(OfPipeline):
+    """Builds the pages of the checks, the rerun's among them."""
+
+    def execute(self, context: Context) -> list[Record]:
+        self.prepare("report", context)
+        return super().execute(context)
+
+    def sentence(self, record: Record) -> str:
+        return f"the report is in {record['page']}"
+
+
+def _file(pipelines: Mapping[str, str], name: str) -> str:
+    """Where a pipeline is defined. Raises AirflowFailException for one that the form does not offer."""
+    if name not in pipelines:
+        raise AirflowFailException(f"no pipeline {name!r} that can be rerun; there are {', '.join(sorted(pipelines))}")
+    return str(Path(pipelines[name]))
+
+
+def _who(context: Context) -> str:
+    """Who triggered the run, as far as Airflow tells."""
+    run = context["dag_run"]
+    return str(getattr(run, "triggering_user_name", None) or "airflow")
