@@ -46,33 +46,28 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
         tags=["windowlib", "rerun"],
         doc_md=rerun_page(names),
         params={
-            "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows", section="What"),
+            "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows"),
             "from": Param(
                 None,
                 type="string",
                 format="date-time",
                 title="From",
-                description="Every window that meets the range is computed anew. Inclusive, with its zone.",
-                section="What",
+                description="Inclusive, in the zone at the lower left. Windows that meet the range are computed anew.",
             ),
-            "to": Param(None, type="string", format="date-time", title="To", description="Exclusive.", section="What"),
-            "reason": Param("", type="string", title="Reason", description="Kept in the ledger.", section="What"),
-            "dry_run": Param(
-                True, type="boolean", title="Dry run", description="Show what would change, and stop.", section="How"
-            ),
+            "to": Param(None, type="string", format="date-time", title="To", description="Exclusive."),
+            "reason": Param("", type="string", title="Reason", description="Kept in the ledger."),
+            "dry_run": Param(True, type="boolean", title="Dry run", description="Show what would change, and stop."),
             "approval": Param(
                 True,
                 type="boolean",
                 title="Wait for approval",
                 description="Somebody looks at the preview before it is applied.",
-                section="How",
             ),
             "accept_gap": Param(
                 False,
                 type="boolean",
                 title="Accept missing files",
                 description="Go on where files of the source are gone: their events are taken out of the windows.",
-                section="How",
             ),
         },
         default_args={"pool": POOL, "retries": 0, "retry_delay": timedelta(minutes=1)},

@@ -168,6 +168,8 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
         )
     elif frozen:
         files = f"{len(frozen.files)} new files" if frozen.files else "no new file, but time moves on"
+        if frozen.correction:
+            files = f"unfinished: {frozen.correction.title}"
         typer.echo(f"batch {frozen.batch_id}: {files}, watermark {instant(frozen.watermark_in_ms)}")
     else:
         typer.echo("nothing to do: no new file, and no window that time has passed")

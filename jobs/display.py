@@ -203,9 +203,13 @@ def _show_commits(screen: Console, status: Status) -> None:
         counts = commit.counts
         fired = counts.get("windows_fired_on_time", 0) + counts.get("windows_fired_late", 0)
         numbers = [counts.get(f"rows_{name}", 0) for name in ("read", "admitted", "late", "quarantined")]
-        cells = [str(commit.batch_id), _seconds(commit.at_ms), *(f"{number:,}" for number in [*numbers, fired])]
+        figures = ["", "", "", "", "rerun"] if commit.rerun else [f"{number:,}" for number in [*numbers, fired]]
+        cells = [str(commit.batch_id), _seconds(commit.at_ms), *figures]
         table.add_row(*cells, _seconds(commit.watermark_ms))
     screen.print(table)
+    for commit in status.commits:
+        if commit.rerun:
+            screen.print(f"batch {commit.batch_id}: {escape(commit.rerun)}", soft_wrap=True, highlight=False)
 
 
 def _seconds(time_ms: int) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs import delta
+from jobs.correction import Correction
 from jobs.definition import Definition
 from jobs.durations import format_duration
 from jobs.instants import instant
@@ -30,6 +31,7 @@ class Committed:
     at_ms: int
     watermark_ms: int
     counts: dict[str, int]
+    rerun: str | None = None  # what it computed anew, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,17 @@ def _commits(definition: Definition, state: LedgerState) -> list[Committed]:
 
 def _committed(row: dict[str, Any]) -> Committed:
     at_ms = int(row["at"].timestamp() * 1000)
-    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], dict(row["counts"]))
+    counts = dict(row["counts"])
+    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, _rerun(row["correction"], counts))
+
+
+def _rerun(correction: str | None, counts: dict[str, int]) -> str | None:
+    if correction is None:
+        return None
+    done = Correction.from_json(correction)
+    changes = {"added": "entered", "withdrawn": "withdrawn", "changed": "changed"}
+    said = ", ".join(f"{counts.get(f'windows_{kind}', 0):,} {name}" for name, kind in changes.items())
+    return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"
 
 
 def _time(definition: Definition, commit: Commit | None) -> Time | None:
