@@ -85,8 +85,9 @@ def advance(
 
     ledger = ledger_of(definition, clock)
     if correction:
-        check_may_run(definition, ledger.state())
-        prepare(rerun_plan(definition, ledger.state(), correction, clock))
+        state = ledger.state()
+        check_may_run(definition, state)
+        prepare(state.plan or rerun_plan(definition, state, correction, clock))
     else:
         first = plan(definition, clock, finish=finish, look=look)
         if first is None:

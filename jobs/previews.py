@@ -45,6 +45,7 @@ class Summary:
     in_flight: list[int]  # windows (aligned: slices) in flight of the closure: before, after
     late_readmitted: int
     rows_to_write: dict[str, int]  # by table
+    reaches_ms: list[int]  # from the start of the first window of the closure to the end of the last
     files_read: int
     bytes_read: int
     files_missing: list[str]
@@ -181,6 +182,7 @@ def _summary(batch: Rerun, found: Findings) -> Summary:
             "result_changes": sum(found.differing.values()),
             "open_windows": after,
         },
+        reaches_ms=[found.closure.windows.from_ms, found.closure.windows.to_ms],
         files_read=sum(file.now is not None for file in found.files),
         bytes_read=found.bytes_read,
         files_missing=[file.path for file in found.files if file.now is None],

@@ -106,9 +106,9 @@ class Rerun(Batch):
         assert self.before is not None, "a pipeline without a batch has nothing to rerun"
         self.known = known_files(self.definition, self.before)
         asked = self._chosen_times() if self.correction.late_only else self.correction.range
-        found, events = self._sessions(asked) if self.merges else self._aligned(asked)
+        found, rows = self._sessions(asked) if self.merges else self._aligned(asked)
         if not found.is_empty:
-            self._compute(found, events)
+            self._compute(found, rows)
         return found
 
     @property
@@ -132,10 +132,10 @@ class Rerun(Batch):
         return found, self._events(found, covered)
 
     def _sessions(self, asked: TimeRange) -> tuple[Findings, DataFrame | None]:
-        """Reads around the range until no chain reaches further than what has been read."""
+        """Reads around the range until no chain reaches further than what has been read; gives slices of it."""
         from pyspark.sql import functions as F
 
-        from windowlib.plans import corrections
+        from windowlib.plans import corrections, sessions
 
         assigner = self.definition.spec.assigner
         slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
@@ -143,31 +143,36 @@ class Rerun(Batch):
         for number in range(1_000):
             found = Findings(reading(self.definition, self.known, span), Closure(asked), self._scratch())
             events = self._events(found, asked)
-            intervals = self._intervals(found, events, span)
+            slices = None
+            if events is not None:
+                slices = self.write_and_read(sessions.slices(events, found.step), f"slices-{number}")
+            intervals = self._intervals(found, events, slices, span)
             if not intervals:
-                return found, events
+                return found, slices
             chosen = None if self.correction.late_only else asked
             chains = self.write_and_read(corrections.chains(intervals, chosen, found.step), f"chains-{number}")
             reached = chains.agg(F.min("chain_start_ms"), F.max("chain_end_ms")).first()
             if reached is None or reached[0] is None:
-                return found, events
+                return found, slices
             found.closure = Closure(TimeRange(reached[0], reached[1]), chains)
             if span.from_ms <= reached[0] and reached[1] < span.to_ms:
-                return found, events
+                return found, slices
             slack_ms *= 2
             span = TimeRange(min(span.from_ms, reached[0] - slack_ms), max(span.to_ms, reached[1] + slack_ms))
         raise AssertionError("what is read doubles until it is all there is")
 
-    def _intervals(self, found: Findings, events: DataFrame | None, span: TimeRange) -> list[DataFrame]:
+    def _intervals(
+        self, found: Findings, events: DataFrame | None, slices: DataFrame | None, span: TimeRange
+    ) -> list[DataFrame]:
         """Whatever may touch: sessions of the events that are there, and the windows that are known."""
         from pyspark.sql import functions as F
 
-        from windowlib.plans import corrections, sessions
+        from windowlib.plans import corrections
 
         bounds = [*found.step.key_columns, F.col("window_start_ms"), F.col("window_end_ms")]
         known = []
-        if events is not None:
-            known.append(sessions.slices(events, found.step).select(*bounds))
+        if slices is not None:
+            known.append(slices.select(*bounds))
         if (published := self.table("results", self._results(span))) is not None:
             of_results = [F.expr(START_MS).alias("window_start_ms"), F.expr(END_MS).alias("window_end_ms")]
             known.append(published.select(*found.step.key_columns, *of_results))
@@ -179,35 +184,33 @@ class Rerun(Batch):
             intervals.append(own.withColumn("chosen", F.lit(True)))
         return intervals
 
-    def _compute(self, found: Findings, events: DataFrame | None) -> None:
-        """The windows of the closure, and the difference, into the staging folder."""
+    def _compute(self, found: Findings, rows: DataFrame | None) -> None:
+        """The windows of the closure and the difference into the staging folder; from events, or slices of sessions."""
         from windowlib.plans import aligned, corrections, sessions
 
         step, closure = found.step, found.closure
         size_tasks(self.spark, sum(file.rows for file in found.files))
-        if events is not None:
+        if rows is not None:
             counters = step.engine.counters()
             if self.merges:
-                made = sessions.advance(events, None, step, counters)
+                made = sessions.outcome(sessions.islands(rows, None, step), step, counters)
             else:
-                made = aligned.advance(events, None, step, counters, earliest_ms=closure.windows.from_ms)
+                made = aligned.advance(rows, None, step, counters, earliest_ms=closure.windows.from_ms)
             found.made = made.schema
             self.write(self._inside(made, closure, step), "rerun", "part", "slot")
         new, old = self._new(found), self._old(closure, step)
-        if new is None or old is None:
-            known = new if new is not None else old
-            if known is None:
-                return
-            nothing = known.where("false")
-            new, old = (nothing if new is None else new), (nothing if old is None else old)
-        if "_file" not in old.columns:
-            from pyspark.sql import functions as F
-
-            old = old.withColumn("_file", F.lit(None).cast("string"))
+        if new is None and old is None:
+            return
+        if new is None and old is not None:
+            new = old.where("false").drop("_file")
+        if old is None and new is not None:
+            old = new.where("false").selectExpr("*", "cast(null AS string) AS _file")
+        assert new is not None, "one is made from the other"
+        assert old is not None, "one is made from the other"
         self.write(corrections.difference(new, old, step), "difference", "part", "slot")
         for path, partition in publish.staged(self.staging / "difference"):
-            rows = delta.data_file(path.parent, path.name).rows
-            found.differing[partition["part"]] = found.differing.get(partition["part"], 0) + rows
+            count = delta.data_file(path.parent, path.name).rows
+            found.differing[partition["part"]] = found.differing.get(partition["part"], 0) + count
 
     def _inside(self, made: DataFrame, closure: Closure, step: Step) -> DataFrame:
         """The rows of a plan, state and results alike, that belong to the closure."""

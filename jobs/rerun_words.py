@@ -20,6 +20,7 @@ def facts(preview: Preview) -> Iterator[tuple[str, str]]:
     read = f"{_files(summary.files_read)}, {size(summary.bytes_read)}"
     if summary.files_missing:
         read += f"; {_files(len(summary.files_missing))} missing, whose events are left out"
+    yield "reaches", " to ".join(map(instant, summary.reaches_ms))
     yield "reads", read
     yield "windows", ", ".join(f"{count:,} {kind}" for kind, count in summary.windows.items())
     if summary.late_readmitted:
