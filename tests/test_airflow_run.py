@@ -1,5 +1,6 @@
 """A pipeline run by a real Airflow: its own database, the real DAG file, real Spark."""
 
+import json
 import os
 import subprocess
 import sys
@@ -83,3 +84,24 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow_env
     assert "nothing new: everything that has arrived is in the results already" in printed
     assert "nothing is planned: nothing was changed" in printed
     assert table_versions(definition) == versions
+
+
+def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow_environment: dict[str, str]) -> None:
+    definition = load_definition(folder / "small.toml")
+    pq.write_table(pa.table({"user": ["a"], "ts": [5]}), folder / "incoming" / "2.parquet")
+    airflow(airflow_environment, "dags", "test", "windows_small")
+    assert read_table(definition, "late_events").num_rows == 1
+    versions = table_versions(definition)
+
+    form = {"pipeline": "small", "from": "1970-01-01T00:00:00Z", "to": "1970-01-02T00:00:00Z", "reason": "late"}
+    dry_run = airflow(airflow_environment, "dags", "test", "rerun_windows", "--conf", json.dumps(form))
+    assert "| windows | 0 added, 0 withdrawn, 1 changed |" in dry_run
+    assert "a dry run ends with its preview" in dry_run
+    assert table_versions(definition) == versions
+
+    form |= {"dry_run": False, "approval": False}
+    printed = airflow(airflow_environment, "dags", "test", "rerun_windows", "--conf", json.dumps(form))
+    assert "rerun 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC  added 0  withdrawn 0  changed 1" in printed
+    results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
+    assert results == [{"user": "a", "events": 3, "firing": 2, "timing": "late"}]
+    assert [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()] == [3]

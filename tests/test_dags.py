@@ -73,7 +73,8 @@ def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_definition_is_a_dag() -> None:
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == sorted(f"windows_{file.stem}" for file in (DAGS / "pipelines").glob("*.toml"))
+    of_pipelines = [f"windows_{file.stem}" for file in (DAGS / "pipelines").glob("*.toml")]
+    assert sorted(bag.dags) == sorted([*of_pipelines, "rerun_windows"])
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in (DAGS / "pipelines").glob("*.toml")))
@@ -91,6 +92,95 @@ def test_plan_advance_report(name: str) -> None:
     assert type(dag.timetable).__name__ == "CronDataIntervalTimetable"
     assert f"windowlib status {DAGS / 'pipelines' / name}.toml" in dag.doc_md
     assert [asset.name for asset in dag.get_task("advance").outlets] == [f"windowlib_{name}_results"]
+
+
+def test_the_dag_for_reruns() -> None:
+    dag = dag_bag().dags["rerun_windows"]
+    assert [task.task_id for task in dag.topological_sort()] == ["check", "preview", "approve", "apply", "report"]
+    # One that waits for a person must not keep scheduled runs waiting.
+    assert {task.task_id for task in dag.tasks if task.pool != "windowlib"} == {"approve"}
+    assert type(dag.timetable).__name__ == "NullTimetable"
+    form = {name: dag.params.get_param(name) for name in dag.params}
+    assert form["pipeline"].schema["enum"] == ["clicks", "clicks_sliding"]
+    assert [form[name].schema["format"] for name in ("from", "to")] == ["date-time", "date-time"]
+    assert [dag.params[name] for name in ("dry_run", "approval", "accept_gap")] == [True, True, False]
+
+
+def test_the_form_offers_what_can_be_rerun(pipelines: Path) -> None:
+    assert "rerun_windows" not in dag_bag().dags  # no pipeline, no choice
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    counts = DEFINITION.format(name="two").replace('"tumbling"', '"tumbling_count"').replace('"10m"', "3")
+    (pipelines / "two.toml").write_text(counts, encoding="utf-8")
+    (pipelines / "three.toml").write_text("name = 3", encoding="utf-8")
+    assert dag_bag().dags["rerun_windows"].params.get_param("pipeline").schema["enum"] == ["one"]
+
+
+class RunOf:
+    """The context of a run with this form, whose preview returned that."""
+
+    def __init__(self, *, is_empty: bool = False, **form: Any) -> None:
+        self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
+        self.form |= {"dry_run": False, "approval": True, "accept_gap": False} | form
+        self.told = [{"preview_id": "p1", "is_empty": is_empty, "markdown": ""}]
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        return self.told
+
+    @property
+    def context(self) -> dict[str, Any]:
+        run = type("Run", (), {"triggering_user_name": "ann"})()
+        return {"params": self.form, "ti": self, "dag_run": run}
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"to": "2026-03-01T00:00:00+00:00"}, "is not before"),
+        ({"from": "2026-03-02T00:00:00"}, "has no zone"),
+        ({"to": "2926-03-03T00:00:00Z"}, "lies in the future"),
+        ({"pipeline": "four"}, "no pipeline 'four' that can be rerun; there are one"),
+    ],
+)
+def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, str], says: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    check = dag_bag().dags["rerun_windows"].get_task("check")
+    assert check.execute(RunOf().context)["what"] == "rerun 2026-03-02 00:00:00 UTC to 2026-03-03 00:00:00 UTC"
+    with pytest.raises(AirflowFailException, match=says):
+        check.execute(RunOf(**form).context)
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        (RunOf(dry_run=True), "a dry run ends with its preview: .* --apply p1"),
+        (RunOf(is_empty=True), "the preview changes nothing"),
+    ],
+)
+def test_nothing_is_applied_that_nobody_wants(run: RunOf, says: str) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    with pytest.raises(AirflowSkipException, match=says):
+        dag_bag().dags["rerun_windows"].get_task("approve").execute(run.context)
+
+
+def test_approval_can_be_switched_off() -> None:
+    assert dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context) is None
+
+
+def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
+    """A skipped task would look as if there had been nothing to do."""
+    from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+    from jobs.rerun_operators import Apply
+
+    program = "import sys; print('error: another run holds this pipeline', file=sys.stderr); sys.exit(4)"
+    apply = Apply(task_id="apply", pipelines={"one": "one.toml"})
+    apply.prepare = lambda *arguments: setattr(apply, "command", [sys.executable, "-c", program])  # type: ignore[method-assign]
+    with pytest.raises(AirflowException, match="another run holds this pipeline: tried again later") as raised:
+        apply.execute(RunOf().context)
+    assert not isinstance(raised.value, AirflowSkipException)
 
 
 def test_report_always_runs_and_hides_no_failure() -> None:
@@ -152,7 +242,7 @@ def test_one_name_for_two_pipelines(pipelines: Path) -> None:
     for file in ("one", "other"):
         (pipelines / f"{file}.toml").write_text(DEFINITION.format(name="same"), encoding="utf-8")
     bag = dag_bag()
-    assert sorted(bag.dags) == ["windows_other", "windows_same"]
+    assert sorted(bag.dags.keys() - {"rerun_windows"}) == ["windows_other", "windows_same"]
     assert (
         f"{pipelines / 'other.toml'}: name: same is the name of {pipelines / 'one.toml'} already"
         in bag.dags["windows_other"].doc_md
@@ -169,7 +259,7 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     (pipelines / "three.toml").write_text(DEFINITION.format(name="three"), encoding="utf-8")
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert sorted(bag.dags) == ["together_stream", "windows_three"]
+    assert sorted(bag.dags.keys() - {"rerun_windows"}) == ["together_stream", "windows_three"]
     dag = bag.dags["together_stream"]
     assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
         "together": {"advance_one", "advance_two"},
@@ -451,6 +541,9 @@ def reported(pipelines: Path) -> None:
     pages.mkdir(parents=True)
     (pages / "index.html").write_text("the overview", encoding="utf-8")
     (pages.parent / "secret").write_text("not a page", encoding="utf-8")
+    preview = pages.parent / "_previews" / "p1"
+    preview.mkdir(parents=True)
+    (preview / "index.html").write_text("what would change", encoding="utf-8")
 
 
 @pytest.mark.usefixtures("reported")
@@ -462,6 +555,9 @@ def reported(pipelines: Path) -> None:
         ("/clicks/..%2fsecret", 404, "no such page"),
         ("/clicks/none.html", 404, "clicks has no such page"),
         ("/any_file/", 404, "no pipeline 'any_file'"),
+        ("/clicks/previews/p1", 200, "what would change"),
+        ("/clicks/previews/p2", 404, "clicks has no preview 'p2'"),
+        ("/clicks/previews/..%2f..%2fsecret", 404, "no such page"),
     ],
 )
 def test_the_report_is_shown(address: str, status: int, text: str) -> None:
@@ -473,3 +569,4 @@ def test_the_report_is_shown(address: str, status: int, text: str) -> None:
 @pytest.mark.usefixtures("reported")
 def test_the_report_is_shown_to_nobody_else() -> None:
     assert get("/clicks/", logged_in=False)[0] == 401
+    assert get("/clicks/previews/p1", logged_in=False)[0] == 401
