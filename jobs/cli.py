@@ -17,7 +17,8 @@ import typer
 
 from jobs.bench.cli import bench
 from jobs.exits import pipeline_folder, tell, with_exit_code, worst
-from jobs.rerun_cli import late_app, rerun
+from jobs.late_cli import late_app
+from jobs.rerun_cli import rerun
 
 if TYPE_CHECKING:
     from rich.progress import Progress
