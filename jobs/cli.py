@@ -17,6 +17,7 @@ import typer
 
 from jobs.bench.cli import bench
 from jobs.exits import pipeline_folder, tell, with_exit_code, worst
+from jobs.explain_cli import explain
 from jobs.late_cli import late_app
 from jobs.rerun_cli import rerun
 
@@ -225,6 +226,9 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
         typer.echo(text(asdict(found)))
     else:
         show_status(console(), found)
+
+
+app.command("explain", rich_help_panel=LOOK)(with_exit_code(explain))
 
 
 @app.command("explain-plan", rich_help_panel=LOOK)

@@ -66,25 +66,35 @@ class BatchRun:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One value for each key column: `columns` are their names, `texts` the values as they were given."""
+    """One value for each key column: of these names; `texts` as given, `types` as in tables."""
 
     columns: tuple[str, ...]
     texts: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
 
     def __str__(self) -> str:
         return ", ".join(self.texts) if self.columns else "all events"
 
     def values(self, schema: pa.Schema) -> dict[str, pa.Scalar]:
         """The values in the types of a file's columns; raises `CannotLook` where a text is no such value."""
-        found = {}
-        for name, text in zip(self.columns, self.texts, strict=True):
-            kind = schema.field(name).type
-            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return {
+            name: _typed(name, text, schema.field(name).type)
+            for name, text in zip(self.columns, self.texts, strict=True)
+        }
+
+    def is_of(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of JSON or CSV has this key."""
+        for name, text, kind in zip(self.columns, self.texts, self.types, strict=True):
+            given = row.get(name)
+            if given is None:
+                return False
             try:
-                found[name] = pa.scalar(text).cast(kind)
-            except pa.ArrowInvalid as error:
-                raise CannotLook(f"key {text!r}: column {name} is {kind}, and this is no such value") from error
-        return found
+                same = _typed(name, _plain(given), kind).equals(_typed(name, text, kind))
+            except CannotLook:
+                return False  # a malformed row
+            if not same:
+                return False
+        return True
 
     def where(self, schema: pa.Schema) -> pc.Expression:
         """The rows of a file that have this key."""
@@ -206,6 +216,23 @@ def time_of(moment: datetime) -> int:
     1000
     """
     return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+
+
+def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    try:
+        return pa.scalar(text).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise CannotLook(f"key {text!r}: column {name} is {kind}, and this is no such value") from error
+
+
+def _plain(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat()
+    return str(value)
 
 
 def _batches(definition: Definition) -> Iterator[BatchRun]:

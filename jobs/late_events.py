@@ -10,7 +10,7 @@ from statistics import median_low
 from typing import Any
 
 from jobs.correction import DAY_MS, LONGEST_DAYS
-from jobs.cuts import EVER, Cut, overlapping, time_of, within
+from jobs.cuts import EVER, Cut, Key, overlapping, time_of, within
 from jobs.durations import LONGEST_MS, UNITS, format_duration
 from jobs.instants import instant, iso_instant
 from windowlib.plans.kind import PlanKind
@@ -39,13 +39,20 @@ class LateGroup:
 
 
 def late_rows(
-    cut: Cut, span: TimeRange = EVER, *, readmitted: bool = False, columns: Sequence[str] | None = None
+    cut: Cut,
+    span: TimeRange = EVER,
+    *,
+    readmitted: bool = False,
+    columns: Sequence[str] | None = None,
+    key: Key | None = None,
 ) -> list[dict[str, Any]]:
-    """The late events with an event time in the span; with `readmitted` also those that are in a window by now."""
+    """The late events with an event time in the span; with `readmitted` also those that are in a window by now;
+    with `key` those of one key.
+    """
     files = overlapping(cut.files("late_events"), "event_time", "event_time", span)
     chosen = within("event_time", span)
     found = []
-    for row in cut.rows("late_events", files, columns=columns, where=chosen):
+    for row in cut.rows("late_events", files, columns=columns, key=key, where=chosen):
         if readmitted or row.get("readmitted_by") is None:
             found.append(row)
     return found
