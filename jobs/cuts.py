@@ -121,13 +121,16 @@ class Cut:
     definition: Definition
     batch: BatchRun
     batches: Mapping[int, BatchRun] = field(repr=False)
+    _files: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
 
     def files(self, table: str) -> list[DataFile]:
         """The files of a table; none where it did not exist. Raises `CannotLook` where that version is gone."""
-        try:
-            return delta.files(self.definition.root / table, self.batch.versions.get(table))
-        except (DeltaError, FileNotFoundError) as error:
-            raise self._gone(table) from error
+        if table not in self._files:
+            try:
+                self._files[table] = delta.files(self.definition.root / table, self.batch.versions.get(table))
+            except (DeltaError, FileNotFoundError) as error:
+                raise self._gone(table) from error
+        return self._files[table]
 
     def rows(
         self,

@@ -168,7 +168,7 @@ def test_versions_are_those_of_the_feed_and_the_ledger(ran: Ran) -> None:
             plans.setdefault(row["batch_id"], {}).update({k: v for k, v in row.items() if v is not None})
     feed = read_table(ran.definition, "result_changes").to_pylist()
     merges = 0
-    for user, wanted, _ in published(ran):
+    for user, wanted, _ in list(published(ran))[::2]:
         window = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
         mine = [row for row in feed if row["user"] == user and bounds(row) == wanted]
         told = sorted((row["batch_id"], row["change"], row["cause"], row["firing"], row["total"]) for row in mine)
@@ -197,7 +197,7 @@ def test_versions_are_those_of_the_feed_and_the_ledger(ran: Ran) -> None:
 def test_as_of_an_earlier_batch(ran: Ran) -> None:
     rows = source()
     for batch_id in range(1, FILES):
-        for user, wanted, values in list(published(ran, batch_id))[::4]:
+        for user, wanted, values in list(published(ran, batch_id))[::6]:
             found = explain_window(ran.definition, [user], wanted[0], as_of=batch_id)
             assert found.as_of == batch_id
             window = window_of(found, wanted)
@@ -216,13 +216,12 @@ def test_the_nearest_windows_where_none_holds_the_time(ran: Ran) -> None:
             flying = [row for row in ran.flying[FILES] if row["user"] == user]
             known = sorted({*known, *((row["window_start_ms"], row["window_end_ms"]) for row in flying)})
         checked = 0
-        for (_, end), (start, _) in zip(known, known[1:], strict=False):
-            if end < start and not any(one[0] < start and end < one[1] for one in known if one[1] not in (end,)):
+        for number, (start, _) in enumerate(known):
+            end = max((one[1] for one in known[:number]), default=start)  # sessions may overlap
+            if end < start:
                 found = explain_window(ran.definition, [user], (end + start) // 2)
-                before = max(one[1] for one in known if one[1] <= end)
-                assert {one.place for one in found.windows} == {"before", "after"}
-                assert found.windows[0].bounds_ms[1] == before
-                assert found.windows[-1].bounds_ms[0] == start
+                assert [one.place for one in found.windows] == ["before", "after"]
+                assert [found.windows[0].bounds_ms[1], found.windows[1].bounds_ms[0]] == [end, start]
                 assert "no window of this key holds" in found.notes[0]
                 checked += 1
         assert checked

@@ -194,6 +194,16 @@ def test_what_if_says_what_really_running_it_gives(window: str, spark: Any, tmp_
             assert kept.windows == differing
 
 
+def test_what_if_at_the_boundary(ran: tuple[str, Definition]) -> None:
+    _, definition = ran
+    present_ms = definition.spec.allowed_lateness_ms
+    late = sorted(row["late_by_ms"] for row in listed(definition) if row["window_start"])
+    for late_by_ms in late:
+        just, less = what_if(cut(definition), [present_ms + late_by_ms + 1, present_ms + max(late_by_ms, 1)]).rows[::-1]
+        assert just.events == sum(one <= late_by_ms for one in late)
+        assert less.events == sum(one < max(late_by_ms, 1) for one in late)
+
+
 def results(definition: Definition) -> set[tuple[Any, ...]]:
     rows = read_table(definition, "results").to_pylist()
     return {(row["user"], row["window_start"], row["window_end"], row["clicks"], row["total"]) for row in rows}
