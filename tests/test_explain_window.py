@@ -330,6 +330,28 @@ def test_versions_that_were_cleaned_up(spark: Any, tmp_path: Path) -> None:
         explain_window(ran.definition, ["u1"], START_MS, as_of=1)
 
 
+def test_sessions_that_overlap_because_the_first_was_cleaned_up(spark: Any, tmp_path: Path) -> None:
+    """first    0----5----9.5=========19.5 |          cleaned up when the watermark is at 20.7 min
+    second              9.4-10=========20         comes then, and is in time for its own window
+    """
+    definition = clicks(tmp_path, files=0, definition=CLICKS.replace('"2h"', '"1m"'))
+    minutes = [[("u1", 0), ("u1", 5), ("u1", 9.5)], [("u2", 25.7)], [("u1", 10), ("u1", 9.4)], [("u2", 60)]]
+    for number, batch in enumerate(minutes, 1):
+        rows = [
+            {"id": f"{number}-{row}", "user": user, "at_ms": START_MS + round(at * MINUTE_MS) + 1, "value": row}
+            for row, (user, at) in enumerate(batch)
+        ]
+        arrive(tmp_path, number, rows)
+    advance(definition, lambda: spark, clock=clock)
+    first, second = explain_window(definition, ["u1"], START_MS + 12 * MINUTE_MS).windows
+    assert [row["values"]["clicks"] for window in (first, second) for row in window.published] == [3, 2]
+    assert places(first) == [("1.parquet", 0), ("1.parquet", 1), ("1.parquet", 2)]
+    assert places(second) == [("3.parquet", 1), ("3.parquet", 0)]
+    for window, others in ((first, {("3.parquet", 0), ("3.parquet", 1)}), (second, {("1.parquet", 2)})):
+        assert {(event.file, event.row) for event in window.beside} == others
+        assert all("it is in the session" in (event.why or "") for event in window.beside)
+
+
 KEYS = pa.schema([("shop", pa.int64()), ("country", pa.string()), ("at", pa.timestamp("us")), ("value", pa.int64())])
 TWO_KEYS = (
     CLICKS.replace('key = ["user"]', 'key = ["shop", "country"]')
