@@ -17,7 +17,9 @@ import typer
 
 from jobs.bench.cli import bench
 from jobs.exits import pipeline_folder, tell, with_exit_code, worst
-from jobs.rerun_cli import late_app, rerun
+from jobs.explain_cli import explain
+from jobs.late_cli import late_app
+from jobs.rerun_cli import rerun
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -226,6 +228,9 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
         typer.echo(text(asdict(found)))
     else:
         show_status(console(), found)
+
+
+app.command("explain", rich_help_panel=LOOK)(with_exit_code(explain))
 
 
 @app.command("explain-plan", rich_help_panel=LOOK)
