@@ -4,28 +4,24 @@
     if failed := critical_failures(checks):     # then nothing is committed
         print(explain(failed))
 
-Great Expectations takes seconds to import, so this module does so only when `check` is called; `preload` begins the
-import in the background while Spark starts.
+Great Expectations takes seconds to import, so another process does so (`expectations.judge`), while this one reads and
+computes, if `preload` is called before.
 """
 
 from __future__ import annotations
 
-import importlib
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from expectations.lazy_imports import lazily
+from expectations.judge import get_ready, judged
+from expectations.terms import Terms
 from jobs.validations import keep
 
 if TYPE_CHECKING:
     from expectations.bounds import Figures
     from jobs.definition import Definition
-
-
-_ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data in a process
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +37,9 @@ class CheckResult:
     expected: str
 
 
-def preload() -> threading.Thread:
-    """Begins to import what `check` needs. Call it before the Spark session is built: both take seconds."""
-    importlib.import_module("pyspark.sql")  # here, because two threads that import one package may see it half done
-    thread = threading.Thread(target=_suites, name="windowlib-preload")
-    thread.start()
-    return thread
+def preload() -> None:
+    """Sees to it that somebody gets ready to judge. Call it before the Spark session is built: both take seconds."""
+    get_ready()
 
 
 def check(
@@ -57,19 +50,10 @@ def check(
     `history` holds the figures of earlier batches, `result_files` the files of `results` that the batch wrote.
     Raises `InvalidSpec` when a suite of the pipeline's author cannot be read.
     """
-    validate = _suites().validate
-    with _ONE_AT_A_TIME:
-        outcomes: list[dict[str, Any]] = [
-            outcome.to_json_dict() for outcome in validate(definition, figures, history, result_files)
-        ]
+    files = [file.absolute() for file in result_files]
+    outcomes = judged((Terms.of(definition), figures, history, files))
     keep(definition.root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return [_result(outcome["suite_name"], one, figures) for outcome in outcomes for one in outcome["results"]]
-
-
-def _suites() -> Any:
-    """The module that brings Great Expectations."""
-    with lazily():
-        return importlib.import_module("expectations.suites")
 
 
 def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from great_expectations.core import ExpectationSuite
 
 from expectations.bounds import WARNING, Known, between, nought, share
-from jobs.definition import Definition
+from expectations.terms import Terms
 
 BY_DESIGN = ("quarantined_duplicate", "quarantined_hole")  # quarantined, but nothing is wrong with these rows
 
@@ -24,9 +24,9 @@ def columns(figures: Known) -> dict[str, float]:
     }
 
 
-def suite(definition: Definition) -> ExpectationSuite:
+def suite(terms: Terms) -> ExpectationSuite:
     """The suite `events`."""
-    late, unusable = definition.checks.max_late_share, definition.checks.max_unusable_share
+    late, unusable = terms.max_late_share, terms.max_unusable_share
     return ExpectationSuite(
         name="events",
         expectations=[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from great_expectations.core import ExpectationSuite
 
 from expectations.bounds import Figures, Known, nought
-from jobs.definition import Definition
+from expectations.terms import Terms
 
 
 def is_rerun(figures: Figures) -> bool:
@@ -27,7 +27,7 @@ def columns(figures: Known) -> dict[str, float]:
     }
 
 
-def suite(definition: Definition) -> ExpectationSuite:
+def suite(terms: Terms) -> ExpectationSuite:
     """The suite `rerun`."""
     return ExpectationSuite(
         name="rerun",

@@ -17,7 +17,7 @@ from great_expectations.expectations.core.expect_compound_columns_to_be_unique i
 from great_expectations.expectations.expectation import Expectation
 
 from expectations.bounds import CRITICAL, WARNING, Figures, Known, between, nought, parameter
-from jobs.definition import Definition
+from expectations.terms import Terms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ def usual(history: Sequence[Figures]) -> dict[str, float | None]:
     }
 
 
-def suite(definition: Definition) -> ExpectationSuite:
+def suite(terms: Terms) -> ExpectationSuite:
     """The suite `results`."""
     return ExpectationSuite(
         name="results",
@@ -84,12 +84,12 @@ def suite(definition: Definition) -> ExpectationSuite:
     )
 
 
-def rows_suite(definition: Definition) -> ExpectationSuite:
+def rows_suite(terms: Terms) -> ExpectationSuite:
     """The suite `results_rows`, over the columns of `results` and the window's bounds in ms."""
-    identity, said = [*definition.source.key, "window_start_ms", "window_end_ms"], "window"
-    if definition.fires_often:
+    identity, said = [*terms.key, "window_start_ms", "window_end_ms"], "window"
+    if terms.fires_often:
         identity, said = [*identity, "firing"], "firing of a window"
-    if definition.window.function:
+    if terms.by_function:
         identity.append("result_number")
     return ExpectationSuite(
         name="results_rows",
@@ -105,14 +105,14 @@ def rows_suite(definition: Definition) -> ExpectationSuite:
                 description="Every window ends after it starts.",
                 severity=CRITICAL,
             ),
-            *_not_early(definition),
+            *_not_early(terms),
         ],
     )
 
 
-def _not_early(definition: Definition) -> list[Expectation]:
+def _not_early(terms: Terms) -> list[Expectation]:
     """Where windows fire at their end only."""
-    if definition.fires_often or definition.spec.time == "processing":
+    if not terms.fires_at_the_end:
         return []
     said = "No window fired before the watermark reached its last millisecond."
     return [between("window_end_ms", said, None, parameter("latest_window_end_ms"), severity=CRITICAL)]

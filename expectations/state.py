@@ -5,11 +5,11 @@ from __future__ import annotations
 from great_expectations.core import ExpectationSuite
 
 from expectations.bounds import Known, nought
-from jobs.definition import Definition
+from expectations.terms import Terms
 from windowlib.watermark import MIN_WATERMARK, WatermarkPolicy
 
 
-def columns(definition: Definition, figures: Known) -> dict[str, float]:
+def columns(terms: Terms, figures: Known) -> dict[str, float]:
     """The numbers that this suite judges. A watermark that is not known is that of before the first event."""
     before = figures.get("watermark_in_ms", MIN_WATERMARK)
     after = figures.get("watermark_out_ms", MIN_WATERMARK)
@@ -22,14 +22,14 @@ def columns(definition: Definition, figures: Known) -> dict[str, float]:
         "windows_touching": figures["windows_touching"],
         "windows_past_cleanup": figures["windows_past_cleanup"],
         "watermark_fell_by_ms": max(0, before - after),
-        "watermark_ahead_by_ms": max(0, after - max(before, _allowed(definition, figures))),
+        "watermark_ahead_by_ms": max(0, after - max(before, _allowed(terms, figures))),
     }
 
 
-def suite(definition: Definition) -> ExpectationSuite:
+def suite(terms: Terms) -> ExpectationSuite:
     """The suite `state`."""
     watermarks = ("watermark_in_ms", "watermark_candidate_ms", "watermark_out_ms")
-    idle = "" if definition.watermark.idle_timeout_ms is None else " or, after a silence, `idle_timeout`"
+    idle = "" if terms.idle_timeout_ms is None else " or, after a silence, `idle_timeout`"
     return ExpectationSuite(
         name="state",
         expectations=[
@@ -56,9 +56,8 @@ def suite(definition: Definition) -> ExpectationSuite:
     )
 
 
-def _allowed(definition: Definition, figures: Known) -> int:
+def _allowed(terms: Terms, figures: Known) -> int:
     """How far this batch may move time: a silence counts only where the batch admitted no event."""
-    time = definition.watermark
-    if "watermark_candidate_ms" in figures or time.idle_timeout_ms is None:
+    if "watermark_candidate_ms" in figures or terms.idle_timeout_ms is None:
         return figures.get("watermark_candidate_ms", MIN_WATERMARK)
-    return WatermarkPolicy(time.out_of_orderness_ms, time.idle_timeout_ms).idle_candidate_ms(figures["plan_time_ms"])
+    return WatermarkPolicy(terms.out_of_orderness_ms, terms.idle_timeout_ms).idle_candidate_ms(figures["plan_time_ms"])

@@ -20,17 +20,17 @@ from great_expectations.data_context.types.base import (
 from expectations import events, rerun, results, state
 from expectations.bounds import Figures
 from expectations.own import own_suite
-from jobs.definition import Definition
+from expectations.terms import Terms
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
 
 
-def frame(definition: Definition, figures: Figures) -> pd.DataFrame:
+def frame(terms: Terms, figures: Figures) -> pd.DataFrame:
     """One row: the figures, and the differences and shares that the suites judge. Raises KeyError where one lacks."""
     known = {name: value for name, value in figures.items() if value is not None}
     if rerun.is_rerun(figures):
         return pd.DataFrame([{**figures, **rerun.columns(known)}])
-    derived = events.columns(known) | state.columns(definition, known) | results.columns(known)
+    derived = events.columns(known) | state.columns(terms, known) | results.columns(known)
     return pd.DataFrame([{**figures, **derived}])
 
 
@@ -41,30 +41,30 @@ def parameters(figures: Figures, history: Sequence[Figures]) -> dict[str, float 
     return {**results.usual(history), "latest_window_end_ms": latest}
 
 
-def over_figures(definition: Definition, figures: Figures) -> list[ExpectationSuite]:
+def over_figures(terms: Terms, figures: Figures) -> list[ExpectationSuite]:
     """The suites about the figures of a batch; those of a rerun are others, which the author's own do not know."""
     if rerun.is_rerun(figures):
-        return [rerun.suite(definition)]
-    own = definition.checks.figures_suite
-    derived = [module.suite(definition) for module in (events, state, results)]
+        return [rerun.suite(terms)]
+    own = terms.figures_suite
+    derived = [module.suite(terms) for module in (events, state, results)]
     return derived + ([own_suite("own_figures", own)] if own else [])
 
 
-def over_rows(definition: Definition) -> list[ExpectationSuite]:
+def over_rows(terms: Terms) -> list[ExpectationSuite]:
     """The suites about the result rows of a batch."""
-    own = definition.checks.results_suite
-    return [results.rows_suite(definition)] + ([own_suite("own_results", own)] if own else [])
+    own = terms.results_suite
+    return [results.rows_suite(terms)] + ([own_suite("own_results", own)] if own else [])
 
 
 def validate(
-    definition: Definition, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
-) -> list[ExpectationSuiteValidationResult]:
-    """The outcome of every suite; those about rows only where the batch wrote results."""
+    terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
+) -> list[dict[str, Any]]:
+    """The outcome of every suite, as JSON; those about rows only where the batch wrote results."""
     bounds = parameters(figures, history)
-    outcomes = list(_run("figures", frame(definition, figures), over_figures(definition, figures), bounds))
+    outcomes = list(_run("figures", frame(terms, figures), over_figures(terms, figures), bounds))
     if result_files and len(rows := results.sample(result_files)):
-        outcomes += _run("results", rows, over_rows(definition), bounds)
-    return outcomes
+        outcomes += _run("results", rows, over_rows(terms), bounds)
+    return [outcome.to_json_dict() for outcome in outcomes]  # type: ignore[no-untyped-call]
 
 
 @cache

@@ -23,7 +23,7 @@ from deltalake import Schema
 from jobs import delta, figures, footers, intake, publish, source, watermarks, windows_job
 from jobs.definition import Definition
 from jobs.definition_windows import SlidingCountWindow, TumblingCountWindow
-from jobs.engines import engine_of, parquet_rows
+from jobs.engines import engine_of
 from jobs.intake import Seen
 from jobs.ledger import Commit, Plan
 from jobs.publish import Changes
@@ -34,6 +34,7 @@ from windowlib.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from jobs.sharing import Shared
     from windowlib.plans.admission import Admission
@@ -61,6 +62,7 @@ class Batch:
     staging: Path
     changes: dict[str, Changes] = field(default_factory=dict)
     results_schema: Schema | None = None
+    windows_schema: StructType | None = None  # of the rows that the windows job writes
     shared: Shared | None = None  # what it has in common with batches of other pipelines
 
     def compute(self) -> Outcome:
@@ -149,7 +151,7 @@ class Batch:
         self.changes["quarantine"] = Changes()
         if any(seen.reasons.values()):
             if holes := windows_job.written(self, HOLE):
-                rows = in_holes(rows, self.spark.read.parquet(*holes))
+                rows = in_holes(rows, windows_job.staged_rows(self, holes))
             refused = quarantined(rows, self.source_columns(rows), self.plan.batch_id)
             self._append("quarantine", source.with_path(self.spark, refused, uris))
 
@@ -165,7 +167,7 @@ class Batch:
             files = windows_job.written(self, DROPPED)
             if not files:
                 return
-            dropped = self.spark.read.parquet(*files)
+            dropped = windows_job.staged_rows(self, files)
         late = late_events(events, dropped, step, self.source_columns(events), self.definition.source.event_id)
         late = source.with_path(self.spark, late, uris)
         self._append("late_events", late)
@@ -252,13 +254,8 @@ class Batch:
     def files(self, table: str) -> list[delta.DataFile]:
         return delta.files(self.folder(table), self._pinned(table))
 
-    def table(
-        self, table: str, files: Sequence[delta.DataFile] | None = None, *, file_column: str | None = None
-    ) -> DataFrame | None:
-        """A table's rows as of the commit this batch builds on (or some of its files); None without files.
-
-        `file_column` names a column to add: the path or URI of the file that a row is in.
-        """
+    def table(self, table: str, files: Sequence[delta.DataFile] | None = None) -> DataFrame | None:
+        """A table's rows as of the commit this batch builds on (or some of its files); None without files."""
         chosen = self.files(table) if files is None else files
         if not chosen:
             return None
@@ -266,7 +263,7 @@ class Batch:
         assert version is not None, "files are listed at a version"
         folder = self.folder(table)
         schema = publish.spark_schema(folder, version)
-        return parquet_rows(self.spark, folder, [str(folder / f.path) for f in chosen], schema, file_column)
+        return self.spark.read.schema(schema).parquet(*(str(folder / f.path) for f in chosen))
 
     def write(self, frame: DataFrame, name: str, *partition_by: str) -> Path:
         folder = self.staging / name

@@ -1,6 +1,6 @@
 """Published results that a batch replaces: the rows a late event updates, the sessions that merge into a larger one.
 
-The files of `results` that hold such rows are written again without them (found by time, then by key), and the new
+The files of `results` that hold such rows are written again without them (found by time), and the new
 rows are added in the same commit, so a reader never sees an event twice, nor misses it. `result_changes` gets every
 row that was withdrawn or changed.
 """
@@ -8,13 +8,17 @@ row that was withdrawn or changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
+import numpy as np
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from jobs import publish
+from jobs import publish, windows_job
+from jobs.watermarks import utc
 from windowlib.plans.admission import quoted
 from windowlib.plans.step import DAY_MS, Step
 
@@ -22,85 +26,74 @@ if TYPE_CHECKING:
     from jobs.batch import Batch
     from jobs.delta import DataFile
 
+MILLISECOND = timedelta(milliseconds=1)
 KEPT, CHANGED, ENTERED, WITHDRAWN = "kept", "changed", "entered", "withdrawn"
 
 
 def replace_results(batch: Batch, updates: Sequence[Path], step: Step) -> None:
     """Puts the staged rows of part `update` in the place of the rows they name in `replaced`."""
-    new = batch.spark.read.parquet(*map(str, updates))
-    replaced = new.select(*step.key_columns, F.explode("replaced").alias("_old")).select(
-        *step.key_columns,
-        F.timestamp_millis("_old.window_start_ms").alias("window_start"),
-        F.timestamp_millis("_old.window_end_ms").alias("window_end"),
-        F.lit(True).alias("_replaced"),
-    )
-    if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
-        replaced = replaced.distinct()
-    candidates = _candidates(batch, updates)
-    old = batch.table("results", candidates, file_column="_file")
-    assert old is not None, "a published window is in `results`"
-    identity = [*step.keys, "window_start", "window_end"]
-    holding = old.join(replaced, identity, "left_semi").select("_file").distinct().collect()
-    names = {Path(row["_file"]).name for row in holding}
-    touched = [file for file in candidates if Path(file.path).name in names]
+    touched = _touched(batch.files("results"), updates)
     batch.changes["results"].remove = touched
-    rewritten = batch.table("results", touched)
-    assert rewritten is not None
-    marked = rewritten.join(replaced, identity, "left")
-    batch.write(_rows(new, marked, step), "replacement", "part", "slot")
+    old = batch.table("results", touched)
+    assert old is not None, "a published window is in `results`"
+    new = windows_job.staged_rows(batch, updates)
+    batch.write(_rows(new, old, step), "replacement", "part", "slot")
     _publish(batch)
 
 
-def _candidates(batch: Batch, updates: Sequence[Path]) -> list[DataFile]:
-    """The files of `results` that may hold a replaced row, by the span of the windows that replace them."""
-    from jobs.delta import data_file
+def _touched(files: Sequence[DataFile], updates: Sequence[Path]) -> list[DataFile]:
+    """The files of `results` in whose span of time a replaced window begins; such a window is in one of them.
 
-    files = [data_file(path.parent, path.name) for path in updates]
-    first = min(file.low["window_start"] for file in files)
-    last = max(file.high["window_end"] for file in files)
-    return [f for f in batch.files("results") if f.high["window_end"] >= first and f.low["window_start"] <= last]
+    A file that holds none of those windows after all is written again as it is.
+    """
+    found: dict[str, DataFile] = {}
+    for path in updates:
+        replaced = pq.read_table(path, columns=["replaced"]).column("replaced").combine_chunks().flatten()
+        starts_ms = np.sort(replaced.field("window_start_ms").to_numpy())
+        for file in files:
+            low, high = ((bound["window_start"] - utc(0)) // MILLISECOND for bound in (file.low, file.high))
+            if np.searchsorted(starts_ms, low, "left") < np.searchsorted(starts_ms, high, "right"):
+                found[file.path] = file
+    return list(found.values())
 
 
-def _rows(new: DataFrame, marked: DataFrame, step: Step) -> DataFrame:
+def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     """Rows to keep, new rows (changed: same bounds as before; entered: other bounds), and withdrawn ones."""
     columns = [quoted(name) for name in step.result_names]
-    slot = F.floor((F.unix_millis("window_end") - 1) / F.lit(DAY_MS)).alias("slot")
-    kept = marked.where("_replaced IS NULL").select(*columns, F.lit(KEPT).alias("part"), slot)
-    gone = marked.where("_replaced")
-    own = F.struct(
-        F.unix_millis("window_start").alias("window_start_ms"), F.unix_millis("window_end").alias("window_end_ms")
-    )
-    keys = [quoted(key) for key in step.keys]
-    bounds = {"_start": F.col("window_start"), "_end": F.col("window_end")}
     number = F.lit(1) if step.outputs is None else F.col("result_number")
-    firings = gone.groupBy(*keys, F.col("window_start").alias("_s"), F.col("window_end").alias("_e")).agg(
-        F.max("firing").alias("_n"), F.max(number).alias("_rows")
+    by = F.struct("window_start", "window_end").alias("_by")  # the window that takes the place
+    named = new.select(*step.key_columns, by, F.explode("replaced").alias("_old")).select(
+        *step.key_columns,
+        F.timestamp_millis("_old.window_start_ms").alias("window_start"),
+        F.timestamp_millis("_old.window_end_ms").alias("window_end"),
+        "_by",
     )
-    told = (
-        new.withColumns(bounds)
-        .withColumn("_old", F.explode("replaced"))
-        .withColumns({"_s": F.timestamp_millis("_old.window_start_ms"), "_e": F.timestamp_millis("_old.window_end_ms")})
-        .join(firings, [*step.keys, "_s", "_e"], "left")
-        .groupBy(*keys, "_start", "_end")
-        .agg(
-            F.max("_n").alias("_earlier"),
-            F.max(F.when((F.col("_s") == F.col("_start")) & (F.col("_e") == F.col("_end")), F.col("_rows"))).alias(
-                "_rows"
-            ),
-        )
+    if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
+        named = named.distinct()
+    marked = old.join(named, [*step.keys, "window_start", "window_end"], "left")
+    kept = marked.where("_by IS NULL").select(*columns, F.lit(KEPT).alias("part"))
+    gone = marked.where("_by IS NOT NULL").select(*columns, "_by", F.lit(False).alias("_new"))
+    both = gone.unionByName(new.select(*columns, by, F.lit(True).alias("_new")))
+
+    of_one = Window.partitionBy(*step.key_columns, "_by")
+    is_new, same_bounds = F.col("_new"), F.col("_by") == F.struct("window_start", "window_end")
+    facts = {
+        "_firings": F.max(F.when(~is_new, F.col("firing"))).over(of_one),
+        "_rows_before": F.max(F.when(~is_new & same_bounds, number)).over(of_one),
+        "_rows_now": F.max(F.when(is_new, number)).over(of_one),
+    }
+    part = F.when(is_new, F.when(number <= F.col("_rows_before"), CHANGED).otherwise(ENTERED)).when(
+        ~same_bounds | (number > F.col("_rows_now")), WITHDRAWN
     )
-    numbered = new.withColumns(bounds).join(told, [*step.keys, "_start", "_end"])
-    changed = F.array_contains("replaced", own) & (number <= F.coalesce("_rows", F.lit(0)))
-    renewed = numbered.withColumn("part", F.when(changed, CHANGED).otherwise(ENTERED)).withColumn(
-        "firing", F.coalesce("_earlier", F.lit(0)) + 1
+    replacing = both.withColumns(facts).withColumns(
+        {
+            "part": part,
+            "firing": F.when(is_new, F.coalesce("_firings", F.lit(0)) + 1).otherwise(F.col("firing")),
+            "batch_id": F.lit(step.batch_id).cast("long"),
+        }
     )
-    identity = [*step.keys, "window_start", "window_end", *([] if step.outputs is None else ["result_number"])]
-    withdrawn = (
-        gone.join(new.select(*map(quoted, identity)), identity, "left_anti")
-        .withColumn("batch_id", F.lit(step.batch_id).cast("long"))
-        .select(*columns, F.lit(WITHDRAWN).alias("part"), slot)
-    )
-    return kept.unionByName(renewed.select(*columns, "part", slot)).unionByName(withdrawn)
+    rows = kept.unionByName(replacing.where("part IS NOT NULL").select(*columns, "part"))
+    return rows.withColumn("slot", F.floor((F.unix_millis("window_end") - 1) / F.lit(DAY_MS)))
 
 
 def _publish(batch: Batch) -> None:

@@ -6,7 +6,8 @@ they read, what they are given beside events and state, and which tables their r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jobs import own_code, publish
@@ -50,6 +51,7 @@ def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[
     else:
         made, state_columns = _native(fresh, state, seen, step, elements)
     batch.write(counted_by_part(made, parts), "windows", "part", "slot")
+    batch.windows_schema = made.schema
     changes.schema = publish.table_schema(made.schema, state_columns, {"end_partition": "long"})
     batch.results_schema = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
     _move(batch, changes)
@@ -63,6 +65,16 @@ def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[
 def written(batch: Batch, part: str) -> list[str]:
     """The files of a part that the windows job has written and that are still where it wrote them."""
     return [str(path) for path, p in publish.staged(batch.staging / "windows") if p["part"] == part]
+
+
+def staged_rows(batch: Batch, files: Iterable[str | Path]) -> DataFrame:
+    """What stands in files that the windows job has written. Told their columns, Spark need not look for them first."""
+    from pyspark.sql.types import StructType
+
+    assert batch.windows_schema is not None, "set by the windows job"
+    in_folders = ("part", "slot")
+    schema = StructType([field for field in batch.windows_schema if field.name not in in_folders])
+    return batch.spark.read.schema(schema).parquet(*map(str, files))
 
 
 def _native(

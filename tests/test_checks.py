@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from expectations.check import check, critical_failures, dq_rows, explain, preload
+from expectations.check import check, critical_failures, dq_rows, explain
 from jobs.tables import DQ_RESULTS
 from jobs.validations import KEPT_BATCHES, kept
 from tests.check_samples import FIGURES, HISTORY, definition
@@ -276,16 +276,11 @@ def test_importing_the_check_imports_nothing_heavy():
     assert done.stdout.strip() == "set()"
 
 
-def test_preload_imports_in_the_background():
-    preload().join()
-    assert "expectations.suites" in sys.modules
-
-
 def test_statistics_and_plots_are_imported_when_they_are_used() -> None:
     program = """
 import sys, types
-from expectations import check
-assert check._suites().validate
+from expectations import judge
+assert judge._suites().validate
 seldom = [sys.modules[name] for name in ("altair", "scipy.stats")]
 assert all(type(module) is not types.ModuleType for module in seldom), seldom  # not loaded yet
 assert seldom[1].entropy([0.5, 0.5]) > 0.69

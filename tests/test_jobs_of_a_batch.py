@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from jobs.advance import advance
 from jobs.definition import Definition
+from jobs.read import read_table
 from tests.clicks import CLICKS, START_MS, arrive, clicks
 
 CLEAN = CLICKS.replace('event_id = "id"\n', "")
@@ -46,6 +47,17 @@ def test_a_clean_batch_is_one_job(tmp_path: Path, spark: SparkSession, text: str
     for number in (1, 2):
         arrive(tmp_path, number, visits(100 * number))
         assert jobs_of_the_next_batch(definition, spark) == WINDOWS + instants * INSTANT
+
+
+def test_a_late_event_replaces_in_one_job(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clicks(tmp_path, 0, CLEAN)
+    for number in (1, 2):
+        arrive(tmp_path, number, visits(100 * number))
+        jobs_of_the_next_batch(definition, spark)
+    arrive(tmp_path, 3, [*visits(210), *visits(100)])
+    named, replacement = 1, 1  # what is replaced, broadcast to the files that hold it; then those files, written again
+    assert jobs_of_the_next_batch(definition, spark) == WINDOWS + INSTANT + named + replacement
+    assert read_table(definition, "result_changes").column("change").to_pylist().count("change") == 1
 
 
 def test_a_row_that_may_be_refused_is_looked_at(tmp_path: Path, spark: SparkSession) -> None:

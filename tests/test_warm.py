@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from expectations import judge
 from jobs.advance import advance
 from jobs.cli import app
 from jobs.processes import ProcessGroup
@@ -80,6 +81,7 @@ def test_two_starts_at_once_give_one_engine(place: Path) -> None:
     assert (told["running"], told["pid"], told["clients"], told["fits"]) == (True, server_of(found[0]).pid, 0, True)
     assert f"on port {found[0].port}: 0 clients connected" in call("engine", "status").output
     assert found[0].token not in call("engine", "status", "--json").output
+    wait_for(judge.socket_in(place).exists)
     assert (place / "engine.json").stat().st_mode & 0o077 == 0
 
 
@@ -96,8 +98,10 @@ def test_other_settings_replace_it_and_stop_ends_it(place: Path) -> None:
     assert json.loads(call("engine", "status", "--json").output) == {"running": False}
     anew = engine.ensure()
     assert (anew.conf, anew.port != now.port) == ({"spark.sql.shuffle.partitions": "3"}, True)
+    judges = [child for child in anew.keeper.found().children() if child.pid != server_of(anew).pid]
     assert call("engine", "stop").output == "the engine has ended\n"
     assert server_of(anew).found() is None
+    assert [child.is_running() for child in judges] == [False]
     assert call("engine", "stop").output == "no engine runs\n"
 
 
@@ -185,7 +189,7 @@ def test_a_thin_client_gives_the_same_tables(
 ) -> None:
     ended = python("-m", "tests.warm_run", tmp_path, *moments)
     assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout) == {"batches": [1, 2, 3], "children": []}
+    assert json.loads(ended.stdout) == {"batches": [1, 2, 3], "java": []}
     assert ended.stderr == ""
     assert tables(clicks(tmp_path, FILES)) == beside
 

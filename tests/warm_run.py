@@ -1,7 +1,7 @@
 """Runs the pipeline of `tests.clicks` on the warm engine: `python -m tests.warm_run FOLDER [BATCH:MOMENT …]`.
 
 At each moment (see `tests.killed`) of its batch the engine's JVM is ended by SIGKILL. Prints, as JSON, which
-batches were done, and which programs were children of this process.
+batches were done, and which JVMs were children of this process.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main(place: Path, moments: list[str]) -> None:
     reports = run(clicks(place, FILES, WARM), clock=clock)
     told = {
         "batches": [report.batch_id for report in reports],
-        "children": [child.name() for child in psutil.Process().children(recursive=True)],
+        "java": [child.pid for child in psutil.Process().children(recursive=True) if child.name() == "java"],
     }
     print(json.dumps(told))
 

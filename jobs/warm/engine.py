@@ -116,11 +116,13 @@ def status() -> Status | None:
 def versions() -> dict[str, str]:
     """What an engine depends on, by name."""
     java = Path(jvm.java()).resolve()
-    newest = max(int(file.stat().st_mtime) for file in (PROJECT / "windowlib").rglob("*.py"))
+    ours = (file for part in ("windowlib", "expectations") for file in (PROJECT / part).rglob("*.py"))
+    newest = max(int(file.stat().st_mtime) for file in ours)
     return {
         "spark": version("pyspark"),
         "python": f"{platform.python_version()} ({sys.executable})",
         "java": str(java),
+        "great_expectations": version("great-expectations"),
         "windowlib": f"{version('windowlib')} ({PROJECT}, {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(newest))})",
     }
 

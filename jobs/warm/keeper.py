@@ -1,5 +1,7 @@
 """The process that holds a warm engine: starts its JVM, ends it when it is told to or when nobody uses it any more.
 
+With the JVM begins and ends a process that judges batches (`expectations.judge`), for all runs of this user.
+
 `python -m jobs.warm.keeper FOLDER`, with what to start as JSON on its standard input; `jobs.warm.engine` does that.
 
 SIGTERM    ends the engine now
@@ -25,6 +27,7 @@ from typing import Any
 
 import psutil
 
+from expectations import judge
 from jobs.warm.state import EngineState, Process, read, write
 
 LOOK_EVERY_SECONDS = 0.5
@@ -46,6 +49,10 @@ class Keeper:
         # A group of its own: whoever ends the JVM, by whatever signal to its group, does not end us half-way.
         self.server = subprocess.Popen(
             asked["command"], stdin=subprocess.DEVNULL, env=environment, cwd=place, process_group=0
+        )
+        # It ends by itself when its standard input is closed, however we end.
+        self.judge = subprocess.Popen(
+            judge.command(str(judge.socket_in(place))), stdin=subprocess.PIPE, env=judge.environment(), process_group=0
         )
         self.state = replace(self.state, server=Process.of(self.server.pid))
         self._tell()
@@ -86,6 +93,8 @@ class Keeper:
             write(self.place, self.state)
 
     def _end(self) -> int:
+        self.judge.kill()
+        self.judge.wait()
         if self.server.poll() is None:
             self.server.terminate()
         try:

@@ -81,12 +81,28 @@ class EngineState:
 
 def folder() -> Path:
     """The engine's folder, made if need be; raises `EngineError` when it belongs to somebody else."""
+    *above, place = _places()
+    for outer in above:
+        _own(outer)
+    return _own(place)
+
+
+def folder_if_any() -> Path | None:
+    """The engine's folder; None where there is none, or none that is ours alone."""
+    with suppress(OSError):
+        if all(place.stat().st_uid == os.getuid() for place in _places()):
+            return _places()[-1]
+    return None
+
+
+def _places() -> list[Path]:
+    """The engine's folder, the last, and those above it that must be ours."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
-        return _own(Path(named).absolute())
-    user = _own(Path(tempfile.gettempdir()) / f"windowlib-{os.getuid()}")
+        return [Path(named).absolute()]
+    user = Path(tempfile.gettempdir()) / f"windowlib-{os.getuid()}"
     installation = hashlib.sha256(f"{sys.prefix}\n{PROJECT}".encode()).hexdigest()[:8]
-    return _own(user / f"engine-{installation}")
+    return [user, user / f"engine-{installation}"]
 
 
 def _own(place: Path) -> Path:
