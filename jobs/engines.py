@@ -7,13 +7,14 @@ the same tables; it may be chosen from run to run. What it cannot compute exactl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.errors import WindowError
 from windowlib.plans.kind import PlanKind
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from jobs.definition import Definition
@@ -65,6 +66,18 @@ def not_proved(sql: str) -> str | None:
     tree = sqlglot.parse_one(sql, dialect="spark")
     foreign = next((node for node in tree.walk() if type(node).__name__ not in _PROVED), None)
     return None if foreign is None else foreign.sql(dialect="spark")
+
+
+def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of Parquet files below `base` as `schema`, and _file: the path or URI of the file of each."""
+    from pyspark.sql import functions as F
+
+    from jobs.sail import is_sail, rows_of_files
+
+    if is_sail(spark):
+        rows = rows_of_files(spark, base, paths, schema)
+        return rows.withColumnRenamed("_source_file", "_file").drop("_source_row")
+    return spark.read.schema(schema).parquet(*paths).withColumn("_file", F.col("_metadata.file_path"))
 
 
 def check_keys(keys: Sequence[str], schema: StructType) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from jobs import delta, figures, intake, publish, source
 from jobs.batch import Batch, Outcome, step_of
 from jobs.correction import Correction, RerunRefused
-from jobs.engines import engine_of
+from jobs.engines import engine_of, rows_with_file
 from jobs.intake import Seen
 from jobs.ledger import SourceFile
 from jobs.publish import Changes
@@ -236,7 +236,7 @@ class Rerun(Batch):
         """The results of the closure as they are, with _file; None without any."""
         from windowlib.plans import corrections
 
-        rows = self.table("results", self._results(closure.windows), file_column="_file")
+        rows = self.table_with_file("results", self._results(closure.windows))
         if rows is None:
             return None
         if closure.chains is not None:
@@ -397,6 +397,15 @@ class Rerun(Batch):
         return rows.join(F.broadcast(named), "source_file", "left_semi")
 
     # -- files of tables ------------------------------------------------------------------------------------------
+
+    def table_with_file(self, table: str, files: Sequence[delta.DataFile]) -> DataFrame | None:
+        """The rows of some files of a table, with _file: the path or URI of each row's; None without files."""
+        if not files:
+            return None
+        assert self.before is not None, "files are listed as of it"
+        folder = self.folder(table)
+        schema = publish.spark_schema(folder, self.before.versions[table])
+        return rows_with_file(self.spark, folder, [str(folder / file.path) for file in files], schema)
 
     def of_sources(self, table: str, paths: Sequence[str]) -> list[delta.DataFile]:
         """The files of a table that may hold rows which came from these files of the source."""

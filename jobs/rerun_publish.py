@@ -115,7 +115,7 @@ def _late_events(batch: Rerun, found: Findings) -> None:
     from pyspark.sql import functions as F
 
     files = batch.late_files(found.closure.windows)
-    rows = batch.table("late_events", files, file_column="_file")
+    rows = batch.table_with_file("late_events", files)
     present = [(file.path, file.changed) for file in found.files if file.now]
     if rows is None or not present:
         return
