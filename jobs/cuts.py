@@ -142,6 +142,21 @@ class Cut:
         where: pc.Expression | None = None,
     ) -> Iterator[dict[str, Any]]:
         """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
+        lacking = dict.fromkeys(columns or ())
+        for file, found in self.read(table, files, columns=columns, key=key, where=where):
+            for row in found.to_pylist():
+                yield {**lacking, **row, **file.partition}
+
+    def read(
+        self,
+        table: str,
+        files: Iterable[DataFile] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        key: Key | None = None,
+        where: pc.Expression | None = None,
+    ) -> Iterator[tuple[DataFile, pa.Table]]:
+        """The same file by file, without partition columns."""
         folder = self.definition.root / table
         for file in self.files(table) if files is None else files:
             try:
@@ -152,12 +167,9 @@ class Cut:
                 if key is not None:
                     chosen = chosen & key.where(data.schema)
                 have = None if columns is None else [name for name in columns if name in data.schema.names]
-                found = data.to_table(columns=have, filter=chosen)
+                yield file, data.to_table(columns=have, filter=chosen)
             except FileNotFoundError as error:
                 raise self._gone(table) from error
-            lacking = dict.fromkeys(columns or ())
-            for row in found.to_pylist():
-                yield {**lacking, **row, **file.partition}
 
     def schema(self, table: str) -> pa.Schema | None:
         """The columns of a table's files, None where it has none."""

@@ -112,10 +112,10 @@ def how_late(late_by_ms: int) -> str:
     """By how much an event was late, to the second where that is enough.
 
     >>> how_late(0), how_late(3_723_004), how_late(1_500), how_late(2**62)
-    ('0ms', '1h 2m 3s', '1s 500ms', 'after the end of the input')
+    ('0ms', '1h 2m 3s', '1s 500ms', 'more than any allowance')
     """
     if late_by_ms > LONGEST_MS:
-        return "after the end of the input"  # which `--finish` had declared
+        return "more than any allowance"  # after the end that `--finish` declared
     return format_duration(late_by_ms if late_by_ms < UNITS["m"] else late_by_ms // 1000 * 1000)
 
 

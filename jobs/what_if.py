@@ -83,8 +83,12 @@ def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER) -> WhatIf
     ends = _ends(cut, chosen[-1])
 
     def published(allowed_ms: int) -> int | None:
-        watermark_ms = cut.batch.watermark_out_ms
-        return None if ends is None else sum(end_ms - 1 + allowed_ms > watermark_ms for end_ms in ends)
+        if ends is None:
+            return None
+        if not ends:
+            return 0
+        after = pa.scalar(utc(max(EVER.from_ms, cut.batch.watermark_out_ms + 1 - allowed_ms)))
+        return sum(pc.sum(pc.greater(column, after)).as_py() or 0 for column in ends)
 
     found = []
     for allowed_ms in chosen:
@@ -114,7 +118,7 @@ def _windows(cut: Cut, row: Mapping[str, Any], more_ms: int) -> Iterator[tuple[A
         late_by_ms += assigner.slide_ms
 
 
-def _ends(cut: Cut, longest_ms: int) -> list[int] | None:
+def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
     """The ends of the published windows that the longest allowance would keep; None where firings are many a window."""
     definition, watermark_ms = cut.definition, cut.batch.watermark_out_ms
     if definition.plan is PlanKind.COUNTS or definition.fires_often or definition.spec.time != "event":
@@ -124,8 +128,7 @@ def _ends(cut: Cut, longest_ms: int) -> list[int] | None:
     span = TimeRange(max(EVER.from_ms, watermark_ms - longest_ms), EVER.to_ms)
     files = overlapping(cut.files("results"), "window_end", "window_end", span)
     later = pc.field("window_end") > pa.scalar(utc(span.from_ms))
-    names = [*definition.source.key, *BOUNDS]
-    return [time_of(row["window_end"]) for row in cut.rows("results", files, columns=names, where=later)]
+    return [rows["window_end"] for _, rows in cut.read("results", files, columns=["window_end"], where=later)]
 
 
 def _notes(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
