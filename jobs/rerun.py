@@ -27,7 +27,6 @@ from jobs.publish import Changes
 from jobs.rerun_source import (
     KnownFile,
     check_files,
-    check_new_times,
     known_files,
     reading,
 )
@@ -104,12 +103,31 @@ class Rerun(Batch):
     def look(self) -> Findings:
         """Computes the closure, its windows, and how they differ from what is there."""
         assert self.before is not None, "a pipeline without a batch has nothing to rerun"
-        self.known = known_files(self.definition, self.before)
+        self.known = self._with_times(known_files(self.definition, self.before))
         asked = self._chosen_times() if self.correction.late_only else self.correction.range
         found, rows = self._sessions(asked) if self.merges else self._aligned(asked)
         if not found.is_empty:
             self._compute(found, rows)
         return found
+
+    def _with_times(self, known: list[KnownFile]) -> list[KnownFile]:
+        """The files, changed ones with the span of their events as they are now."""
+        from windowlib.plans import admission
+
+        changed = [file.now for file in known if file.changed and file.now]
+        if not changed:
+            return known
+        self._check_types(changed)
+        raw = source.rows(self.spark, self.definition, changed, self._fresh("changed"))
+        judge = replace(self.admission(), watermark_in_ms=MIN_WATERMARK)
+        rows = admission.events(raw.frame, judge, engine_of(self.spark))
+        seen = intake.look(rows, judge, self.definition.storage.state_partition_ms, raw.paths)
+        spans = {
+            path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
+            for path, figures in seen.files.items()
+            if figures.min_timestamp_ms is not None and figures.max_timestamp_ms is not None
+        }
+        return [replace(file, events_now=spans.get(file.path)) if file.changed else file for file in known]
 
     @property
     def merges(self) -> bool:
@@ -273,7 +291,6 @@ class Rerun(Batch):
             if stored is not None:
                 found.step = replace(found.step, aggregates=typed_as_stored(found.step.aggregates, stored))
             return None
-        self._check_types([file.now for file in found.files if file.now and file.changed])
         raw = source.rows(self.spark, definition, present, self._fresh("read"))
         judge = replace(self.admission(), watermark_in_ms=MIN_WATERMARK)
         rows = admission.events(raw.frame, judge, found.step.engine)
@@ -282,7 +299,7 @@ class Rerun(Batch):
         found.step = replace(found.step, aggregates=typed(found.step.aggregates, rows))
         rows = self._without_excluded(rows, found, raw, covered)
         if any(file.changed for file in found.files):
-            rows = self._judge_changed(rows, raw, judge, found, covered)
+            rows = self._judge_changed(rows, raw, judge, found)
         return rows.where("reason IS NULL")
 
     def _check_types(self, changed: Sequence[SourceFile]) -> None:
@@ -320,9 +337,7 @@ class Rerun(Batch):
             rows = rows.drop("_is_chosen")
         return rows
 
-    def _judge_changed(
-        self, rows: DataFrame, raw: source.Rows, judge: Admission, found: Findings, covered: TimeRange
-    ) -> DataFrame:
+    def _judge_changed(self, rows: DataFrame, raw: source.Rows, judge: Admission, found: Findings) -> DataFrame:
         """Looks at the rows of changed files as a batch would: figures, refusals, duplicates."""
         from pyspark.sql import functions as F
 
@@ -339,9 +354,6 @@ class Rerun(Batch):
         of_changed = rows.where(F.col("_source_file").isin(uris))
         bucket_ms = definition.storage.state_partition_ms
         found.changed = intake.look(of_changed, judge, bucket_ms, {uri: raw.paths[uri] for uri in uris})
-        for file in found.files:
-            if file.changed and (now := found.changed.files.get(file.path)):
-                check_new_times(definition, file, now.min_timestamp_ms, now.max_timestamp_ms, covered)
         found.refused = source.with_path(self.spark, self._refused(of_changed), raw.paths)
         found.changed_events = of_changed.where("reason IS NULL")
         return rows

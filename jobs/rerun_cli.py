@@ -70,7 +70,7 @@ def rerun(
     definition = _definition(pipeline)
     if apply:
         _only("--apply", start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
-        _apply(definition, apply, wait, as_json)
+        _apply(definition, apply, who, wait, as_json)
         return
     from jobs.correction import Correction, time_range
 
@@ -179,11 +179,13 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     say(f"to do exactly this: windowlib rerun {definition.file.name} --apply {preview.preview_id}")
 
 
-def _apply(definition: Definition, preview_id: str, wait: str, as_json: bool) -> None:
+def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
+    from dataclasses import replace
+
     from jobs.previews import load
 
     found = load(definition.root, preview_id)
-    _correct(definition, found.correction.expecting(preview_id), wait, as_json)
+    _correct(definition, replace(found.correction.expecting(preview_id), who=who), wait, as_json)
 
 
 def _correct(definition: Definition, correction: Correction, wait: str, as_json: bool) -> None:

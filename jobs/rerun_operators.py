@@ -125,7 +125,10 @@ class Apply(OfPipeline):
 
     def execute(self, context: Context) -> list[Record]:
         preview_id = context["ti"].xcom_pull(task_ids="preview")[0]["preview_id"]
-        self.prepare("rerun", context, "--apply", preview_id, "--wait", WAIT)
+        approval = context["ti"].xcom_pull(task_ids="approve") or {}
+        approved = (approval.get("responded_by_user") or {}).get("name")
+        who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
+        self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
         records, said, code = self.run_command()
         if code == SUPERSEDED:  # it must not look as if there had been nothing to do
             raise AirflowException(f"{last_words(said)}: tried again later")

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from jobs import delta, source
 from jobs.correction import RerunRefused
 from jobs.definition import Definition
-from jobs.instants import instant
+from jobs.instants import instant, iso_instant
 from jobs.ledger import Commit, SourceFile
 from jobs.tables import SOURCE_FILES
 from windowlib.assigners import DynamicSession
@@ -34,6 +34,7 @@ class KnownFile:
     rows: int
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
+    events_now: TimeRange | None = None  # of a changed file, once it has been looked at
 
     @property
     def path(self) -> str:
@@ -43,10 +44,23 @@ class KnownFile:
     def changed(self) -> bool:
         return self.now is not None and self.now != self.then
 
+    @property
+    def events_then(self) -> TimeRange | None:
+        """From its first admitted event to its last, as it was read; None without any."""
+        if self.min_timestamp_ms is None or self.max_timestamp_ms is None:
+            return None
+        return TimeRange(self.min_timestamp_ms, self.max_timestamp_ms + 1)
+
+    @property
+    def events(self) -> TimeRange | None:
+        """From its first event to its last, as it was and as it is."""
+        known = [events for events in (self.events_then, self.events_now) if events]
+        return TimeRange(min(e.from_ms for e in known), max(e.to_ms for e in known)) if known else None
+
     def meets(self, span: TimeRange, reach_ms: int = 0) -> bool:
-        """Whether it had an admitted event in the span, or up to `reach_ms` before it."""
-        low, high = self.min_timestamp_ms, self.max_timestamp_ms
-        return low is not None and high is not None and low < span.to_ms and high + reach_ms >= span.from_ms
+        """Whether it has or had an event in the span, or up to `reach_ms` before it."""
+        known = (self.events_then, self.events_now)
+        return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
 
 
 def known_files(definition: Definition, commit: Commit) -> list[KnownFile]:
@@ -71,18 +85,16 @@ def source_rows(folder: Path, files: Iterable[delta.DataFile]) -> Iterator[dict[
 
 
 def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
-    """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it.
-
-    Changed files are always among them: their new events may be anywhere.
-    """
+    """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it."""
     assigner = definition.spec.assigner
     gap_column = assigner.gap_column if isinstance(assigner, DynamicSession) else None
     chosen = []
     for file in known:
         reach_ms = 0
-        if gap_column and file.min_timestamp_ms is not None and file.min_timestamp_ms < span.to_ms:
-            reach_ms = _longest_gap_ms(definition, file, gap_column, span)
-        if file.changed or file.meets(span, reach_ms):
+        if gap_column and file.events and file.events.from_ms < span.to_ms:
+            reach_ms = _longest_gap_ms(definition, file, file.events, gap_column, span)
+        never_had_events = file.changed and file.events is None
+        if never_had_events or file.meets(span, reach_ms):
             chosen.append(file)
     return chosen
 
@@ -98,38 +110,19 @@ def check_files(definition: Definition, files: Sequence[KnownFile], covered: Tim
             " taken out of the windows, and the ledger records it"
         )
     for file in files:
-        if file.changed and not _covers(covered, file.min_timestamp_ms, file.max_timestamp_ms):
-            raise outside(definition, file, file.min_timestamp_ms, file.max_timestamp_ms, covered)
+        if file.changed and file.events and not covered.holds(file.events):
+            first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
+            enough = f"--from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
+            raise RerunRefused(
+                f"{definition.source.path / file.path} has changed since it was read, and has or had events from"
+                f" {first} to {last}, outside of what this rerun computes anew ({instant(covered.from_ms)} to"
+                f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the file"
+            )
 
 
-def outside(
-    definition: Definition, file: KnownFile, low_ms: int | None, high_ms: int | None, covered: TimeRange
-) -> RerunRefused:
-    """The error about a changed file with events that the rerun does not compute anew."""
-    needed = f"--from {_iso(low_ms)} --to {_iso(None if high_ms is None else high_ms + 1)}"
-    return RerunRefused(
-        f"{definition.source.path / file.path} has changed since it was read, and has or had events from"
-        f" {instant(low_ms)} to {instant(high_ms)}, outside of what this rerun computes anew"
-        f" ({instant(covered.from_ms)} to {instant(covered.to_ms)}). Rerun all of it: {needed}, or restore the file"
-    )
-
-
-def _covers(covered: TimeRange, low_ms: int | None, high_ms: int | None) -> bool:
-    return low_ms is None or high_ms is None or covered.holds(TimeRange(low_ms, high_ms + 1))
-
-
-def check_new_times(
-    definition: Definition, file: KnownFile, low_ms: int | None, high_ms: int | None, covered: TimeRange
-) -> None:
-    """Raises `RerunRefused` where a changed file now has events outside of `covered`."""
-    if not _covers(covered, low_ms, high_ms):
-        times = [t for t in (low_ms, high_ms, file.min_timestamp_ms, file.max_timestamp_ms) if t is not None]
-        raise outside(definition, file, min(times), max(times), covered)
-
-
-def _longest_gap_ms(definition: Definition, file: KnownFile, column: str, span: TimeRange) -> int:
+def _longest_gap_ms(definition: Definition, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
     """The longest gap of its elements, by the file's footer; where that does not tell, one that reaches the span."""
-    unknown = span.to_ms - (file.min_timestamp_ms or 0)
+    unknown = span.to_ms - events.from_ms
     path = definition.source.path / file.path
     if definition.source.format not in ("parquet", "delta") or not path.is_file():
         return unknown
@@ -157,9 +150,3 @@ def _listed(files: Sequence[KnownFile]) -> str:
     ]
     more = [f"  and {len(files) - NAMED:,} more"] if len(files) > NAMED else []
     return "\n".join([*shown, *more])
-
-
-def _iso(time_ms: int | None) -> str:
-    from jobs.instants import iso_instant
-
-    return iso_instant(time_ms) or "…"

@@ -124,7 +124,7 @@ class RunOf:
         self.told = [{"preview_id": "p1", "is_empty": is_empty, "markdown": ""}]
 
     def xcom_pull(self, task_ids: str) -> Any:
-        return self.told
+        return self.told if task_ids == "preview" else None
 
     @property
     def context(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from jobs import sessions
 from jobs.advance import BatchReport, advance
 from jobs.correction import Correction, RerunRefused
-from jobs.definition import Definition
+from jobs.definition import Definition, load_definition
 from jobs.ledger import Rejected, Superseded
 from jobs.planning import ledger_of
 from jobs.previews import FOLDER, Preview, load, preview, previews
@@ -22,6 +22,7 @@ from jobs.read import read_table
 from jobs.source import SourceError
 from jobs.status import status
 from jobs.tables import COMMIT_ORDER
+from jobs.together import advance_together
 from jobs.verdicts import abandon
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, events, tables
 from tests.killed import stopped
@@ -268,6 +269,65 @@ def _refused(definition: Definition) -> set[tuple[str, str, int]]:
     return {(row["reason"], row["source_file"], row["source_row"]) for row in rows}
 
 
+def test_changed_files_of_two_days(spark: SparkSession, tmp_path: Path) -> None:
+    """Each is taken in by a rerun of its own range; until then ordinary runs refuse."""
+    definition = clicks(tmp_path, 0, SHORT)
+    days = [
+        [row | {"id": f"{day}-{n}", "at_ms": START_MS + day * 24 * HOUR_MS} for n, row in enumerate(events(1)[:5])]
+        for day in (0, 1, 2)
+    ]
+    for number, rows in enumerate(days, 1):
+        arrive(tmp_path, number, rows)
+    run(definition, spark)
+    for number in (1, 2):
+        rewrite(tmp_path, number, [row | {"value": 1000} for row in days[number - 1]])
+    for left, day in ((1, 0), (0, 1)):
+        from_ms = START_MS + (24 * day - 1) * HOUR_MS
+        (report,) = run(definition, spark, Correction(from_ms, from_ms + 2 * HOUR_MS, "", "ann"))
+        assert report.figures["files_changed"] == 1
+        assert report.figures["windows_changed"]
+        if left:
+            with pytest.raises(SourceError, match=r"2\.parquet has changed"):
+                run(definition, spark)
+    assert run(definition, spark) == []
+
+
+def test_a_changed_file_that_never_had_an_event(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark, 1)
+    unusable = [{"id": "x", "user": None, "at_ms": START_MS, "value": 1}]
+    arrive(tmp_path, 2, unusable)
+    run(definition, spark)
+    rewrite(tmp_path, 2, unusable * 2)
+    (report,) = run(definition, spark, MIDDLE)
+    assert report.figures["files_changed"] == 1
+    assert [row["source_row"] for row in read_table(definition, "quarantine").to_pylist() if row["batch_id"] == 3] == [
+        0,
+        1,
+    ]
+    assert run(definition, spark) == []
+
+
+def test_windows_over_all_events(spark: SparkSession, tmp_path: Path) -> None:
+    unkeyed = SHORT.replace('key = ["user"]', "key = []")
+    definition = done(tmp_path, spark, FILES, unkeyed)
+    (report,) = run(definition, spark, ALL)
+    assert report.figures["late_readmitted"] == report.figures["late_rows_before"] > 0
+    admitted = [row for number in range(1, FILES + 1) for row in events(number)[:80]]
+    shown = read_table(definition, "results").to_pylist()
+    in_flight = read_table(definition, "open_windows").to_pylist()
+    unfired = sum(row["elements"] for row in in_flight if not row["published"])
+    assert sum(row["clicks"] for row in shown) + unfired == len(admitted)
+
+
+def test_after_the_end_of_the_input(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, FILES, SHORT)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    (report,) = run(definition, spark, MIDDLE)
+    assert report.figures["late_readmitted"]
+    assert report.figures["windows_open"] == 0
+    assert not any(dry_run(definition, spark, MIDDLE).summary.windows.values())
+
+
 def test_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:
     import pyarrow as pa
 
@@ -339,6 +399,18 @@ def test_a_rerun_first_finishes_what_another_has_left(spark: SparkSession, tmp_p
     reports = run(definition, spark, MIDDLE)
     assert ["rerun_from_ms" in report.figures for report in reports] == [False, True]
     assert [report.batch_id for report in run(definition, spark)] == [3, 4]
+
+
+def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    other_file = tmp_path / "hours.toml"
+    other_file.write_text(SHORT.replace('name = "clicks"', 'name = "hours"'))
+    other = load_definition(other_file).model_copy(update={"root": tmp_path / "warehouse" / "hours"})
+    with stopped("commit:results"):
+        run(definition, spark, MIDDLE)
+    ends = advance_together([definition, other], lambda: spark, clock=clock)
+    assert [(len(end.reports), end.error) for end in ends] == [(1, None), (FILES, None)]
+    assert tables(definition) == tables(corrected)
 
 
 def test_an_abandoned_rerun_leaves_no_trace(spark: SparkSession, tmp_path: Path) -> None:
