@@ -6,7 +6,8 @@ BIN := .venv/bin
 
 SETTINGS := GX_ANALYTICS_ENABLED=false PYTHONUNBUFFERED=1
 RUN := $(SETTINGS) $(BIN)/python -m
-ON_SAIL := tests/test_spark_conformance.py tests/test_plan_counts.py tests/test_plan_aggregates.py
+ON_SAIL := tests/test_spark_conformance.py tests/test_plan_counts.py tests/test_plan_aggregates.py \
+  tests/test_rerun.py tests/test_rerun_cases.py tests/test_explain_window.py tests/test_late_list.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check airflow clean
@@ -23,7 +24,7 @@ demo: setup  ## a million events through two pipelines, compared with the truth
 	@$(SETTINGS) $(BIN)/windowlib demo
 
 test: check  ## every check and every test, Spark and Airflow included
-	@$(RUN) pytest -q -m "spark or slow or airflow"
+	@$(RUN) pytest -q -m "(spark or slow or airflow) and (classic or not embedded)"
 	@$(RUN) pytest -q --engine sail $(ON_SAIL)
 
 check: setup  ## format, lint, types, architecture, doctests, tests without Spark

@@ -75,7 +75,7 @@ class PreviewRerun(OfPipeline):
     def execute(self, context: Context) -> list[Record]:
         from jobs.definition import load_definition
         from jobs.previews import load
-        from jobs.rerun_words import markdown
+        from jobs.rerun_words import markdown, plain
 
         params = context["params"]
         options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]
@@ -85,7 +85,7 @@ class PreviewRerun(OfPipeline):
         definition = load_definition(_file(self.pipelines, params["pipeline"]))
         found = load(definition.root, records[-1]["preview_id"])
         text = markdown(found, definition.source.key)
-        self.log.info("\n%s", text)
+        self.log.info("\n%s", plain(found, definition.source.key))
         self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
         is_empty = found.summary.is_empty and not found.summary.late_readmitted
         text += f"\n\n[As a page]({self.page})"

@@ -24,7 +24,7 @@ from jobs.key_windows import UNBOUNDED
 from jobs.read import read_table
 from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, arrive, clicks, clock, events
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 SESSION = 'type = "session"\ngap = "10m"'
 WINDOWS = {
     "session": (SESSION, "2h"),

@@ -25,7 +25,7 @@ from jobs.what_if import what_if
 from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, events
 from windowlib.assigners import Sliding, Tumbling
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 SESSION = 'type = "session"\ngap = "10m"'
 TUMBLING = 'type = "tumbling"\nsize = "30m"'
 SLIDING = 'type = "sliding"\nsize = "1h"\nslide = "20m"'

@@ -28,7 +28,7 @@ from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, eve
 from tests.killed import stopped
 from windowlib.errors import StateMismatch
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 FILES = 3
 HOUR_MS = 60 * MINUTE_MS
 SHORT = CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "10m"')  # more is late
