@@ -12,10 +12,10 @@ from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
-from jobs.correction import reruns
 from jobs.dag_docs import rerun_page
 from jobs.definition import load_definition
-from jobs.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
+from jobs.reruns.correction import reruns
+from jobs.reruns.operators import Apply, Approve, Check, PreviewRerun, ReportRerun
 from windowlib.errors import WindowError
 
 PIPELINES = Path(os.environ.get("WINDOWLIB_PIPELINES") or Path(__file__).parent / "pipelines")

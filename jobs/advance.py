@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 from expectations import check
 from jobs import attempts, delta, publish, source
 from jobs.batch import Batch, Outcome
-from jobs.correction import Correction
 from jobs.definition import Definition
 from jobs.lease import lease, superseded_explains
 from jobs.ledger import Claim, Clock, Ledger, LedgerState, Plan, Superseded, wall_clock_ms
 from jobs.planning import check_may_run, ledger_of, next_plan, plan, rerun_plan
 from jobs.publish import Changes, staging_folder
-from jobs.rerun import Rerun
+from jobs.reruns.batch import Rerun
+from jobs.reruns.correction import Correction
 from jobs.spark_errors import explained
 from jobs.tables import COMMIT_ORDER
 from jobs.watermarks import utc

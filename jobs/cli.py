@@ -17,9 +17,9 @@ import typer
 
 from jobs.bench.cli import bench
 from jobs.exits import pipeline_folder, tell, with_exit_code, worst
-from jobs.explain_cli import explain
-from jobs.late_cli import late_app
-from jobs.rerun_cli import rerun
+from jobs.late.cli import late_app
+from jobs.lineage.cli import explain
+from jobs.reruns.cli import rerun
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -28,8 +28,8 @@ app = FastAPI(title="windowlib reports", docs_url=None, redoc_url=None, openapi_
 @app.get("/{pipeline}/previews/{preview_id}", dependencies=[Depends(logged_in)])
 def show_preview(pipeline: str, preview_id: str) -> FileResponse:
     """The page of a rerun's preview."""
-    from jobs.preview_page import PAGE
-    from jobs.previews import FOLDER
+    from jobs.reruns.page import PAGE
+    from jobs.reruns.previews import FOLDER
 
     folder = (_root(pipeline) / FOLDER).resolve()
     file = (folder / preview_id / PAGE).resolve()

@@ -29,7 +29,7 @@ from typing import Any
 import psutil
 
 from jobs import delta
-from jobs.correction import Correction
+from jobs.reruns.correction import Correction
 from jobs.tables import LEDGER
 from windowlib.errors import ExpectationsFailed, WindowError
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from jobs import delta, source, watermarks
 from jobs.batch import step_of
-from jobs.correction import Correction, RerunRefused, check_can_rerun
 from jobs.definition import Definition
 from jobs.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
 from jobs.reach import due
+from jobs.reruns.correction import Correction, RerunRefused, check_can_rerun
 from windowlib.errors import StateMismatch
 from windowlib.plans.kind import PlanKind
 from windowlib.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe

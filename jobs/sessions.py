@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jobs.advance import BatchReport
-    from jobs.correction import Correction
+    from jobs.reruns.correction import Correction
     from jobs.together import Ended
     from jobs.warm.state import EngineState
 

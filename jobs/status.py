@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs import delta
-from jobs.correction import Correction
 from jobs.definition import Definition
 from jobs.durations import format_duration
 from jobs.instants import instant
 from jobs.ledger import Commit, Ledger, LedgerState
+from jobs.reruns.correction import Correction
 from jobs.source import new_files
 from jobs.tables import DQ_RESULTS, LEDGER, OPEN_WINDOWS, SOURCE_FILES, WATERMARKS, TableSpec
 from windowlib.errors import WindowError

@@ -76,7 +76,7 @@ LEDGER = TableSpec(
             ("to_sequence", pa.int64()),
             ("files", pa.list_(SOURCE_FILE)),
             ("finished", pa.bool_()),  # the operator said that no more events will come
-            ("correction", pa.string()),  # of a rerun: JSON of its range, reason, who (jobs.correction)
+            ("correction", pa.string()),  # of a rerun: JSON of its range, reason, who (jobs.reruns.correction)
             ("fingerprint", pa.string()),
             ("definition", pa.string()),  # JSON of what the state depends on
             ("versions", _VERSIONS),  # table → version
@@ -207,10 +207,10 @@ PREVIEWS = TableSpec(
         [
             ("preview_id", pa.string()),
             ("at", _TIMESTAMP),
-            ("correction", pa.string()),  # JSON of range, reason, who (jobs.correction)
+            ("correction", pa.string()),  # JSON of range, reason, who (jobs.reruns.correction)
             ("base_batch_id", pa.int64()),  # the newest batch then
             ("watermark_ms", pa.int64()),
-            ("summary", pa.string()),  # JSON of jobs.previews.Summary
+            ("summary", pa.string()),  # JSON of jobs.reruns.previews.Summary
         ]
     ),
 )

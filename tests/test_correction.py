@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.correction import Correction, RerunRefused, time_ms, time_range
 from jobs.exits import USER
 from jobs.instants import iso_instant
+from jobs.reruns.correction import Correction, RerunRefused, time_ms, time_range
 from tests.clicks import clicks
 from tests.rerun_oracle import Pipeline, Row
 from tests.strategies import slidings, tumblings

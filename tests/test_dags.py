@@ -173,7 +173,7 @@ def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
     """A skipped task would look as if there had been nothing to do."""
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-    from jobs.rerun_operators import Apply
+    from jobs.reruns.operators import Apply
 
     program = "import sys; print('error: another run holds this pipeline', file=sys.stderr); sys.exit(4)"
     apply = Apply(task_id="apply", pipelines={"one": "one.toml"})

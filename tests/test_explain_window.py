@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 from jobs.advance import advance
 from jobs.cli import app
-from jobs.correction import Correction
-from jobs.cuts import CannotLook, time_of
 from jobs.definition import Definition
-from jobs.explain_window import Explained, ExplainedWindow, explain_window
-from jobs.key_windows import UNBOUNDED
+from jobs.lineage.cuts import CannotLook, time_of
+from jobs.lineage.explain_window import Explained, ExplainedWindow, explain_window
+from jobs.lineage.key_windows import UNBOUNDED
 from jobs.read import read_table
+from jobs.reruns.correction import Correction
 from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, arrive, clicks, clock, events
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 
 from jobs.advance import advance
 from jobs.cli import app
-from jobs.correction import Correction
-from jobs.cuts import cut
 from jobs.definition import Definition
 from jobs.durations import parse_duration
+from jobs.late.what_if import what_if
+from jobs.lineage.cuts import cut
 from jobs.read import read_table
-from jobs.what_if import what_if
+from jobs.reruns.correction import Correction
 from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, events
 from windowlib.assigners import Sliding, Tumbling
 

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jobs.advance import BatchReport, advance
-from jobs.correction import Correction
 from jobs.ledger import Ledger
-from jobs.previews import Preview, preview
 from jobs.read import read_table
 from jobs.replay import Event
 from jobs.replay_spark import EVENTS, SparkEngine
+from jobs.reruns.correction import Correction
+from jobs.reruns.previews import Preview, preview
 from tests import rerun_oracle as oracle
 from tests.rerun_oracle import Asked, Pipeline, Row, Standing
 from tests.strategies import sessions, slidings, tumblings

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 
 from jobs import sessions
 from jobs.advance import BatchReport, advance
-from jobs.correction import Correction, RerunRefused
 from jobs.definition import Definition, load_definition
 from jobs.ledger import Rejected, Superseded
 from jobs.planning import ledger_of
-from jobs.previews import FOLDER, Preview, load, preview, previews
 from jobs.read import read_table
+from jobs.reruns.correction import Correction, RerunRefused
+from jobs.reruns.previews import FOLDER, Preview, load, preview, previews
 from jobs.source import SourceError
 from jobs.status import status
 from jobs.tables import COMMIT_ORDER
@@ -507,7 +507,7 @@ def test_before_the_first_run(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_rerun_that_its_checks_refuse_waits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jobs.rerun import Rerun
+    from jobs.reruns.batch import Rerun
 
     definition = done(tmp_path, spark)
     before = tables(definition)

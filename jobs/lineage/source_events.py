@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from jobs.cuts import Cut, Key, time_of
 from jobs.definition import Definition
+from jobs.lineage.cuts import Cut, Key, time_of
 from jobs.source import used_columns
 from windowlib.rerun import TimeRange
 

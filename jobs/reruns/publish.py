@@ -11,7 +11,7 @@ from deltalake import Schema
 from jobs import delta, opened, publish
 from jobs.intake import FileFigures
 from jobs.publish import Changes
-from jobs.rerun_source import source_rows
+from jobs.reruns.source import source_rows
 from jobs.tables import SOURCE_FILES
 from windowlib.plans.kind import PlanKind
 from windowlib.plans.step import DAY_MS
@@ -19,7 +19,7 @@ from windowlib.plans.step import DAY_MS
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from jobs.rerun import Findings, Rerun
+    from jobs.reruns.batch import Findings, Rerun
     from windowlib.plans.step import Step
 
 CAUSE = "rerun"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import jinja2
 
 from jobs.instants import instant
-from jobs.rerun_words import NOTHING, facts, largest, notes
+from jobs.reruns.words import NOTHING, facts, largest, notes
 
 if TYPE_CHECKING:
     from jobs.definition import Definition
-    from jobs.previews import Preview
+    from jobs.reruns.previews import Preview
 
-TEMPLATE = Path(__file__).with_name("preview.html.jinja")
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 PAGE = "index.html"
 
 

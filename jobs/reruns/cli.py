@@ -16,9 +16,9 @@ from jobs.exits import pipeline_folder, with_exit_code
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jobs.correction import Correction
     from jobs.definition import Definition
-    from jobs.previews import Preview
+    from jobs.reruns.correction import Correction
+    from jobs.reruns.previews import Preview
 
 late_app = typer.Typer(no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -72,7 +72,7 @@ def rerun(
         _only("--apply", start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
         _apply(definition, apply, who, wait, as_json)
         return
-    from jobs.correction import Correction, time_range
+    from jobs.reruns.correction import Correction, time_range
 
     asked = time_range(*_both(start, end), time.time_ns() // 1_000_000)
     correction = Correction(asked.from_ms, asked.to_ms, reason, who, accept_gap=accept_gap)
@@ -100,7 +100,7 @@ def readmit(
 
     [dim]windowlib late readmit clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --key u42 --dry-run[/dim]
     """
-    from jobs.correction import Correction, time_range
+    from jobs.reruns.correction import Correction, time_range
 
     definition = _definition(pipeline)
     asked = time_range(*_both(start, end), time.time_ns() // 1_000_000)
@@ -111,7 +111,7 @@ def readmit(
 
 def _do(definition: Definition, correction: Correction, dry_run: bool, yes: bool, wait: str, as_json: bool) -> None:
     """A dry run, or the rerun, or one after the other with a question between them."""
-    from jobs.correction import RerunRefused, check_can_rerun
+    from jobs.reruns.correction import RerunRefused, check_can_rerun
 
     check_can_rerun(definition, correction)
     if yes and dry_run:
@@ -134,7 +134,7 @@ def _preview(definition: Definition, correction: Correction, as_json: bool) -> P
     from jobs.display import as_json as text
     from jobs.display import console, progress
     from jobs.ledger import wall_clock_ms
-    from jobs.previews import preview
+    from jobs.reruns.previews import preview
     from jobs.sessions import with_session
 
     with progress(console(quiet=as_json)) as shown:
@@ -153,9 +153,9 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     from rich.markup import escape
     from rich.table import Table
 
-    from jobs.preview_page import PAGE
-    from jobs.previews import FOLDER
-    from jobs.rerun_words import NOTHING, facts, largest, notes
+    from jobs.reruns.page import PAGE
+    from jobs.reruns.previews import FOLDER
+    from jobs.reruns.words import NOTHING, facts, largest, notes
 
     def say(text: str) -> None:
         screen.print(text, soft_wrap=True, highlight=False)
@@ -182,7 +182,7 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
     from dataclasses import replace
 
-    from jobs.previews import load
+    from jobs.reruns.previews import load
 
     found = load(definition.root, preview_id)
     _correct(definition, replace(found.correction.expecting(preview_id), who=who), wait, as_json)
@@ -211,7 +211,7 @@ def _correct(definition: Definition, correction: Correction, wait: str, as_json:
 
 
 def _both(start: str | None, end: str | None) -> tuple[str, str]:
-    from jobs.correction import RerunRefused
+    from jobs.reruns.correction import RerunRefused
 
     if start is None or end is None:
         raise RerunRefused("need --from and --to, each a time with its zone, such as 2026-03-03T00:00Z")
@@ -219,7 +219,7 @@ def _both(start: str | None, end: str | None) -> tuple[str, str]:
 
 
 def _only(option: str, **others: object) -> None:
-    from jobs.correction import RerunRefused
+    from jobs.reruns.correction import RerunRefused
 
     if any(others.values()):
         raise RerunRefused(f"{option} does what its dry run said; no range and no other choice goes with it")

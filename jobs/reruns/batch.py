@@ -17,16 +17,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jobs import delta, figures, intake, publish, source
+from jobs import delta, figures, publish, source
 from jobs.batch import Batch, Outcome, step_of
-from jobs.correction import Correction, RerunRefused
 from jobs.engines import engine_of, rows_with_file
 from jobs.intake import Seen
-from jobs.ledger import SourceFile
 from jobs.publish import Changes
-from jobs.rerun_source import (
+from jobs.reruns.correction import Correction
+from jobs.reruns.events import admitted_events, chosen_times, is_chosen, with_times
+from jobs.reruns.source import (
     KnownFile,
-    check_files,
     known_files,
     reading,
 )
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from windowlib.plans.admission import Admission
     from windowlib.plans.step import Step
 
 START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"
@@ -91,7 +89,7 @@ class Rerun(Batch):
 
     def compute(self) -> Outcome:
         """Runs the jobs and gives what to commit. Raises `RerunRefused`."""
-        from jobs.previews import check_expected
+        from jobs.reruns.previews import check_expected
 
         found = self.look()
         if self.correction.preview_id:
@@ -103,31 +101,12 @@ class Rerun(Batch):
     def look(self) -> Findings:
         """Computes the closure, its windows, and how they differ from what is there."""
         assert self.before is not None, "a pipeline without a batch has nothing to rerun"
-        self.known = self._with_times(known_files(self.definition, self.before))
-        asked = self._chosen_times() if self.correction.late_only else self.correction.range
+        self.known = with_times(self, known_files(self.definition, self.before))
+        asked = chosen_times(self) if self.correction.late_only else self.correction.range
         found, rows = self._sessions(asked) if self.merges else self._aligned(asked)
         if not found.is_empty:
             self._compute(found, rows)
         return found
-
-    def _with_times(self, known: list[KnownFile]) -> list[KnownFile]:
-        """The files, changed ones with the span of their events as they are now."""
-        from windowlib.plans import admission
-
-        changed = [file.now for file in known if file.changed and file.now]
-        if not changed:
-            return known
-        self._check_types(changed)
-        raw = source.rows(self.spark, self.definition, changed, self._fresh("changed"))
-        judge = replace(self.admission(), watermark_in_ms=MIN_WATERMARK)
-        rows = admission.events(raw.frame, judge, engine_of(self.spark))
-        seen = intake.look(rows, judge, self.definition.storage.state_partition_ms, raw.paths)
-        spans = {
-            path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
-            for path, figures in seen.files.items()
-            if figures.min_timestamp_ms is not None and figures.max_timestamp_ms is not None
-        }
-        return [replace(file, events_now=spans.get(file.path)) if file.changed else file for file in known]
 
     @property
     def merges(self) -> bool:
@@ -146,8 +125,8 @@ class Rerun(Batch):
         assert isinstance(assigner, Tumbling | Sliding)
         covered = readmitted(assigner, asked)
         files = reading(self.definition, self.known, needed(assigner, asked))
-        found = Findings(files, Closure(covered), self._scratch())
-        return found, self._events(found, covered)
+        found = Findings(files, Closure(covered), self.scratch())
+        return found, admitted_events(self, found, covered)
 
     def _sessions(self, asked: TimeRange) -> tuple[Findings, DataFrame | None]:
         """Reads around the range until no chain reaches further than what has been read; gives slices of it."""
@@ -159,8 +138,8 @@ class Rerun(Batch):
         slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
         span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
         for number in range(1_000):
-            found = Findings(reading(self.definition, self.known, span), Closure(asked), self._scratch())
-            events = self._events(found, asked)
+            found = Findings(reading(self.definition, self.known, span), Closure(asked), self.scratch())
+            events = admitted_events(self, found, asked)
             slices = None
             if events is not None:
                 slices = self.write_and_read(sessions.slices(events, found.step), f"slices-{number}")
@@ -261,152 +240,10 @@ class Rerun(Batch):
             return corrections.in_chains(rows, closure.chains, step, START_MS, END_MS)
         return rows.where(f"{START_MS} < {closure.windows.to_ms} AND {END_MS} > {closure.windows.from_ms}")
 
-    # -- events ---------------------------------------------------------------------------------------------------
-
-    def _scratch(self) -> Step:
+    def scratch(self) -> Step:
         """The plan's view: everything in one batch, and the watermark as it stands after it."""
         step = step_of(self.definition, self.plan, MIN_WATERMARK, self.watermark_in_ms)
         return replace(step, engine=engine_of(self.spark))
-
-    def _events(self, found: Findings, covered: TimeRange) -> DataFrame | None:
-        """The events of the files that count; sets the step's types and, with changed files, what they hold now.
-
-        Rows that were refused as duplicates or as too far in the future stay refused; late ones that the rerun does
-        not choose stay late. With `late_only` the chosen ones are marked by _chosen.
-        """
-        from windowlib.plans import admission
-        from windowlib.plans.aggregates import typed, typed_as_stored
-
-        correction, definition = self.correction, self.definition
-        if correction.late_only and any(file.changed for file in found.files):
-            names = ", ".join(file.path for file in found.files if file.changed)
-            raise RerunRefused(
-                f"{names} changed since it was read: rerun its time range before readmitting late events"
-            )
-        check_files(definition, found.files, covered, correction.accept_gap)
-        present = [file.now for file in found.files if file.now]
-        found.bytes_read = sum(file.size_bytes for file in present)
-        if not present:
-            stored = self.table("open_windows")
-            if stored is not None:
-                found.step = replace(found.step, aggregates=typed_as_stored(found.step.aggregates, stored))
-            return None
-        raw = source.rows(self.spark, definition, present, self._fresh("read"))
-        judge = replace(self.admission(), watermark_in_ms=MIN_WATERMARK)
-        rows = admission.events(raw.frame, judge, found.step.engine)
-        if definition.aggregates.needs_arrival or definition.source.event_id:
-            rows = rows.withColumn("arrival", raw.arrival())
-        found.step = replace(found.step, aggregates=typed(found.step.aggregates, rows))
-        rows = self._without_excluded(rows, found, raw, covered)
-        if any(file.changed for file in found.files):
-            rows = self._judge_changed(rows, raw, judge, found)
-        return rows.where("reason IS NULL")
-
-    def _check_types(self, changed: Sequence[SourceFile]) -> None:
-        import json
-
-        assert self.before is not None
-        pinned = json.loads(self.before.definition).get("source_types")
-        source.check_readable(self.definition, changed, pinned)
-
-    def _without_excluded(self, rows: DataFrame, found: Findings, raw: source.Rows, covered: TimeRange) -> DataFrame:
-        """Rows without those that stay refused or late; with `late_only` also _chosen."""
-        from pyspark.sql import functions as F
-
-        unchanged = [file.path for file in found.files if file.now and not file.changed]
-        rows_of = ["source_file", "source_row"]
-        late = self._late(unchanged, covered)
-        excluded = [] if late is None else [late.where("NOT chosen").select(*rows_of)]
-        if (refused := self._of_files("quarantine", unchanged)) is not None:
-            excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
-        names = self.spark.createDataFrame(list(raw.paths.items()), "_source_file string, source_file string")
-
-        def placed(these: DataFrame) -> DataFrame:
-            """Where rows stand, as `rows` names it."""
-            return names.join(these, "source_file").select("_source_file", F.col("source_row").alias("_source_row"))
-
-        place = ["_source_file", "_source_row"]
-        if excluded:
-            gone = placed(found.step.engine.union(excluded))
-            rows = rows.join(gone, place, "left_anti")
-        if self.correction.late_only:
-            if late is None:
-                return rows.withColumn("_chosen", F.lit(False))
-            chosen = placed(late.where("chosen")).distinct().withColumn("_is_chosen", F.lit(True))
-            rows = rows.join(chosen, place, "left").withColumn("_chosen", F.coalesce("_is_chosen", F.lit(False)))
-            rows = rows.drop("_is_chosen")
-        return rows
-
-    def _judge_changed(self, rows: DataFrame, raw: source.Rows, judge: Admission, found: Findings) -> DataFrame:
-        """Looks at the rows of changed files as a batch would: figures, refusals, duplicates."""
-        from pyspark.sql import functions as F
-
-        from windowlib.plans.duplicates import mark_duplicates
-
-        definition = self.definition
-        if definition.source.event_id:
-            folder = self._fresh("repeated")
-            rows = mark_duplicates(
-                rows, definition.source.event_id, None, lambda ids: self.write_and_read(ids, folder.name)
-            )
-        paths = {file.path for file in found.files if file.changed}
-        uris = [uri for uri, path in raw.paths.items() if path in paths]
-        of_changed = rows.where(F.col("_source_file").isin(uris))
-        bucket_ms = definition.storage.state_partition_ms
-        found.changed = intake.look(of_changed, judge, bucket_ms, {uri: raw.paths[uri] for uri in uris})
-        found.refused = source.with_path(self.spark, self._refused(of_changed), raw.paths)
-        found.changed_events = of_changed.where("reason IS NULL")
-        return rows
-
-    def _refused(self, rows: DataFrame) -> DataFrame:
-        from windowlib.plans.rejects import quarantined
-
-        return quarantined(rows, self.source_columns(rows), self.plan.batch_id)
-
-    def _late(self, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
-        """Late events that are in no window, of these files, with chosen (bool): whether the rerun takes them in."""
-        from pyspark.sql import functions as F
-
-        rows = self._of_files("late_events", paths)
-        if rows is None:
-            return None
-        return rows.where("readmitted_by IS NULL").withColumn("chosen", F.expr(self._chosen(covered)))
-
-    def _chosen(self, covered: TimeRange) -> str:
-        """Whether a late event is taken in, as SQL."""
-        time = "unix_millis(event_time)"
-        if not self.correction.late_only:
-            return "true" if self.merges else f"{time} >= {covered.from_ms} AND {time} < {covered.to_ms}"
-        asked = self.correction.range
-        conditions = [f"{time} >= {asked.from_ms}", f"{time} < {asked.to_ms}"]
-        for name, value in zip(self.definition.source.key, self.correction.key or (), strict=False):
-            text = value.replace("\\", "\\\\").replace("'", "\\'")
-            conditions.append(f"cast(`{name.replace('`', '``')}` AS string) = '{text}'")
-        return " AND ".join(conditions)
-
-    def _chosen_times(self) -> TimeRange:
-        """From the first to the last late event that is to be readmitted."""
-        from pyspark.sql import functions as F
-
-        rows = self.table("late_events", self.late_files(self.correction.range))
-        found = None
-        if rows is not None:
-            chosen = rows.where("readmitted_by IS NULL").where(self._chosen(self.correction.range))
-            time = F.unix_millis("event_time")
-            found = chosen.agg(F.min(time), F.max(time)).first()
-        if found is None or found[0] is None:
-            raise RerunRefused(f"nothing to {self.correction.title}: no such late event is without a window")
-        return TimeRange(found[0], found[1] + 1)
-
-    def _of_files(self, table: str, paths: Sequence[str]) -> DataFrame | None:
-        """The rows of `late_events` or `quarantine` that came from these files of the source."""
-        from pyspark.sql import functions as F
-
-        rows = self.table(table, self.of_sources(table, paths))
-        if rows is None:
-            return None
-        named = self.spark.createDataFrame([(path,) for path in paths], "source_file string")
-        return rows.join(F.broadcast(named), "source_file", "left_semi")
 
     # -- files of tables ------------------------------------------------------------------------------------------
 
@@ -456,13 +293,13 @@ class Rerun(Batch):
         """The late events that the rerun brings into a window."""
         from windowlib.plans import corrections
 
-        chosen = late.where("window_start IS NOT NULL").where(self._chosen(found.closure.windows))
+        chosen = late.where("window_start IS NOT NULL").where(is_chosen(self, found.closure.windows))
         if (chains := found.closure.chains) is not None:
             time = "unix_millis(event_time)"
             return corrections.in_chains(chosen, chains, found.step, time, f"{time} + 1")
         return chosen
 
-    def _fresh(self, name: str) -> Path:
+    def fresh_folder(self, name: str) -> Path:
         """A folder below the staging folder that nobody has written to."""
         number = len(list(self.staging.glob(f"{name}-*"))) if self.staging.is_dir() else 0
         return self.staging / f"{name}-{number}"
@@ -471,7 +308,7 @@ class Rerun(Batch):
 
     def publish(self, found: Findings) -> Outcome:
         """Moves what `look` has written into tables; gives what to commit."""
-        from jobs.rerun_publish import publish_all
+        from jobs.reruns.publish import publish_all
 
         source.check_unchanged(self.definition, [file.now for file in found.files if file.now])
         publish_all(self, found)

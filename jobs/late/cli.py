@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobs.exits import pipeline_folder, with_exit_code
-from jobs.rerun_cli import From, Json, Pipeline, To, late_app
+from jobs.reruns.cli import From, Json, Pipeline, To, late_app
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jobs.cuts import Cut
-    from jobs.late_events import LateGroup
-    from jobs.what_if import WhatIf
+    from jobs.late.events import LateGroup
+    from jobs.late.what_if import WhatIf
+    from jobs.lineage.cuts import Cut
 
 __all__ = ["late_app"]
 
@@ -46,10 +46,10 @@ def late_list(
 
     [dim]windowlib late list clicks.toml --by hour[/dim]
     """
-    from jobs.cuts import asked_range
     from jobs.display import as_json as text
     from jobs.display import console
-    from jobs.late_events import groups, late_rows, newest_first
+    from jobs.late.events import groups, late_rows, newest_first
+    from jobs.lineage.cuts import asked_range
 
     span = asked_range(start, end)
     cut = _cut(pipeline)
@@ -94,11 +94,11 @@ def late_what_if(
     """
     from dataclasses import asdict
 
-    from jobs.cuts import CannotLook, asked_range
     from jobs.display import as_json as text
     from jobs.display import console
-    from jobs.what_if import what_if
-    from jobs.what_if_plot import picture as draw
+    from jobs.late.plot import picture as draw
+    from jobs.late.what_if import what_if
+    from jobs.lineage.cuts import CannotLook, asked_range
 
     if picture and picture.suffix != ".svg":
         raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")
@@ -119,8 +119,8 @@ def late_what_if(
 
 
 def _cut(pipeline: Path) -> Cut:
-    from jobs.cuts import cut
     from jobs.definition import load_definition
+    from jobs.lineage.cuts import cut
 
     definition = load_definition(pipeline)
     pipeline_folder.set(definition.root)
@@ -128,8 +128,8 @@ def _cut(pipeline: Path) -> Cut:
 
 
 def _duration(text: str) -> int:
-    from jobs.cuts import CannotLook
     from jobs.durations import ALLOWED, parse_duration
+    from jobs.lineage.cuts import CannotLook
 
     try:
         return parse_duration(text)
@@ -152,7 +152,7 @@ def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> N
     from rich.table import Table
 
     from jobs.display import ROWS_SHOWN
-    from jobs.late_events import REASONS, spread
+    from jobs.late.events import REASONS, spread
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     names = list(found[0].of)
@@ -173,7 +173,7 @@ def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everythi
     from rich.table import Table
 
     from jobs.display import ROWS_SHOWN
-    from jobs.late_events import NO_WINDOW, how_late, reason
+    from jobs.late.events import NO_WINDOW, how_late, reason
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     key = cut.definition.source.key
@@ -200,7 +200,7 @@ def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everythi
 
 
 def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:
-    from jobs.late_events import groups, readmit_hint, spread
+    from jobs.late.events import groups, readmit_hint, spread
 
     [whole] = groups(rows, None, ())
     least, median, most, *_ = spread(whole)
@@ -216,7 +216,7 @@ def _show_what_if(screen: Console, found: WhatIf) -> None:
     from rich.table import Table
 
     from jobs.durations import format_duration
-    from jobs.what_if_plot import percent
+    from jobs.late.plot import percent
 
     def say(text: str) -> None:
         screen.print(text, soft_wrap=True, highlight=False)
@@ -249,7 +249,7 @@ def _plain(value: Any) -> str:
     """A value of a table as text; times in UTC, without saying so."""
     from datetime import datetime
 
-    from jobs.cuts import time_of
     from jobs.instants import instant
+    from jobs.lineage.cuts import time_of
 
     return instant(time_of(value)).removesuffix(" UTC") if isinstance(value, datetime) else str(value)

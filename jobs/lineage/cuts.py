@@ -18,11 +18,11 @@ from deltalake.exceptions import DeltaError
 from pyarrow import dataset
 
 from jobs import delta
-from jobs.correction import Correction, time_ms
 from jobs.definition import Definition
 from jobs.delta import DataFile
 from jobs.instants import instant
 from jobs.ledger import Ledger, wall_clock_ms
+from jobs.reruns.correction import Correction, time_ms
 from jobs.tables import LEDGER
 from jobs.watermarks import utc
 from windowlib.errors import WindowError
@@ -199,7 +199,7 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
 
 
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
-    """The range between two times, open on the side that has none; raises as `jobs.correction.time_ms` does.
+    """The range between two times, open on the side that has none; raises as `jobs.reruns.correction.time_ms` does.
 
     >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
     (1772496000000, True)

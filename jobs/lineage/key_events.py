@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jobs.cuts import Cut, Key, overlapping, time_of, within
 from jobs.instants import instant
-from jobs.key_windows import Bounds, KeyWindows, span_of
-from jobs.late_events import NO_WINDOW, how_late, late_rows, reason
-from jobs.source_events import SourceEvent, parsed, raw_row, read_events, shown_columns
+from jobs.late.events import NO_WINDOW, how_late, late_rows, reason
+from jobs.lineage.cuts import Cut, Key, overlapping, time_of, within
+from jobs.lineage.key_windows import Bounds, KeyWindows, span_of
+from jobs.lineage.source_events import SourceEvent, parsed, raw_row, read_events, shown_columns
 from windowlib.lateness import is_late
 from windowlib.rerun import TimeRange
 from windowlib.windows import TimeWindow

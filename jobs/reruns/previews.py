@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobs import delta, publish
-from jobs.correction import Correction, RerunRefused
 from jobs.definition import Definition
 from jobs.instants import instant
 from jobs.ledger import Clock
 from jobs.planning import check_may_run, ledger_of, rerun_plan
-from jobs.preview_page import PAGE, preview_page
-from jobs.rerun import Findings, Rerun
+from jobs.reruns.batch import Findings, Rerun
+from jobs.reruns.correction import Correction, RerunRefused
+from jobs.reruns.page import PAGE, preview_page
 from jobs.source import new_files
 from jobs.tables import PREVIEWS
 from jobs.watermarks import utc

@@ -26,9 +26,9 @@ class Check(BaseOperator):
         self.pipelines = dict(pipelines)
 
     def execute(self, context: Context) -> Record:
-        from jobs.correction import Correction, check_can_rerun, time_range
         from jobs.definition import load_definition
         from jobs.instants import iso_instant
+        from jobs.reruns.correction import Correction, check_can_rerun, time_range
         from windowlib.errors import WindowError
 
         params = context["params"]
@@ -74,8 +74,8 @@ class PreviewRerun(OfPipeline):
 
     def execute(self, context: Context) -> list[Record]:
         from jobs.definition import load_definition
-        from jobs.previews import load
-        from jobs.rerun_words import markdown, plain
+        from jobs.reruns.previews import load
+        from jobs.reruns.words import markdown, plain
 
         params = context["params"]
         options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any
 
-from jobs.correction import DAY_MS, LONGEST_DAYS
-from jobs.cuts import EVER, Cut, Key, overlapping, time_of, within
 from jobs.durations import LONGEST_MS, UNITS, format_duration
 from jobs.instants import instant, iso_instant
+from jobs.lineage.cuts import EVER, Cut, Key, overlapping, time_of, within
+from jobs.reruns.correction import DAY_MS, LONGEST_DAYS
 from windowlib.plans.kind import PlanKind
 from windowlib.rerun import TimeRange
 

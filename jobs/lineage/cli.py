@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jobs.exits import pipeline_folder
-from jobs.rerun_cli import Json, Pipeline
+from jobs.reruns.cli import Json, Pipeline
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jobs.explain_window import Explained, ExplainedWindow, Version
-    from jobs.key_events import EventOf
-    from jobs.key_windows import Bounds
+    from jobs.lineage.explain_window import Explained, ExplainedWindow, Version
+    from jobs.lineage.key_events import EventOf
+    from jobs.lineage.key_windows import Bounds
 
 INDENT = " " * 13
 
@@ -40,11 +40,11 @@ def explain(
     """
     from dataclasses import asdict
 
-    from jobs.correction import time_ms
     from jobs.definition import load_definition
     from jobs.display import as_json as text
     from jobs.display import console
-    from jobs.explain_window import explain_window
+    from jobs.lineage.explain_window import explain_window
+    from jobs.reruns.correction import time_ms
 
     definition = load_definition(pipeline)
     pipeline_folder.set(definition.root)
@@ -159,8 +159,8 @@ def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
 
 
 def _bounds(bounds_ms: Bounds) -> str:
-    from jobs.key_events import in_words
-    from jobs.key_windows import UNBOUNDED
+    from jobs.lineage.key_events import in_words
+    from jobs.lineage.key_windows import UNBOUNDED
 
     return "one window without bounds" if bounds_ms == UNBOUNDED else in_words(bounds_ms)
 

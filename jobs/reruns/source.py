@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from jobs import delta, source
-from jobs.correction import RerunRefused
 from jobs.definition import Definition
 from jobs.instants import instant, iso_instant
 from jobs.ledger import Commit, SourceFile
+from jobs.reruns.correction import RerunRefused
 from jobs.tables import SOURCE_FILES
 from windowlib.assigners import DynamicSession
 from windowlib.rerun import TimeRange

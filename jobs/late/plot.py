@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from jobs.durations import format_duration
+from jobs.late.what_if import Kept, WhatIf
 from jobs.timeline import BASE_STYLE
-from jobs.what_if import Kept, WhatIf
 
 WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures stand right of RIGHT
 STYLE = (

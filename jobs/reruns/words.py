@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.instants import instant
 
 if TYPE_CHECKING:
-    from jobs.previews import Preview
+    from jobs.reruns.previews import Preview
 
 ADDED = "added"
 NOTHING = "no published window would change: the windows of this range are what the source gives"

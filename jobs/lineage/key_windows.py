@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.cuts import EVER, Cut, Key, overlapping, time_of
 from jobs.delta import DataFile
+from jobs.lineage.cuts import EVER, Cut, Key, overlapping, time_of
 from jobs.watermarks import utc
 from windowlib.assigners import Sliding, Tumbling
 from windowlib.lateness import is_late

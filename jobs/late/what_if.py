@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.cuts import EVER, CannotLook, Cut, overlapping, time_of
 from jobs.durations import LONGEST_MS, UNITS, format_duration
-from jobs.late_events import late_rows
+from jobs.late.events import late_rows
+from jobs.lineage.cuts import EVER, CannotLook, Cut, overlapping, time_of
 from jobs.watermarks import utc
 from windowlib.assigners import Sliding, Staggered
 from windowlib.plans.kind import PlanKind

@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.correction import Correction
-from jobs.cuts import EVER, BatchRun, CannotLook, Cut, Key, cut, overlapping, time_of
 from jobs.definition import Definition
 from jobs.instants import instant
-from jobs.key_events import EventOf, Events, events_of, in_words
-from jobs.key_windows import UNBOUNDED, Bounds, InFlight, KeyWindows, span_of
-from jobs.late_events import late_rows
-from jobs.source_events import raw_row
+from jobs.late.events import late_rows
+from jobs.lineage.cuts import EVER, BatchRun, CannotLook, Cut, Key, cut, overlapping, time_of
+from jobs.lineage.key_events import EventOf, Events, events_of, in_words
+from jobs.lineage.key_windows import UNBOUNDED, Bounds, InFlight, KeyWindows, span_of
+from jobs.lineage.source_events import raw_row
+from jobs.reruns.correction import Correction
 from jobs.watermarks import utc
 from windowlib.lateness import cleanup_time_ms
 from windowlib.plans.kind import PlanKind

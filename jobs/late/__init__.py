@@ -1,0 +1,1 @@
+"""Looking at late events: which there are, and what another allowance would have kept. No Spark."""
