@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs import sessions
@@ -24,7 +26,7 @@ from jobs.status import status
 from jobs.tables import COMMIT_ORDER
 from jobs.together import advance_together
 from jobs.verdicts import abandon
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, events, tables
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
 from tests.killed import stopped
 from windowlib.errors import StateMismatch
 
@@ -214,6 +216,19 @@ def test_a_gap_is_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path)
     assert commit.correction == accepted
 
 
+def test_a_table_that_was_vacuumed_has_a_gap(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, SHORT.replace('format = "parquet"', 'format = "delta"'))
+    for number in range(1, FILES + 1):
+        write_deltalake(tmp_path / "incoming", pa.Table.from_pylist(events(number), schema=SCHEMA), mode="append")
+        run(definition, spark)
+    assert run(definition, spark, MIDDLE)[0].figures["late_readmitted"]
+    (first,) = DeltaTable(tmp_path / "incoming", version=0).file_uris()
+    Path(first.removeprefix("file://")).unlink()
+    early = Correction(START_MS + 2 * HOUR_MS, START_MS + 3 * HOUR_MS, "", "ann")
+    with pytest.raises(RerunRefused, match="the source has a gap: 1 file with 82 rows"):
+        run(definition, spark, early)
+
+
 def test_a_gap_outside_of_the_range_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     (tmp_path / "incoming" / "3.parquet").unlink()
@@ -329,8 +344,6 @@ def test_after_the_end_of_the_input(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:
-    import pyarrow as pa
-
     definition = done(tmp_path, spark)
     schema = pa.schema([("id", pa.string()), ("user", pa.int64()), ("at_ms", pa.int64()), ("value", pa.int64())])
     arrive(tmp_path, 2, [row | {"user": 1} for row in events(2)], schema)
