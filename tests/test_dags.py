@@ -118,10 +118,10 @@ def test_the_form_offers_what_can_be_rerun(pipelines: Path) -> None:
 class RunOf:
     """The context of a run with this form, whose preview returned that."""
 
-    def __init__(self, *, is_empty: bool = False, **form: Any) -> None:
+    def __init__(self, *, changes_nothing: bool = False, **form: Any) -> None:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
         self.form |= {"dry_run": False, "approval": True, "accept_gap": False} | form
-        self.told = [{"preview_id": "p1", "is_empty": is_empty, "markdown": ""}]
+        self.told = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
 
     def xcom_pull(self, task_ids: str) -> Any:
         return self.told if task_ids == "preview" else None
@@ -155,7 +155,7 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
     ("run", "says"),
     [
         (RunOf(dry_run=True), "a dry run ends with its preview: .* --apply p1"),
-        (RunOf(is_empty=True), "the preview changes nothing"),
+        (RunOf(changes_nothing=True), "the preview changes nothing"),
     ],
 )
 def test_nothing_is_applied_that_nobody_wants(run: RunOf, says: str) -> None:

@@ -312,7 +312,11 @@ def test_a_changed_file_that_never_had_an_event(spark: SparkSession, tmp_path: P
     unusable = [{"id": "x", "user": None, "at_ms": START_MS, "value": 1}]
     arrive(tmp_path, 2, unusable)
     run(definition, spark)
+    assert dry_run(definition, spark, MIDDLE).summary.late_readmitted == 0
+    assert dry_run(definition, spark, MIDDLE).summary.changes_nothing
     rewrite(tmp_path, 2, unusable * 2)
+    made = dry_run(definition, spark, MIDDLE).summary
+    assert (made.is_empty, made.changes_nothing) == (True, False)  # the file waits to be taken in
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["files_changed"] == 1
     assert [row["source_row"] for row in read_table(definition, "quarantine").to_pylist() if row["batch_id"] == 3] == [

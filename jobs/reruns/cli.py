@@ -122,7 +122,7 @@ def _do(definition: Definition, correction: Correction, dry_run: bool, yes: bool
     if not dry_run and not sys.stdin.isatty():
         raise RerunRefused("say --dry-run to look at what would change, or --yes to do it: nobody is there to be asked")
     shown = _preview(definition, correction, as_json)
-    if dry_run or (shown.summary.is_empty and not shown.summary.late_readmitted):
+    if dry_run or shown.summary.changes_nothing:
         return
     typer.confirm("Apply exactly this?", abort=True)
     _correct(definition, correction.expecting(shown.preview_id), wait, as_json)

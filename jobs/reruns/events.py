@@ -76,7 +76,6 @@ def admitted_events(batch: Rerun, found: Findings, covered: TimeRange) -> DataFr
 
 
 def _check_types(batch: Rerun, changed: Sequence[SourceFile]) -> None:
-
     assert batch.before is not None
     pinned = json.loads(batch.before.definition).get("source_types")
     source.check_readable(batch.definition, changed, pinned)

@@ -87,9 +87,8 @@ class PreviewRerun(OfPipeline):
         text = markdown(found, definition.source.key)
         self.log.info("\n%s", plain(found, definition.source.key))
         self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
-        is_empty = found.summary.is_empty and not found.summary.late_readmitted
         text += f"\n\n[As a page]({self.page})"
-        return [{"preview_id": found.preview_id, "is_empty": is_empty, "markdown": text}]
+        return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]
 
     def sentence(self, record: Record) -> str:
         return f"preview {record['preview_id']}"
@@ -107,7 +106,7 @@ class Approve(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         params, found = context["params"], context["ti"].xcom_pull(task_ids="preview")[0]
-        if found["is_empty"]:
+        if found["changes_nothing"]:
             raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
         if params["dry_run"]:
             raise AirflowSkipException(

@@ -49,6 +49,7 @@ class Summary:
     files_read: int
     bytes_read: int
     files_missing: list[str]
+    files_changed: int
     files_waiting: int | None  # new ones that no run has read; None: the source cannot be listed
     largest: list[dict[str, Any]]
 
@@ -56,6 +57,11 @@ class Summary:
     def is_empty(self) -> bool:
         """Whether no published window would change."""
         return not any(self.windows.values())
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether there is nothing to apply: windows in flight and what is kept of the source stay as they are, too."""
+        return self.is_empty and not (self.late_readmitted or self.files_missing or self.files_changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +192,7 @@ def _summary(batch: Rerun, found: Findings) -> Summary:
         files_read=sum(file.now is not None for file in found.files),
         bytes_read=found.bytes_read,
         files_missing=[file.path for file in found.files if file.now is None],
+        files_changed=sum(file.changed for file in found.files),
         files_waiting=None if waiting is None else len(waiting),
         largest=largest,
     )
