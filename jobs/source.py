@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -104,10 +105,16 @@ def known_files(definition: Definition, at: int | None) -> dict[str, tuple[int, 
     folder = definition.root / SOURCE_FILES.name
     known: dict[str, tuple[int, int]] = {}
     for file in delta.files(folder, at):
-        table = delta.read_parquet(folder / file.path, SOURCE_FILES.columns)
-        columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns"))
-        known |= {path: (size, modified) for path, size, modified in zip(*columns, strict=True)}
+        known |= _read_in(folder / file.path)
     return known
+
+
+@lru_cache(maxsize=4096)
+def _read_in(file: Path) -> Mapping[str, tuple[int, int]]:
+    """The same of one of the table's files, which never change."""
+    table = delta.read_parquet(file, SOURCE_FILES.columns)
+    columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns"))
+    return {path: (size, modified) for path, size, modified in zip(*columns, strict=True)}
 
 
 def _folder_files(definition: Definition) -> list[Found]:

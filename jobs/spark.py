@@ -44,6 +44,8 @@ DEFAULTS = {
     # A batch has about ten generated classes. Of several pipelines in one session more than Spark's hundred are in use,
     # and those that fall out of the cache are compiled again, and run cold, in every batch.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Aggregation by hash begins in a small, fast map (2 to the 19 groups); Spark's own 2 to the 16 are soon full.
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "19",
     # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
 }

@@ -18,6 +18,7 @@ from windowlib.plans import shared
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
 from windowlib.plans.functions import F
 from windowlib.plans.step import (
+    DAY_MS,
     ITSELF,
     LATE,
     LATE_IN,
@@ -26,11 +27,9 @@ from windowlib.plans.step import (
     OPEN,
     UPDATE,
     WATERMARK_IN,
-    WINDOWS,
     Step,
     counted,
     results,
-    slot,
     with_instant,
 )
 
@@ -90,7 +89,7 @@ def advance(
         "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
     }
     contents = with_instant(merged(fresh, state, step), step, **bounds)
-    return step.engine.union([kept(contents, grid, step, counters), fired(contents, grid, step)])
+    return outcome(windows(placed(contents, grid), grid, step, counters), grid, step)
 
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
@@ -110,64 +109,73 @@ def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFr
         parts.append(new.selectExpr(*columns, "0L AS before", "true AS rewritten"))
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before", "rewritten"))
+    # A key's slices lie in one task from here on: neither they nor its windows need another shuffle.
+    together = step.engine.by_key(step.engine.union(parts), step.keys)
     if len(parts) == 1:
-        return parts[0]
+        return together
     flags = [F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
-    return step.engine.union(parts).groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
+    return together.groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
 
 
-def kept(contents: DataFrame, grid: Grid, step: Step, counters: Counters) -> DataFrame:
-    """The slices that stay in flight and must be written, as rows of part `open`."""
+def placed(contents: DataFrame, grid: Grid) -> DataFrame:
+    """Slices and what becomes of them: _dropped, _kept, _last_end_ms, and the windows that fire, _first to _last."""
     start = F.col("state_window_start_ms")
     last = grid.last_window_end_ms(start) - 1
     dropped = (last <= F.col(LATE_IN)) | (last < start)
-    stays = ~dropped & (last > F.col(LATE_OUT))
-    flagged = contents.withColumns({"_dropped": dropped, "_kept": stays, "_last_end_ms": last + 1})
-    return (
-        counted(flagged, counters, dropped="_dropped", kept="_kept")
-        .where("_kept AND rewritten")
-        .selectExpr(
-            *map(quoted, step.keys),
-            "state_window_start_ms",
-            f"state_window_start_ms + {grid.slice_ms} AS state_window_end_ms",
-            *step.partial_names,
-            f"'{OPEN}' AS part",
-            f"floor(_last_end_ms / {step.partition_ms}) AS slot",
-        )
+    first_start = F.greatest(start + grid.slice_ms - grid.size_ms, F.col("_first_start_ms"))
+    last_start = F.least(start, F.col("_last_start_ms"))
+    return contents.withColumns(
+        {
+            "_dropped": dropped,
+            "_kept": ~dropped & (last > F.col(LATE_OUT)),
+            "_last_end_ms": last + 1,
+            # The aligned starts among these.
+            "_first": -aligned_start_ms(-first_start, grid.slide_ms, -grid.offset_ms),
+            "_last": aligned_start_ms(last_start, grid.slide_ms, grid.offset_ms),
+        }
     )
 
 
-def fired(contents: DataFrame, grid: Grid, step: Step) -> DataFrame:
-    """The windows that fire, put together from their slices; they start in [_first_start_ms, _last_start_ms]."""
-    start = F.col("state_window_start_ms")
-    first = F.greatest(start + grid.slice_ms - grid.size_ms, F.col("_first_start_ms"))
-    last = F.least(start, F.col("_last_start_ms"))
-    # The aligned starts in [first, last].
-    first_start = -aligned_start_ms(-first, grid.slide_ms, -grid.offset_ms)
-    last_start = aligned_start_ms(last, grid.slide_ms, grid.offset_ms)
-    # Both branches must need the same columns: then Spark shuffles the slices once, for both.
-    shared = contents.where("rewritten IS NOT NULL")
-    in_range = shared.withColumns({"_first": first_start, "_last": last_start}).where("_first <= _last")
+def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters) -> DataFrame:
+    """The windows that fire, put together from their slices, and the slices that stay in flight and must be written.
+
+    returns: key, partials, before; window_start_ms of a window; state_window_start_ms and _last_end_ms of a slice
+    """
+    counted_slices = counted(slices, counters, dropped="_dropped", kept="_kept")
+    stays = "if(_kept AND rewritten, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
+    fires = f"if(_first <= _last, sequence(_first, _last, {grid.slide_ms}L), cast(array() AS array<bigint>))"
+    each = counted_slices.selectExpr("*", f"explode(concat({stays}, {fires})) AS window_start_ms")
     if grid.size_ms == grid.slide_ms:
-        windows = in_range.withColumn("window_start_ms", F.col("_first"))
-    else:
-        each = in_range.withColumn("window_start_ms", F.explode(F.sequence("_first", "_last", F.lit(grid.slide_ms))))
-        before = F.sum("before").alias("before")
-        whole = each.groupBy(*step.key_columns, "window_start_ms").agg(*step.merges(), before)
-        windows = with_instant(whole, step)
+        return each
+    of_slices = ("state_window_start_ms", "_last_end_ms")
+    bounds = [F.expr(f"if(window_start_ms IS NULL, {name}, null)").alias(name) for name in of_slices]
+    keys = [*step.key_columns, F.col("window_start_ms"), *bounds]
+    return with_instant(each.groupBy(*keys).agg(*step.merges(), F.sum("before").alias("before")), step)
+
+
+def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
+    """The rows of the plan. A window that has passed fires again only if the batch brought it elements."""
     passed = f"window_end_ms - 1 <= {WATERMARK_IN}"
-    part = f"CASE WHEN NOT {passed} THEN '{ON_TIME}' WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
+    part = (
+        f"CASE WHEN window_start_ms IS NULL THEN '{OPEN}' WHEN NOT {passed} THEN '{ON_TIME}'"
+        f" WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
+    )
+    fired = f"part <> '{OPEN}'"
+    days = f"floor((window_end_ms - 1) / {DAY_MS})"
+    state = {"state_window_start_ms": "state_window_start_ms"}
+    state["state_window_end_ms"] = f"state_window_start_ms + {grid.slice_ms}"
+    state |= {name: name for name in step.partial_names}
     return (
         windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
-        .where(f"NOT ({passed}) OR elements > before")
         .selectExpr("*", f"{part} AS part")
+        .where(f"part IN ('{OPEN}', '{ON_TIME}') OR elements > before")
         .selectExpr(
             *map(quoted, step.keys),
-            *step.partial_names,
-            f"if(part = '{UPDATE}', cast({ITSELF} AS {WINDOWS}), cast(array() AS {WINDOWS})) AS replaced",
-            *results(step, "true"),
+            *(f"if({fired}, null, {sql}) AS {name}" for name, sql in state.items()),
+            f"if(part = '{UPDATE}', {ITSELF}, null) AS replaced",
+            *results(step, fired),
             "part",
-            f"{slot('window_end_ms', step)} AS slot",
+            f"if({fired}, {days}, floor(_last_end_ms / {step.partition_ms})) AS slot",
         )
     )
 

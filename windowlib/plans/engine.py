@@ -54,6 +54,10 @@ class Engine(Protocol):
         """The rows of all parts by column name; a column that a part lacks is null in its rows."""
         ...
 
+    def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+        """`rows`, those of a key in one task, where that saves later shuffles; as they are without keys."""
+        ...
+
     def map_sorted(
         self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
     ) -> DataFrame:
@@ -91,6 +95,10 @@ class SparkEngine:
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
         """See `Engine`."""
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+    def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+        """See `Engine`. What is aggregated by key and more then stays where it is."""
+        return rows.repartition(*map(quoted, keys)) if keys else rows
 
     def map_sorted(
         self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
