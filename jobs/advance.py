@@ -233,7 +233,7 @@ def history(root: Path, state: LedgerState) -> list[dict[str, int | None]]:
     for file in newest_first:
         if len(batches) >= HISTORY:
             break
-        for row in delta.read_parquet(root / RUN_METRICS.name / file.path, RUN_METRICS.columns).to_pylist():
+        for row in delta.rows_of(delta.read_parquet(root / RUN_METRICS.name / file.path, RUN_METRICS.columns)):
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
     ordinary = [figures for _, figures in sorted(batches.items()) if "rerun_from_ms" not in figures]
     return ordinary[-HISTORY:]

@@ -268,8 +268,7 @@ def _tail(folder: Path, version: int) -> Sequence[Mapping[str, Any]]:
 @lru_cache(maxsize=256)
 def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
     """The rows of one of the ledger's files, which never change."""
-    rows: list[Mapping[str, Any]] = delta.read_parquet(file, LEDGER.columns).to_pylist()
-    return rows
+    return delta.rows_of(delta.read_parquet(file, LEDGER.columns))
 
 
 def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:

@@ -42,9 +42,7 @@ def last(root: Path, before: Commit | None) -> dict[str, Any] | None:
     if not files:
         return None
     newest = max(files, key=lambda f: f.high["batch_id"])
-    rows: list[dict[str, Any]] = delta.read_parquet(
-        root / WATERMARKS.name / newest.path, WATERMARKS.columns
-    ).to_pylist()
+    rows = delta.rows_of(delta.read_parquet(root / WATERMARKS.name / newest.path, WATERMARKS.columns))
     return max(rows, key=lambda row: row["batch_id"])
 
 

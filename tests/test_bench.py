@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from jobs.bench.agreement import Disagreement, agree
 from jobs.bench.clickstream import BASE_MS, Clicks, Ints
-from jobs.bench.nexmark import AUCTIONS, BIDS, FIRST_ID, HOT_EVERY, LEAD, PERSONS, Bids
+from jobs.bench.nexmark import AUCTIONS, BIDS, FIRST_ID, HOT_EVERY, LEAD, PERSONS, Bids, Openings
 from jobs.bench.query import HOUR_MS, MINUTE_MS, definition, in_words
 from jobs.bench.run import Choice, bench, write
 from jobs.bench.sides import flink, recompute
@@ -131,6 +131,25 @@ class TestBids:
             bids.write(tmp_path / f"{number}.parquet", number, 460, 0, 0)
         first, second = (pq.read_table(tmp_path / f"{n}.parquet")["date_time"].cast(pa.int64()) for n in (0, 1))
         assert second[0].as_py() - first[0].as_py() == 500 * 100  # events, each 100 µs after the one before
+
+
+class TestOpenings:
+    def test_one_event_of_four_is_a_person_who_may_sell_from_then_on(self, tmp_path: Path) -> None:
+        found = made(Openings(Bids()), tmp_path, number=2)
+        person, auction = found["person"], found["auction"].astype(bool)
+        assert np.mean(auction) == pytest.approx(3 / 4)
+        newest = (2 * EVENTS + np.arange(EVENTS)) // (PERSONS + AUCTIONS)
+        assert (person[~auction] == FIRST_ID + newest[~auction]).all()
+        hot = FIRST_ID + newest // HOT_EVERY * HOT_EVERY
+        assert np.mean(person[auction] == hot[auction]) == pytest.approx(3 / 4, abs=0.01)
+        assert (person[auction] - FIRST_ID - newest[auction]).max() == LEAD
+
+    def test_they_stand_where_no_bids_are(self, tmp_path: Path) -> None:
+        openings = Openings(Bids(events_per_second=10_000))
+        times = made(openings, tmp_path, events=4_000)["date_time"]
+        assert (np.diff(times) >= 0).all()
+        assert times[-1] == pytest.approx(5_000, abs=6)  # 4,000 of 50,000 events
+        assert openings.span_ms(4_000) == 5_000
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -41,7 +41,7 @@ def visits(first_minute: int, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(("text", "instants"), [(CLEAN, 1), (ALIGNED, 3)], ids=["sessions", "sliding"])
+@pytest.mark.parametrize(("text", "instants"), [(CLEAN, 1), (ALIGNED, 2)], ids=["sessions", "sliding"])
 def test_a_clean_batch_is_one_job(tmp_path: Path, spark: SparkSession, text: str, instants: int) -> None:
     definition = clicks(tmp_path, 0, text)
     for number in (1, 2):

@@ -22,7 +22,7 @@ from jobs.spark import session, settings_of
 from tests.clicks import CLICKS, clicks, clock
 
 PROJECT = Path(__file__).parent.parent
-LOOKED_FOR = ("pyspark", "py4j", "great_expectations", "grpc", "expectations.suites")
+LOOKED_FOR = ("pyspark", "py4j", "pandas", "great_expectations", "grpc", "expectations.suites")
 RUN = f"""
 import json, sys
 import psutil

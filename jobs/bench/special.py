@@ -13,6 +13,7 @@ from windowlib.assigners import Session, Sliding, Tumbling
 GAP_MS, SLIDE_MS, DAY_MS = 30 * MINUTE_MS, 5 * MINUTE_MS, 24 * HOUR_MS
 SMALL = {"empty run": 0, "10 k": 10_000, "100 k": 100_000, "1 M": 1_000_000}
 LATE_SHARE = 0.05
+FEW_USERS = 2_000
 LATE_BY_MS, ALLOWANCE_MS = (2 * HOUR_MS, 5 * HOUR_MS), 6 * HOUR_MS
 RETAINED = {"none": 0, "1 M": 1_000_000, "5 M": 5_000_000, "20 M": 20_000_000}
 RETAINED_BATCH, LARGEST_FILE, KEPT_MS = 200_000, 5_000_000, 30 * DAY_MS
@@ -79,7 +80,7 @@ def overlap(clicks: Clicks, size: Size) -> list[Case]:
 
 
 def five(clicks: Clicks, size: Size) -> list[Case]:
-    """One pipeline over a file, and five of several kinds, in one run."""
+    """One pipeline over a file, and five of several kinds, in one run; by many users, and by few with few slices."""
     queries = (
         Query("sessions_30", Session(30 * MINUTE_MS)),
         Query("sessions_10", Session(10 * MINUTE_MS)),
@@ -87,8 +88,11 @@ def five(clicks: Clicks, size: Size) -> list[Case]:
         Query("tumbling_60", Tumbling(HOUR_MS)),
         Query("sliding_30", Sliding(30 * MINUTE_MS, 15 * MINUTE_MS)),
     )
-    arrivals = list(hourly(clicks, size))
-    return [Case("one pipeline", queries[:1], arrivals), Case("five pipelines", queries, arrivals)]
+    return [
+        Case(f"{number}, {source.users:,} users", asked, list(hourly(source, size)))
+        for source in (clicks, replace(clicks, users=FEW_USERS))
+        for number, asked in (("one pipeline", queries[:1]), ("five pipelines", queries))
+    ]
 
 
 def special(clicks: Clicks, late_share: float) -> list[Workload]:
