@@ -94,7 +94,7 @@ def share(batches: Sequence[Batch]) -> Shared | None:
     if events is None:
         return None
     slicing = _slicing(batches, rows)
-    size_tasks(spark, seen.rows)
+    size_tasks(spark, seen.rows, first.definition.spark.conf)
     made = shared.slices(events, slicing)
     if seen.rows > ROWS_PER_TASK and seen.row_groups != 1 and slicing.keys:
         made = made.repartition(_tasks(spark), *slicing.key_columns)

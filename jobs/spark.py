@@ -25,6 +25,8 @@ REQUIRED = {
 }
 MOST_TASKS = "spark.windowlib.mostTasks"
 ROWS_PER_TASK = 50_000
+ADAPTIVE = "spark.sql.adaptive.enabled"
+ADAPTIVE_FROM_TASKS = 8
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
 DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -34,8 +36,11 @@ DEFAULTS = {
     "spark.driver.memory": "2g",
     # Only errors on stderr; the collector that costs least on few cores.
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} -XX:+UseParallelGC",
-    # How many tasks a batch is worth is known from its rows before it begins.
+    # How many tasks a batch is worth is known from its rows before it begins; see `size_tasks`.
     "spark.sql.adaptive.enabled": "false",
+    # Where it is on: tasks of half a million slices, whatever the number of cores, so that few files are written.
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # Tasks write into many partitions at once instead of sorting their rows first.
     "spark.sql.maxConcurrentOutputFileWriters": "64",
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -106,13 +111,21 @@ def remember_most_tasks(spark: SparkSession) -> None:
     spark.conf.set(MOST_TASKS, str(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
-def size_tasks(spark: SparkSession, rows: int) -> None:
-    """Gives the jobs that come as many tasks after a shuffle as their rows are worth, at most those configured."""
+def size_tasks(spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
+    """Gives the jobs that come as many tasks after a shuffle as their rows are worth, at most those configured.
+
+    How many slices become of the rows is not known yet. From `ADAPTIVE_FROM_TASKS` on, Spark looks once they are there
+    and joins what is small (adaptive execution); with fewer tasks that takes longer than it saves. A definition whose
+    `conf` says itself whether it wants that is left alone.
+    """
     most = spark.conf.get(MOST_TASKS, None)
     if most is None:  # a session of somebody else's
         remember_most_tasks(spark)
         most = spark.conf.get(MOST_TASKS)
-    spark.conf.set("spark.sql.shuffle.partitions", min(int(str(most)), 1 + rows // ROWS_PER_TASK))
+    tasks = min(int(str(most)), 1 + rows // ROWS_PER_TASK)
+    spark.conf.set("spark.sql.shuffle.partitions", tasks)
+    if ADAPTIVE not in conf:
+        spark.conf.set(ADAPTIVE, str(tasks >= ADAPTIVE_FROM_TASKS).lower())
 
 
 def settings_of(master: str, conf: Mapping[str, str] | None) -> dict[str, str]:

@@ -40,7 +40,8 @@ def run(batch: Batch, events: DataFrame | None, seen: Seen, step: Step) -> dict[
     if step.kind is PlanKind.GENERAL and batch.definition.spec.keeps_elements:
         batch.changes["state_windows"] = Changes()
     fresh, rows = (batch.shared.slices, batch.shared.slice_rows) if batch.shared else (events, seen.rows)
-    size_tasks(batch.spark, rows + sum(file.rows for file in reached.rewritten + reached.read))
+    rows += sum(file.rows for file in reached.rewritten + reached.read)
+    size_tasks(batch.spark, rows, batch.definition.spark.conf)
     state = _state(batch, reached, step)
     if events is None and state is None:
         return {}

@@ -186,7 +186,7 @@ class Rerun(Batch):
         from windowlib.plans import aligned, corrections, sessions
 
         step, closure = found.step, found.closure
-        size_tasks(self.spark, sum(file.rows for file in found.files))
+        size_tasks(self.spark, sum(file.rows for file in found.files), self.definition.spark.conf)
         if rows is not None:
             counters = step.engine.counters()
             if self.merges:
