@@ -183,6 +183,10 @@ class SailEngine:
 
         return functools.reduce(lambda a, b: a.union(b), map(whole, parts))
 
+    def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
+        """See `Engine`."""
+        return rows, f"flatten(collect_list({arrays}))"
+
     def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
         """See `Engine`. Sail shuffles for each aggregation anew, so this would be one more."""
         return rows

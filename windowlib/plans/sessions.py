@@ -86,13 +86,16 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         parts.append(state.selectExpr(*columns, "elements AS before"))
     both = step.engine.union(parts)
     in_islands = step.engine.with_islands(both, step.keys)
+    published = {}
+    if step.keeps_fired_windows:
+        in_islands, published["published"] = step.engine.concatenated(in_islands, "published", [*step.keys, "_island"])
     # State windows of a key are disjoint, so the earliest has the least of both bounds.
     joined = {
         "window_start_ms": "min(window_start_ms)",
         "window_end_ms": "max(window_end_ms)",
         "state_window_start_ms": "coalesce(min(state_window_start_ms), min(window_start_ms))",
         "state_window_end_ms": "coalesce(min(state_window_end_ms), max(window_end_ms))",
-        **({"published": "flatten(collect_list(published))"} if step.keeps_fired_windows else {}),
+        **published,
         "before": "sum(before)",
     }
     return in_islands.groupBy(*step.key_columns, "_island").agg(
