@@ -284,6 +284,29 @@ def _refused(definition: Definition) -> set[tuple[str, str, int]]:
     return {(row["reason"], row["source_file"], row["source_row"]) for row in rows}
 
 
+@pytest.mark.parametrize(
+    ("range_h", "others"), [((-6, 30), True), ((-6, -4), False)], ids=["beside windows", "no window in the range"]
+)
+def test_late_events_that_a_changed_file_no_longer_has(
+    spark: SparkSession, tmp_path: Path, range_h: tuple[int, int], others: bool
+) -> None:
+    """They lie hours before every window."""
+    definition = clicks(tmp_path, 1, SHORT)
+    late = [{"id": "late", "user": "zoe", "at_ms": START_MS - 5 * HOUR_MS, "value": 1}]
+    beside = [{"id": "new", "user": "zoe", "at_ms": START_MS + 9 * HOUR_MS, "value": 1}] if others else []
+    run(definition, spark)
+    arrive(tmp_path, 2, [*late, *beside])
+    run(definition, spark)
+    assert [row["source_row"] for row in read_table(definition, "late_events").to_pylist() if row["user"] == "zoe"] == [
+        0
+    ]
+    rewrite(tmp_path, 2, beside)
+    first_ms, last_ms = (START_MS + hour * HOUR_MS for hour in range_h)
+    [report] = run(definition, spark, Correction(first_ms, last_ms, "a test", "ann"))
+    assert report.figures["late_gone"] == 1
+    assert [row for row in read_table(definition, "late_events").to_pylist() if row["user"] == "zoe"] == []
+
+
 def test_changed_files_of_two_days(spark: SparkSession, tmp_path: Path) -> None:
     """Each is taken in by a rerun of its own range; until then ordinary runs refuse."""
     definition = clicks(tmp_path, 0, SHORT)

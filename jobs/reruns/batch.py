@@ -293,6 +293,8 @@ class Rerun(Batch):
         """The late events that the rerun brings into a window."""
         from windowlib.plans import corrections
 
+        if found.is_empty:
+            return late.where("false")
         chosen = late.where("window_start IS NOT NULL").where(is_chosen(self, found.closure.windows))
         if (chains := found.closure.chains) is not None:
             time = "unix_millis(event_time)"

@@ -15,6 +15,7 @@ from jobs.reruns.source import source_rows
 from jobs.tables import SOURCE_FILES
 from windowlib.plans.kind import PlanKind
 from windowlib.plans.step import DAY_MS
+from windowlib.rerun import TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -29,11 +30,13 @@ def publish_all(batch: Rerun, found: Findings) -> None:
     """Fills `batch.changes`."""
     for table in ("results", "result_changes", "open_windows", "late_events"):
         batch.changes[table] = Changes()
+    changed = any(file.changed for file in found.files)
     if not found.is_empty:
         _results(batch, found)
         _in_flight(batch, found)
+    if changed or not found.is_empty:
         _late_events(batch, found)
-    if any(file.changed for file in found.files):
+    if changed:
         _changed_files(batch, found)
 
 
@@ -114,7 +117,9 @@ def _late_events(batch: Rerun, found: Findings) -> None:
     """Late events that are in a window now are told so; those of changed files are no rows of the source any more."""
     from pyspark.sql import functions as F
 
-    files = batch.late_files(found.closure.windows)
+    windows, asked = found.closure.windows, batch.correction.range
+    # Late events of a changed file may lie before and after all windows; in the range they lie in any case.
+    files = batch.late_files(TimeRange(min(windows.from_ms, asked.from_ms), max(windows.to_ms, asked.to_ms)))
     rows = batch.table_with_file("late_events", files)
     present = [(file.path, file.changed) for file in found.files if file.now]
     if rows is None or not present:
