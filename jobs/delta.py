@@ -91,9 +91,8 @@ def _files(table: DeltaTable) -> list[DataFile]:
 
     def rows(prefix: str) -> list[dict[str, Any]]:
         names = [name for name in actions.column_names if name.startswith(prefix)]
-        columns = [_values(actions[name]) for name in names]
         short = [name.removeprefix(prefix) for name in names]
-        return [dict(zip(short, row, strict=True)) for row in zip(*columns, strict=True)] or [{}] * actions.num_rows
+        return rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
 
     def known(prefix: str) -> list[dict[str, Any]]:
         return [{name: value for name, value in row.items() if value is not None} for row in rows(prefix)]

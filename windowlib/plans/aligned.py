@@ -18,7 +18,6 @@ from windowlib.plans import shared
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
 from windowlib.plans.functions import F
 from windowlib.plans.step import (
-    DAY_MS,
     ITSELF,
     LATE,
     LATE_IN,
@@ -30,6 +29,7 @@ from windowlib.plans.step import (
     Step,
     counted,
     results,
+    slot,
     with_instant,
 )
 
@@ -161,10 +161,11 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
         f" WHEN before > 0 THEN '{UPDATE}' ELSE '{LATE}' END"
     )
     fired = f"part <> '{OPEN}'"
-    days = f"floor((window_end_ms - 1) / {DAY_MS})"
-    state = {"state_window_start_ms": "state_window_start_ms"}
-    state["state_window_end_ms"] = f"state_window_start_ms + {grid.slice_ms}"
-    state |= {name: name for name in step.partial_names}
+    state = {
+        "state_window_start_ms": "state_window_start_ms",
+        "state_window_end_ms": f"state_window_start_ms + {grid.slice_ms}",
+        **{name: name for name in step.partial_names},
+    }
     return (
         windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
         .selectExpr("*", f"{part} AS part")
@@ -175,7 +176,7 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
             f"if(part = '{UPDATE}', {ITSELF}, null) AS replaced",
             *results(step, fired),
             "part",
-            f"if({fired}, {days}, floor(_last_end_ms / {step.partition_ms})) AS slot",
+            f"{slot('_last_end_ms', step)} AS slot",
         )
     )
 
