@@ -187,9 +187,9 @@ class SailEngine:
         """See `Engine`."""
         return rows, f"flatten(collect_list({arrays}))"
 
-    def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """See `Engine`. Sail shuffles for each aggregation anew, so this would be one more."""
-        return rows
+    def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+        """See `Engine`. Sail shuffles for each aggregation anew, so to gather rows would be one more."""
+        return self.union(parts)
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
         """See `Engine`. Sail evaluates window functions key by key, which costs four times what this does."""

@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 # Users so few that sessions meet late events, and the hot one fills count windows.
 FEW = workloads(Stream(Clicks(users=60, hot_users=1)), Bids(events_per_second=20))
 TINY = Size(files=2, events=1200)
+TWO_ROW_GROUPS = 1_100_000  # as Arrow writes them: two tasks read such a file
 WITH_FLINK = ("sessions", "sliding", "unkeyed", "count", "late")  # a JVM for each case: not all of them
 
 
@@ -64,11 +65,21 @@ def test_processes_and_streaming() -> None:
     assert len(said) == 2 * len(sides)
 
 
-@pytest.mark.parametrize(("name", "sorts"), [("sessions", 1), ("sliding", 0)])
-def test_events_are_not_sorted_and_meet_no_python(spark: SparkSession, name: str, sorts: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "sorts", "shuffles"),
+    [
+        ("sessions", 1, ["user_id", "user_id, _groupingexpression"]),
+        ("tumbling", 0, ["user_id, _groupingexpression", "user_id, state_window_start_ms"]),
+        ("sliding", 0, ["user_id", "user_id, _groupingexpression", "user_id"]),
+    ],
+)
+def test_events_are_not_sorted_and_meet_no_python(
+    spark: SparkSession, name: str, sorts: int, shuffles: list[str], tmp_path: Path
+) -> None:
     """As docs/benchmark.md says: what is sorted, if anything, are slices that have been shuffled."""
-    steps = [line.strip() for line in operators(windows_plan(spark, name, 1000, tmp_path))]
+    steps = [line.strip() for line in operators(windows_plan(spark, name, TWO_ROW_GROUPS, tmp_path))]
     assert not [step for step in steps if "Python" in step or "Arrow" in step]
+    assert [step for step in steps if "Exchange" in step] == [f"Exchange hashpartitioning({by})" for by in shuffles]
     assert steps.count("Sort") == sorts
     assert "Sort" not in steps[steps.index("Scan parquet") :]
     above_slices = steps[: steps.index("Scan parquet")]

@@ -22,7 +22,7 @@ from jobs.bench.workloads import Stream, workloads
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHOWN = ("sessions", "sliding", "count", "general")
+SHOWN = ("sessions", "tumbling", "sliding", "count", "general")
 LEFT_OUT = {"Project", "ColumnarToRow", "CollectMetrics", "WriteFiles", "Filter"}
 OF_ONE_ROW = {
     "BroadcastNestedLoopJoin",

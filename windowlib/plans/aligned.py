@@ -59,6 +59,11 @@ class Grid:
     def slice_ms(self) -> int:
         return gcd(self.size_ms, self.slide_ms)
 
+    @property
+    def overlap(self) -> bool:
+        """Whether a slice may be in several windows, or a window of several slices."""
+        return self.size_ms != self.slide_ms
+
     def last_window_end_ms(self, slice_start: Column) -> Column:
         """The end of the last window over a slice; in a hole it is not above the slice's start."""
         return aligned_start_ms(slice_start, self.slide_ms, self.offset_ms) + self.size_ms
@@ -88,7 +93,7 @@ def advance(
         "_first_start_ms": _time(earliest_ms + 1 - grid.size_ms),
         "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
     }
-    contents = with_instant(merged(fresh, state, step), step, **bounds)
+    contents = with_instant(merged(fresh, state, grid, step), step, **bounds)
     return outcome(windows(placed(contents, grid), grid, step, counters), grid, step)
 
 
@@ -101,7 +106,7 @@ def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
     return events.groupBy(*step.key_columns, start.alias("state_window_start_ms")).agg(*step.partials())
 
 
-def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
+def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Step) -> DataFrame:
     """The batch's slices and those in flight: also before (elements it had before the batch), rewritten."""
     columns = [*map(quoted, step.keys), "state_window_start_ms", *step.partial_names]
     parts = []
@@ -109,8 +114,10 @@ def merged(new: DataFrame | None, state: DataFrame | None, step: Step) -> DataFr
         parts.append(new.selectExpr(*columns, "0L AS before", "true AS rewritten"))
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before", "rewritten"))
-    # A key's slices lie in one task from here on: neither they nor its windows need another shuffle.
-    together = step.engine.by_key(step.engine.union(parts), step.keys)
+    # What makes one window lies in one task from here on, so windows need no shuffle of their own. A tumbling window is
+    # one slice, and the slices of a batch that several tasks read lie so already.
+    window_of = step.keys if grid.overlap else [*step.keys, "state_window_start_ms"]
+    together = step.engine.together(parts, window_of)
     if len(parts) == 1:
         return together
     flags = [F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
@@ -145,7 +152,7 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters) -> Da
     stays = "if(_kept AND rewritten, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
     fires = f"if(_first <= _last, sequence(_first, _last, {grid.slide_ms}L), cast(array() AS array<bigint>))"
     each = counted_slices.selectExpr("*", f"explode(concat({stays}, {fires})) AS window_start_ms")
-    if grid.size_ms == grid.slide_ms:
+    if not grid.overlap:
         return each
     of_slices = ("state_window_start_ms", "_last_end_ms")
     bounds = [F.expr(f"if(window_start_ms IS NULL, {name}, null)").alias(name) for name in of_slices]

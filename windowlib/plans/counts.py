@@ -89,12 +89,11 @@ def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> Data
     columns = [*map(quoted, state_columns(step))]
     parts = [] if fresh is None else [fresh.selectExpr(*columns, "0L AS before")]
     if state is not None:
-        # Distributed as the numbered events are: then the union of both needs no shuffle.
-        by_key = state.repartition(*step.key_columns) if step.keys else state.coalesce(1)
-        parts.append(by_key.selectExpr(*columns, "elements AS before"))
+        parts.append(state.selectExpr(*columns, "elements AS before"))
     if len(parts) == 1:
         return parts[0]
-    both = parts[0].union(parts[1]).groupBy(*step.key_columns, "slice_index")
+    # Numbered events lie by key already, so only slices in flight move.
+    both = step.engine.together(parts, step.keys).groupBy(*step.key_columns, "slice_index")
     return both.agg(*step.merges(), F.sum("before").alias("before"))
 
 

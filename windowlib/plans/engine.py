@@ -61,8 +61,11 @@ class Engine(Protocol):
         """
         ...
 
-    def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """`rows`, those of a key in one task, where that saves later shuffles; as they are without keys."""
+    def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+        """The `union` of parts, rows that are equal in `columns` in one task where that saves later shuffles.
+
+        Without columns all are equal.
+        """
         ...
 
     def map_sorted(
@@ -112,16 +115,15 @@ class SparkEngine:
         whole = f"flatten(collect_list({arrays}) OVER (PARTITION BY {', '.join(map(quoted, by))}))"
         return rows.withColumn(arrays, F.expr(whole)), f"first({arrays})"
 
-    def by_key(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """See `Engine`. What is aggregated by key and more then stays where it is."""
-        return rows.repartition(*map(quoted, keys)) if keys else rows
+    def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+        """See `Engine`. A part that is distributed so already stays where it is, and so does their union."""
+        return self.union([_gathered(part, columns) for part in parts])
 
     def map_sorted(
         self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
     ) -> DataFrame:
         """See `Engine`."""
-        together = rows.repartition(*map(quoted, keys)) if keys else rows.coalesce(1)
-        return together.sortWithinPartitions(*map(quoted, [*keys, *order])).mapInArrow(function, schema)
+        return _gathered(rows, keys).sortWithinPartitions(*map(quoted, [*keys, *order])).mapInArrow(function, schema)
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
         """See `Engine`. What starts after all before it have ended begins an island; islands are counted."""
@@ -130,6 +132,10 @@ class SparkEngine:
         reached = intervals.selectExpr("*", f"max(window_end_ms) {earlier} 1 PRECEDING) AS _reach")
         starts_island = "if(window_start_ms <= _reach, 0, 1)"
         return reached.selectExpr("*", f"sum({starts_island}) {earlier} CURRENT ROW) AS _island").drop("_reach")
+
+
+def _gathered(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+    return rows.repartition(*map(quoted, columns)) if columns else rows.coalesce(1)
 
 
 class SparkCounters:
