@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,10 +21,11 @@ from jobs.bench.agreement import Disagreement, agree
 from jobs.bench.clickstream import BASE_MS, Clicks, Ints
 from jobs.bench.nexmark import AUCTIONS, BIDS, FIRST_ID, HOT_EVERY, LEAD, PERSONS, Bids, Openings
 from jobs.bench.query import HOUR_MS, MINUTE_MS, definition, in_words
+from jobs.bench.report import report
 from jobs.bench.run import Choice, bench, write
 from jobs.bench.sides import flink, recompute
 from jobs.bench.sides.registry import SIDES
-from jobs.bench.sides.side import STEP, Side, Task
+from jobs.bench.sides.side import STEP, Piece, Side, Task, Work
 from jobs.bench.turns import measure
 from jobs.bench.worker import SideFailed, in_this_process, worker
 from jobs.bench.workload import Case, Generator, Size
@@ -209,6 +212,34 @@ class TestTurns:
         found = measure(self.sessions, self.case(), ["duckdb"], tmp_path, lambda text: None)
         assert len(found.seconds[""]["duckdb"]) == 2
 
+    def test_the_others_go_on_without_a_side_that_fails(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fails_at_the_second(task: Task) -> Work:
+            for number in (1, 2):
+                yield
+                (task.folder / str(number)).touch()
+            raise MemoryError("no room\nfor the second file")
+
+        monkeypatch.setitem(SIDES, "floor", replace(SIDES["floor"], work=fails_at_the_second))
+
+        @contextmanager
+        def told(side: str, task: Task, new_process: bool) -> Iterator[Callable[[Piece], float]]:
+            with in_this_process(side, task, new_process) as once:
+
+                def answered(piece: Piece) -> float:
+                    try:
+                        return once(piece)
+                    except MemoryError as error:
+                        raise SideFailed(side, str(error)) from error
+
+                yield answered
+
+        said: list[str] = []
+        found = measure(self.sessions, self.case(), ["duckdb", "floor"], tmp_path, said.append, told)
+        assert {side: len(times) for side, times in found.seconds[""].items()} == {"duckdb": 2}
+        assert found.failed == {"floor": "for the second file (sessions, file 2 of 3)"}
+        assert [line.split(":")[1].split()[0] for line in said] == ["floor", "duckdb", "duckdb", "floor", "duckdb"]
+        assert "**floor failed**: for the second file (sessions, file 2 of 3)" in report([found], "here")
+
     def test_what_fails_in_a_process_is_told(self, tmp_path: Path) -> None:
         task = Task(tmp_path / "nowhere", self.case().queries)
         with pytest.raises(SideFailed, match=r"ours failed:(.|\n)*no such file"), worker("ours", task, False) as once:
@@ -217,7 +248,7 @@ class TestTurns:
 
 def test_the_report(tmp_path: Path) -> None:
     choice = Choice(["sessions", "count"], ["duckdb"], Size(3, 300))
-    measured = bench(choice, KNOWN, lambda text: None)
+    measured = [*bench(choice, KNOWN, lambda text: None)]
     text = write(measured, choice, tmp_path / "out")
     assert (tmp_path / "out" / "report.md").read_text() == text
     assert "| 300 events | duckdb | " in text

@@ -53,7 +53,8 @@ def bench(
     """Time windows beside other systems on your machine: file by file and in turns, results compared row by row.
 
     Each side has a process of its own. Every batch is a file that all sides take in, one after another, each time in
-    the other order. At the end, what they published is compared: a difference is an error.
+    the other order. At the end, what they published is compared. A difference is an error, and so is a side that
+    fails: the others go on, the report tells.
 
     The table (median, least, most, ratio to ours), all seconds and pictures are put into a folder. Nothing else should
     run meanwhile. Flink and Polars must be fetched first: [b]--get-flink[/b], and pip install polars.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import typer
 
 from jobs.bench.clickstream import Clicks
 from jobs.bench.nexmark import Bids
@@ -15,6 +18,7 @@ from jobs.bench.workload import Size
 from jobs.bench.workloads import Stream, workloads
 from jobs.display import console, progress
 from jobs.durations import ALLOWED, parse_duration
+from jobs.exits import UNEXPECTED
 from windowlib.errors import InvalidSpec
 
 
@@ -57,7 +61,10 @@ def play(
     out: Path,
     scratch: Path | None,
 ) -> None:
-    """Measures, and says what was measured; raises as `bench` does."""
+    """Measures, and says what was measured; raises as `check` does, and Exit where a side fails or differs.
+
+    The report is written after each case, so that nothing that comes later can take it away.
+    """
     known = workloads(clicks.stream(), Bids(), clicks.late_share)
     choice = Choice(_split(names), _split([sides]), Size(files, events), scratch)
     check(choice, known)
@@ -67,10 +74,15 @@ def play(
     with progress(screen) as shown:
         if shown:
             shown.update(shown.task_ids[0], description="measuring")
-        measured = bench(choice, known, lambda text: screen.print(text, highlight=False, markup=False))
-    text = write(measured, choice, out)
+        measured, text = [], ""
+        for case in bench(choice, known, lambda text: screen.print(text, highlight=False, markup=False)):
+            measured.append(case)
+            text = write(measured, choice, out)
     screen.print(text, highlight=False, markup=False)
     screen.print(f"written to {out}: report.md, seconds.json, pictures", highlight=False, markup=False)
+    if any(case.failed or case.differences for case in measured):
+        print("error: a side failed, or published other results; the report says which", file=sys.stderr)
+        raise typer.Exit(UNEXPECTED)
 
 
 def list_names() -> str:

@@ -81,6 +81,10 @@ def below(of: Sequence[Measured]) -> Iterator[str]:
             yield f"{case}The largest Python worker of {side} took {mebibytes:,.0f} MiB."
         for side, why in measured.left_out.items():
             yield f"{case}Without {side}: {why}."
+        for side, why in measured.failed.items():
+            yield f"{case}**{side} failed**: {why}"
+        for difference in measured.differences:
+            yield f"{case}**{difference}**"
 
 
 def report(measured: Sequence[Measured], where: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -30,16 +30,14 @@ class Choice:
     folder: Path | None = None
 
 
-def bench(choice: Choice, known: dict[str, Workload], say: Callable[[str], None]) -> list[Measured]:
-    """Every case of every chosen workload; raises InvalidSpec or MissingSide before anything is begun."""
+def bench(choice: Choice, known: dict[str, Workload], say: Callable[[str], None]) -> Iterator[Measured]:
+    """Every case of every chosen workload, once it is measured; raises as `check` does before anything is begun."""
     check(choice, known)
-    found = []
     for name in choice.workloads:
         for case in known[name].cases(choice.size):
             # Beside the temporary folder's other contents: a case can take gigabytes, and goes when it is done.
             with tempfile.TemporaryDirectory(prefix="windowlib-bench-", dir=choice.folder) as folder:
-                found.append(measure(known[name], case, choice.sides, Path(folder), say))
-    return found
+                yield measure(known[name], case, choice.sides, Path(folder), say)
 
 
 def check(choice: Choice, known: dict[str, Workload]) -> None:
@@ -70,10 +68,10 @@ def check(choice: Choice, known: dict[str, Workload]) -> None:
 
 
 def write(measured: Sequence[Measured], choice: Choice, out: Path) -> str:
-    """`report.md`, `seconds.json` and a picture of each workload into the folder `out`; gives the Markdown."""
+    """`report.md`, `seconds.json` and a picture of each measured workload into the folder `out`; gives the Markdown."""
     text = report(measured, where(choice.sides))
     out.mkdir(parents=True, exist_ok=True)
-    for name in choice.workloads:
+    for name in dict.fromkeys(one.workload for one in measured):
         (out / f"{name}.svg").write_text(picture(name, [one for one in measured if one.workload == name]))
     (out / "report.md").write_text(text, encoding="utf-8")
     (out / "seconds.json").write_text(json.dumps([asdict(one) for one in measured], indent=1), encoding="utf-8")

@@ -16,7 +16,7 @@ LATE_SHARE = 0.05
 FEW_USERS = 2_000
 LATE_BY_MS, ALLOWANCE_MS = (2 * HOUR_MS, 5 * HOUR_MS), 6 * HOUR_MS
 RETAINED = {"none": 0, "1 M": 1_000_000, "5 M": 5_000_000, "20 M": 20_000_000}
-RETAINED_BATCH, LARGEST_FILE, KEPT_MS = 200_000, 5_000_000, 30 * DAY_MS
+RETAINED_BATCH, LARGEST_FILE, KEPT_MS = 200_000, 1_000_000, 30 * DAY_MS
 
 
 def hourly(source: Clicks, size: Size, first: int = 0) -> Iterator[Arrival]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.bench.agreement import Agreement, agree
+from jobs.bench.agreement import Agreement, Disagreement, agree
 from jobs.bench.memory import largest_worker
 from jobs.bench.query import definition
 from jobs.bench.sides.registry import SIDES
-from jobs.bench.sides.side import FINISH, STEP, Side, Task
-from jobs.bench.worker import Start, worker
+from jobs.bench.sides.side import FINISH, STEP, Piece, Side, Task
+from jobs.bench.worker import SideFailed, Start, worker
 from jobs.bench.workload import Arrival, Case, Workload
 
 Say = Callable[[str], None]
@@ -20,7 +20,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A case's seconds by label of its batches and by side, the first (cold) batch of each side, and who agreed."""
+    """A case's seconds by label of its batches and by side, the first (cold) batch of each side, and who agreed.
+
+    A side that failed has no seconds; `failed` tells where and why. `differences` tells whose results are not alike.
+    """
 
     workload: str
     case: str
@@ -31,41 +34,64 @@ class Measured:
     agreements: list[Agreement] = field(default_factory=list)
     memory_mib: dict[str, float] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
 
 
 def measure(
     workload: Workload, case: Case, names: Sequence[str], folder: Path, say: Say, start: Start = worker
 ) -> Measured:
-    """Every side over the same batches, in turns; raises `Disagreement` where their results differ."""
+    """Every side over the same batches, in turns; the others go on without a side that fails."""
     left_out = {name: why for name in names if (why := refusal(workload, case, SIDES[name]))}
     sides = [SIDES[name] for name in names if name not in left_out]
     tasks = {side.name: _task(folder, side, case) for side in sides}
     labels = {arrival.label: arrival.events for arrival in case.arrivals if arrival.timed}
+    queries = tuple(query.name for query in case.queries)
     seconds: dict[str, dict[str, list[float]]] = {label: {side.name: [] for side in sides} for label in labels}
-    first: dict[str, float] = {}
-    memory_mib: dict[str, float] = {}
+    found = Measured(workload.name, case.name, queries, labels, seconds, {}, left_out=left_out)
+    calls: dict[str, Callable[[Piece], float]] = {}
+
+    @contextmanager
+    def beside_the_others(side: Side, place: str) -> Iterator[None]:
+        try:
+            yield
+        except SideFailed as error:
+            say(f"{place}: {error}")
+            found.failed[side.name] = f"{error.why} ({place})"
+            sides.remove(side)
+            for times in found.seconds.values():
+                times.pop(side.name)
+            for figures in (found.first, found.memory_mib):
+                figures.pop(side.name, None)
+
     with ExitStack() as stack:
         # A process and a session each: what one side leaves behind (memory, threads, compiled code) is not the other's.
-        calls = {side.name: stack.enter_context(start(side.name, tasks[side.name], side.new_process)) for side in sides}
+        for side in [*sides]:
+            with beside_the_others(side, "before the first file"):
+                calls[side.name] = stack.enter_context(start(side.name, tasks[side.name], side.new_process))
         for number, arrival in enumerate(case.arrivals):
-            file = _arrive(folder, number, arrival)
-            for side in sides if number % 2 else reversed(sides):
+            file, place = _arrive(folder, number, arrival), _place(workload, case, number, arrival)
+            for side in [*sides] if number % 2 else [*reversed(sides)]:
                 if file:
                     side.deliver(file, tasks[side.name])
-                with largest_worker() if case.memory else nullcontext([0]) as most:
-                    taken = calls[side.name](STEP)
-                if case.memory:
-                    memory_mib[side.name] = max(most[0] / 2**20, memory_mib.get(side.name, 0))
-                first.setdefault(side.name, taken)
-                if arrival.timed:
-                    seconds[arrival.label][side.name].append(taken)
-                say(f"{_place(workload, case, number, arrival)}: {side.name} {taken:.2f} s")
-        if case.finish:
-            for side in sides:
+                with beside_the_others(side, place):
+                    with largest_worker() if case.memory else nullcontext([0]) as most:
+                        taken = calls[side.name](STEP)
+                    if case.memory:
+                        found.memory_mib[side.name] = max(most[0] / 2**20, found.memory_mib.get(side.name, 0))
+                    found.first.setdefault(side.name, taken)
+                    if arrival.timed:
+                        found.seconds[arrival.label][side.name].append(taken)
+                    say(f"{place}: {side.name} {taken:.2f} s")
+        for side in [*sides] if case.finish else []:
+            with beside_the_others(side, "after the last file"):
                 calls[side.name](FINISH)
-    agreements = agree(case, {side: tasks[side.name] for side in sides}, folder)
-    queries = tuple(query.name for query in case.queries)
-    return Measured(workload.name, case.name, queries, labels, seconds, first, agreements, memory_mib, left_out)
+    try:
+        found.agreements.extend(agree(case, {side: tasks[side.name] for side in sides}, folder))
+    except Disagreement as difference:
+        say(str(difference))
+        found.differences.append(str(difference))
+    return found
 
 
 def refusal(workload: Workload, case: Case, side: Side) -> str | None:

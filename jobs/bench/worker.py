@@ -16,7 +16,11 @@ Start = Callable[[str, Task, bool], AbstractContextManager[Callable[[Piece], flo
 
 
 class SideFailed(RuntimeError):
-    """A side could not do its work; the message has its traceback."""
+    """A side could not do its work: `why`, a line; the message has its traceback."""
+
+    def __init__(self, side: str, why: str) -> None:
+        super().__init__(f"{side} failed:\n{why}")
+        self.why = why.strip().splitlines()[-1]
 
 
 @contextmanager
@@ -84,9 +88,9 @@ def _answer(here: Connection, side: str) -> float:
     try:
         answer = here.recv()
     except EOFError as error:
-        raise SideFailed(f"the process of {side} ended before its work was done") from error
+        raise SideFailed(side, "its process ended before its work was done") from error
     if isinstance(answer, str):
-        raise SideFailed(f"{side} failed:\n{answer}")
+        raise SideFailed(side, answer)
     return float(answer)
 
 
