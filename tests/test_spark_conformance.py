@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from jobs.replay import Event, ReferenceEngine, replay_batches
 from jobs.replay_spark import SparkEngine
 from tests.strategies import sessions, slidings, tumblings
-from windowlib.assigners import Assigner, DynamicSession
+from windowlib.assigners import Assigner, DynamicSession, Sliding
 from windowlib.lateness import is_late
+from windowlib.plans.aligned import Grid
 from windowlib.slices import windows_of_slice
 
 pytestmark = pytest.mark.spark
@@ -63,6 +64,37 @@ def batches(draw: st.DrawFn) -> list[list[Event]]:
     batches=batches(),
 )
 def test_a_plan_is_the_reference_state_included(
+    spark: Any,
+    assigner: Assigner,
+    allowed_lateness_ms: int,
+    out_of_orderness_ms: int,
+    state_partition_ms: int,
+    batches: Sequence[Sequence[Event]],
+) -> None:
+    assert_as_the_reference(spark, assigner, allowed_lateness_ms, out_of_orderness_ms, state_partition_ms, batches)
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    assigner=slidings(),
+    allowed_lateness_ms=st.sampled_from([0, 7, 10**12]),
+    out_of_orderness_ms=st.integers(0, 12),
+    batches=batches(),
+)
+def test_slices_that_are_joined_first_make_the_same_windows(
+    spark: Any,
+    assigner: Sliding,
+    allowed_lateness_ms: int,
+    out_of_orderness_ms: int,
+    batches: Sequence[Sequence[Event]],
+) -> None:
+    """As where windows are much longer than what fires in a batch, which is not so with the few events of a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Grid, "pays_to_join", lambda grid, fired: grid.overlap)
+        assert_as_the_reference(spark, assigner, allowed_lateness_ms, out_of_orderness_ms, 20, batches)
+
+
+def assert_as_the_reference(
     spark: Any,
     assigner: Assigner,
     allowed_lateness_ms: int,

@@ -34,6 +34,8 @@ from windowlib.plans.step import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame
 
     from windowlib.plans.engine import Counters
@@ -63,6 +65,20 @@ class Grid:
     def overlap(self) -> bool:
         """Whether a slice may be in several windows, or a window of several slices."""
         return self.size_ms != self.slide_ms
+
+    def pays_to_join(self, fired: int) -> bool:
+        """Whether slices that are in the same of so many consecutive windows are better merged before those are made.
+
+        Each window takes in `size / slice` of them. Joined first, each slice is taken in once, and then a row for each
+        of the window bounds that cut through the others, by either end.
+
+        >>> minute_ms, hour_ms = 60_000, 3_600_000
+        >>> Grid(24 * hour_ms, 5 * minute_ms, 0).pays_to_join(12), Grid(hour_ms, 5 * minute_ms, 0).pays_to_join(12)
+        (True, False)
+        """
+        of_a_window = self.size_ms // self.slice_ms
+        reached = of_a_window + (fired - 1) * self.slide_ms // self.slice_ms
+        return fired * of_a_window > 2 * (reached + fired * fired)
 
     def last_window_end_ms(self, slice_start: Column) -> Column:
         """The end of the last window over a slice; in a hole it is not above the slice's start."""
@@ -94,7 +110,8 @@ def advance(
         "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
     }
     contents = with_instant(merged(fresh, state, grid, step), step, **bounds)
-    return outcome(windows(placed(contents, grid), grid, step, counters), grid, step)
+    may_fire = (step.watermark_out_ms - earliest_ms) // grid.slide_ms + 1
+    return outcome(windows(placed(contents, grid), grid, step, counters, join=grid.pays_to_join(may_fire)), grid, step)
 
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
@@ -143,7 +160,7 @@ def placed(contents: DataFrame, grid: Grid) -> DataFrame:
     )
 
 
-def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters) -> DataFrame:
+def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, join: bool) -> DataFrame:
     """The windows that fire, put together from their slices, and the slices that stay in flight and must be written.
 
     returns: key, partials, before; window_start_ms of a window; state_window_start_ms and _last_end_ms of a slice
@@ -151,13 +168,28 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters) -> Da
     counted_slices = counted(slices, counters, dropped="_dropped", kept="_kept")
     stays = "if(_kept AND rewritten, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
     fires = f"if(_first <= _last, sequence(_first, _last, {grid.slide_ms}L), cast(array() AS array<bigint>))"
+    if join:
+        counted_slices = _joined(counted_slices, step)
+        stays = "if(_stays, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
     each = counted_slices.selectExpr("*", f"explode(concat({stays}, {fires})) AS window_start_ms")
     if not grid.overlap:
         return each
+    return with_instant(_one_each(each, "window_start_ms IS NULL", ["window_start_ms"], step), step)
+
+
+def _joined(slices: DataFrame, step: Step) -> DataFrame:
+    """Slices that stay in flight, as they are (_stays); beside them, those that are in the same windows as one row."""
+    stays, fires = "if(_kept AND rewritten, array(true), array())", "if(_first <= _last, array(false), array())"
+    each = slices.selectExpr("*", f"explode(concat({stays}, {fires})) AS _stays")
+    in_windows = [F.expr(f"if(_stays, null, {name})").alias(name) for name in ("_first", "_last")]
+    return _one_each(each, "_stays", ["_stays", *in_windows], step)
+
+
+def _one_each(rows: DataFrame, is_slice: str, by: Sequence[str | Column], step: Step) -> DataFrame:
+    """`rows` merged by key and `by`, but slices by themselves."""
     of_slices = ("state_window_start_ms", "_last_end_ms")
-    bounds = [F.expr(f"if(window_start_ms IS NULL, {name}, null)").alias(name) for name in of_slices]
-    keys = [*step.key_columns, F.col("window_start_ms"), *bounds]
-    return with_instant(each.groupBy(*keys).agg(*step.merges(), F.sum("before").alias("before")), step)
+    itself = [F.expr(f"if({is_slice}, {name}, null)").alias(name) for name in of_slices]
+    return rows.groupBy(*step.key_columns, *by, *itself).agg(*step.merges(), F.sum("before").alias("before"))
 
 
 def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
