@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from enum import StrEnum
-from functools import partial
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,16 +15,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.bench.cli import bench
-from jobs.exits import pipeline_folder, tell, with_exit_code, worst
+from jobs.exits import load_pipeline, pipeline_folder, tell, with_exit_code, worst
 from jobs.late.cli import late_app
 from jobs.lineage.cli import explain
 from jobs.reruns.cli import rerun
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from jobs.advance import BatchReport
     from jobs.definition import Definition
+    from jobs.display import Say
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -120,12 +118,12 @@ def run(
     from jobs.display import console, progress
 
     chosen = {"engine": engine.value} if engine else {}
-    definitions = [_definition(pipeline).model_copy(update=chosen) for pipeline in pipelines]
-    with progress(console(quiet=as_json)) as shown:
+    definitions = [load_pipeline(pipeline).model_copy(update=chosen) for pipeline in pipelines]
+    with progress(console(quiet=as_json)) as say:
         if len(definitions) > 1:
-            code = _advance_together(definitions, max_batches, finish, as_json, shown)
+            code = _advance_together(definitions, max_batches, finish, as_json, say)
             raise typer.Exit(code)
-        reports = _advance(definitions[0], max_batches, finish, as_json, shown)
+        reports = _advance(definitions[0], max_batches, finish, as_json, say)
     if not reports and not as_json:
         typer.echo(NOTHING_NEW)
 
@@ -156,7 +154,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from jobs.instants import instant, iso_instant
     from jobs.planning import plan as freeze
 
-    frozen = freeze(_definition(pipeline))
+    frozen = freeze(load_pipeline(pipeline))
     if as_json:
         times = (
             {"plan_time": iso_instant(frozen.plan_time_ms), "watermark": iso_instant(frozen.watermark_in_ms)}
@@ -198,7 +196,7 @@ def read(
 
     if out:
         check_ending(out)
-    rows = read_table(_definition(pipeline), table)
+    rows = read_table(load_pipeline(pipeline), table)
     if out:
         export(rows, out)
         typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")
@@ -223,7 +221,7 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
     from jobs.display import console, show_status
     from jobs.status import status as look
 
-    found = look(_definition(pipeline), time.time_ns() // 1_000_000)
+    found = look(load_pipeline(pipeline), time.time_ns() // 1_000_000)
     if as_json:
         typer.echo(text(asdict(found)))
     else:
@@ -246,7 +244,7 @@ def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from jobs.display import console, show_explanation
     from jobs.explain import explain
 
-    found = explain(_definition(pipeline))
+    found = explain(load_pipeline(pipeline))
     if as_json:
         typer.echo(text(asdict(found)))
     else:
@@ -263,7 +261,7 @@ def report(pipeline: Pipeline, as_json: Json = False) -> None:
     from jobs.display import as_json as text
     from jobs.report import report as build
 
-    page = build(_definition(pipeline))
+    page = build(load_pipeline(pipeline))
     typer.echo(text({"page": str(page)}) if as_json else f"open {page}")
 
 
@@ -277,7 +275,7 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
     from jobs.display import as_json as text
     from jobs.verdicts import approve as decide
 
-    batch_id = decide(_definition(pipeline), who, reason)
+    batch_id = decide(load_pipeline(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
     typer.echo(text(decided) if as_json else f"batch {batch_id} is approved: windowlib run {pipeline} publishes it")
 
@@ -292,7 +290,7 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
     from jobs.display import as_json as text
     from jobs.verdicts import abandon as decide
 
-    batch_id = decide(_definition(pipeline), who, reason)
+    batch_id = decide(load_pipeline(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
     typer.echo(text(decided) if as_json else f"batch {batch_id} is abandoned: windowlib run {pipeline} plans anew")
 
@@ -401,17 +399,8 @@ def replay(
 app.command("bench", rich_help_panel=TRY, no_args_is_help=True)(with_exit_code(bench))
 
 
-def _definition(pipeline: Path) -> Definition:
-    """Loads a definition, and lets an unexpected error find the pipeline's folder for its log."""
-    from jobs.definition import load_definition
-
-    definition = load_definition(pipeline)
-    pipeline_folder.set(definition.root)
-    return definition
-
-
 def _advance(
-    definition: Definition, max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
+    definition: Definition, max_batches: int | None, finish: bool, as_json: bool, say: Say
 ) -> list[BatchReport]:
     from jobs.display import as_json as text
     from jobs.display import batch_line, batch_record
@@ -420,12 +409,11 @@ def _advance(
     def on_batch(report: BatchReport) -> None:
         typer.echo(text(batch_record(report)) if as_json else batch_line(report))
 
-    say = partial(_say, shown)
     return run(definition, say=say, on_batch=on_batch, max_batches=max_batches, finish=finish)
 
 
 def _advance_together(
-    definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, shown: Progress | None
+    definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say
 ) -> int:
     """Runs several pipelines; the worst of their exit codes."""
     from jobs.display import as_json as text
@@ -438,7 +426,7 @@ def _advance_together(
 
     ends = run_together(
         definitions,
-        say=partial(_say, shown),
+        say=say,
         on_batch=on_batch,
         on_note=lambda note: typer.echo(f"note: {note}", err=True),
         max_batches=max_batches,
@@ -454,11 +442,6 @@ def _advance_together(
         elif not end.reports and not end.error:
             typer.echo(f"{name}  {NOTHING_NEW}")
     return worst(codes)
-
-
-def _say(shown: Progress | None, what: str) -> None:
-    if shown:
-        shown.update(shown.task_ids[0], description=what)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from jobs.status import Status
 
 ROWS_SHOWN = 20
+Say = Callable[[str], None]
 
 
 def as_json(value: Any) -> str:
@@ -53,15 +54,15 @@ def console(*, quiet: bool = False) -> Console:
 
 
 @contextmanager
-def progress(screen: Console) -> Iterator[Progress | None]:
-    """A line at the bottom of a terminal that says what is being done; None where there is no terminal."""
+def progress(screen: Console, says: str = "looking for new input") -> Iterator[Say]:
+    """A line at the bottom of a terminal that says what is being done, and a call to change it; else nothing."""
     if not screen.is_terminal:
-        yield None
+        yield lambda what: None
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=screen, transient=True) as shown:
-        shown.add_task("looking for new input")
-        yield shown
+        line = shown.add_task(says)
+        yield lambda what: shown.update(line, description=what)
 
 
 def batch_line(report: BatchReport) -> str:

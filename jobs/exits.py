@@ -21,12 +21,15 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
 from jobs.connect import EngineError, EngineLost, Unreachable
 from windowlib.errors import ExpectationsFailed, WatermarkRegression, WindowError
+
+if TYPE_CHECKING:
+    from jobs.definition import Definition
 
 UNEXPECTED, USER, REJECTED, SUPERSEDED = 1, 2, 3, 4
 PASSING = (EngineError, EngineLost, Unreachable)  # nobody's mistake, and foreseen
@@ -34,6 +37,15 @@ P = ParamSpec("P")
 
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
 """Where the command's pipeline has its tables, once that is known: its logs go there."""
+
+
+def load_pipeline(pipeline: Path) -> Definition:
+    """Loads a definition; an unexpected error finds its folder for the log from then on."""
+    from jobs.definition import load_definition
+
+    definition = load_definition(pipeline)
+    pipeline_folder.set(definition.root)
+    return definition
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:

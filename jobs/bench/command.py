@@ -71,9 +71,7 @@ def play(
     if scratch is not None and not scratch.is_dir():
         raise InvalidSpec(f"need a folder for --scratch, {scratch} is none; make it first")
     screen = console()
-    with progress(screen) as shown:
-        if shown:
-            shown.update(shown.task_ids[0], description="measuring")
+    with progress(screen, "measuring"):
         measured, text = [], ""
         for case in bench(choice, known, lambda text: screen.print(text, highlight=False, markup=False)):
             measured.append(case)

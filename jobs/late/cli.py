@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.exits import pipeline_folder, with_exit_code
+from jobs.exits import load_pipeline, with_exit_code
 from jobs.reruns.cli import From, Json, Pipeline, To, late_app
 
 if TYPE_CHECKING:
@@ -119,12 +119,9 @@ def late_what_if(
 
 
 def _cut(pipeline: Path) -> Cut:
-    from jobs.definition import load_definition
     from jobs.lineage.cuts import cut
 
-    definition = load_definition(pipeline)
-    pipeline_folder.set(definition.root)
-    return cut(definition)
+    return cut(load_pipeline(pipeline))
 
 
 def _duration(text: str) -> int:

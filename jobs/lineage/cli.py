@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jobs.exits import pipeline_folder
+from jobs.exits import load_pipeline
 from jobs.reruns.cli import Json, Pipeline
 
 if TYPE_CHECKING:
@@ -40,15 +40,12 @@ def explain(
     """
     from dataclasses import asdict
 
-    from jobs.definition import load_definition
     from jobs.display import as_json as text
     from jobs.display import console
     from jobs.lineage.explain_window import explain_window
     from jobs.reruns.correction import time_ms
 
-    definition = load_definition(pipeline)
-    pipeline_folder.set(definition.root)
-    found = explain_window(definition, key or [], time_ms("at", at), as_of)
+    found = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
     if as_json:
         typer.echo(text(asdict(found)))
     else:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import partial
 from getpass import getuser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.exits import pipeline_folder, with_exit_code
+from jobs.exits import load_pipeline, with_exit_code
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,7 +66,7 @@ def rerun(
 
     [dim]windowlib rerun clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --dry-run[/dim]
     """
-    definition = _definition(pipeline)
+    definition = load_pipeline(pipeline)
     if apply:
         _only("--apply", start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
         _apply(definition, apply, who, wait, as_json)
@@ -102,7 +101,7 @@ def readmit(
     """
     from jobs.reruns.correction import Correction, time_range
 
-    definition = _definition(pipeline)
+    definition = load_pipeline(pipeline)
     asked = time_range(*_both(start, end), time.time_ns() // 1_000_000)
     chosen = tuple(key) if key else None
     correction = Correction(asked.from_ms, asked.to_ms, reason, who, late_only=True, key=chosen)
@@ -137,10 +136,8 @@ def _preview(definition: Definition, correction: Correction, as_json: bool) -> P
     from jobs.reruns.previews import preview
     from jobs.sessions import with_session
 
-    with progress(console(quiet=as_json)) as shown:
-        found = with_session(
-            definition, lambda spark: preview(definition, correction, spark, wall_clock_ms), partial(_say, shown)
-        )
+    with progress(console(quiet=as_json)) as say:
+        found = with_session(definition, lambda spark: preview(definition, correction, spark, wall_clock_ms), say)
     if as_json:
         typer.echo(text(asdict(found)))
     else:
@@ -194,7 +191,7 @@ def _correct(definition: Definition, correction: Correction, wait: str, as_json:
     from jobs.durations import parse_duration
     from jobs.sessions import rerun as run
 
-    with progress(console(quiet=as_json)) as shown:
+    with progress(console(quiet=as_json)) as say:
         try:
             wait_ms = parse_duration(wait)
         except ValueError as error:
@@ -205,7 +202,7 @@ def _correct(definition: Definition, correction: Correction, wait: str, as_json:
             definition,
             correction,
             wait_ms=wait_ms,
-            say=partial(_say, shown),
+            say=say,
             on_batch=lambda report: typer.echo(text(batch_record(report)) if as_json else batch_line(report)),
         )
 
@@ -223,18 +220,3 @@ def _only(option: str, **others: object) -> None:
 
     if any(others.values()):
         raise RerunRefused(f"{option} does what its dry run said; no range and no other choice goes with it")
-
-
-def _definition(pipeline: Path) -> Definition:
-    from jobs.definition import load_definition
-
-    definition = load_definition(pipeline)
-    pipeline_folder.set(definition.root)
-    return definition
-
-
-def _say(shown: object, what: str) -> None:
-    from rich.progress import Progress
-
-    if isinstance(shown, Progress):
-        shown.update(shown.task_ids[0], description=what)
