@@ -81,7 +81,7 @@ def test_a_plan_is_the_reference_state_included(
     out_of_orderness_ms=st.integers(0, 12),
     batches=batches(),
 )
-def test_slices_that_are_joined_first_make_the_same_windows(
+def test_slices_that_are_combined_first_make_the_same_windows(
     spark: Any,
     assigner: Sliding,
     allowed_lateness_ms: int,
@@ -90,7 +90,7 @@ def test_slices_that_are_joined_first_make_the_same_windows(
 ) -> None:
     """As where windows are much longer than what fires in a batch, which is not so with the few events of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Grid, "pays_to_join", lambda grid, fired: grid.overlap)
+        patch.setattr(Grid, "pays_to_combine", lambda grid, fired: grid.overlap)
         assert_as_the_reference(spark, assigner, allowed_lateness_ms, out_of_orderness_ms, 20, batches)
 
 

@@ -66,15 +66,15 @@ class Grid:
         """Whether a slice may be in several windows, or a window of several slices."""
         return self.size_ms != self.slide_ms
 
-    def pays_to_join(self, fired: int) -> bool:
+    def pays_to_combine(self, fired: int) -> bool:
         """Whether slices that are in the same of so many consecutive windows are better merged before those are made.
 
-        Each window takes in `size / slice` of them. Joined first, each slice is taken in once, and then a row for each
-        of the window bounds that cut through the others, by either end.
+        Each window takes in `size / slice` of them. Combined first, each slice is taken in once, and then a row for
+        each of the window bounds that cut through the others, by either end.
 
         >>> minute_ms, hour_ms = 60_000, 3_600_000
-        >>> Grid(24 * hour_ms, 5 * minute_ms, 0).pays_to_join(12), Grid(hour_ms, 5 * minute_ms, 0).pays_to_join(12)
-        (True, False)
+        >>> [Grid(hours * hour_ms, 5 * minute_ms, 0).pays_to_combine(12) for hours in (1, 24)]
+        [False, True]
         """
         of_a_window = self.size_ms // self.slice_ms
         reached = of_a_window + (fired - 1) * self.slide_ms // self.slice_ms
@@ -110,8 +110,8 @@ def advance(
         "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
     }
     contents = with_instant(merged(fresh, state, grid, step), step, **bounds)
-    may_fire = (step.watermark_out_ms - earliest_ms) // grid.slide_ms + 1
-    return outcome(windows(placed(contents, grid), grid, step, counters, join=grid.pays_to_join(may_fire)), grid, step)
+    combine = grid.pays_to_combine(fired=(step.watermark_out_ms - earliest_ms) // grid.slide_ms + 1)
+    return outcome(windows(placed(contents, grid), grid, step, counters, combine=combine), grid, step)
 
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
@@ -160,32 +160,31 @@ def placed(contents: DataFrame, grid: Grid) -> DataFrame:
     )
 
 
-def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, join: bool) -> DataFrame:
+def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, combine: bool) -> DataFrame:
     """The windows that fire, put together from their slices, and the slices that stay in flight and must be written.
 
     returns: key, partials, before; window_start_ms of a window; state_window_start_ms and _last_end_ms of a slice
     """
-    counted_slices = counted(slices, counters, dropped="_dropped", kept="_kept")
-    stays = "if(_kept AND rewritten, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
-    fires = f"if(_first <= _last, sequence(_first, _last, {grid.slide_ms}L), cast(array() AS array<bigint>))"
-    if join:
-        counted_slices = _joined(counted_slices, step)
-        stays = "if(_stays, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
-    each = counted_slices.selectExpr("*", f"explode(concat({stays}, {fires})) AS window_start_ms")
+    rows = counted(slices, counters, dropped="_dropped", kept="_kept").selectExpr("*", "_kept AND rewritten AS _stays")
+    if combine:
+        rows = _combined(rows, step)
+    slice_itself = "if(_stays, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
+    its_windows = f"if(_first <= _last, sequence(_first, _last, {grid.slide_ms}L), cast(array() AS array<bigint>))"
+    each = rows.selectExpr("*", f"explode(concat({slice_itself}, {its_windows})) AS window_start_ms")
     if not grid.overlap:
         return each
-    return with_instant(_one_each(each, "window_start_ms IS NULL", ["window_start_ms"], step), step)
+    return with_instant(_aggregated(each, "window_start_ms IS NULL", ["window_start_ms"], step), step)
 
 
-def _joined(slices: DataFrame, step: Step) -> DataFrame:
+def _combined(slices: DataFrame, step: Step) -> DataFrame:
     """Slices that stay in flight, as they are (_stays); beside them, those that are in the same windows as one row."""
-    stays, fires = "if(_kept AND rewritten, array(true), array())", "if(_first <= _last, array(false), array())"
-    each = slices.selectExpr("*", f"explode(concat({stays}, {fires})) AS _stays")
+    roles = "concat(if(_stays, array(true), array()), if(_first <= _last, array(false), array()))"
+    each = slices.withColumn("_stays", F.explode(F.expr(roles)))
     in_windows = [F.expr(f"if(_stays, null, {name})").alias(name) for name in ("_first", "_last")]
-    return _one_each(each, "_stays", ["_stays", *in_windows], step)
+    return _aggregated(each, "_stays", ["_stays", *in_windows], step)
 
 
-def _one_each(rows: DataFrame, is_slice: str, by: Sequence[str | Column], step: Step) -> DataFrame:
+def _aggregated(rows: DataFrame, is_slice: str, by: Sequence[str | Column], step: Step) -> DataFrame:
     """`rows` merged by key and `by`, but slices by themselves."""
     of_slices = ("state_window_start_ms", "_last_end_ms")
     itself = [F.expr(f"if({is_slice}, {name}, null)").alias(name) for name in of_slices]
