@@ -63,7 +63,7 @@ def _bar(line: Line, y: int, most: float) -> Iterator[str]:
     def x(seconds: float) -> float:
         return round(LEFT + seconds / most * (RIGHT - LEFT), 1)
 
-    look, middle = "ours" if line.side == BASE else "other", y + BAR / 2
+    look, middle = "ours" if line.side.partition("-")[0] == BASE else "other", y + BAR / 2
     ratio = "" if line.ratio is None or line.side == BASE else f", {line.ratio:.2g} times ours"
     yield f'<text class="end" x="{LEFT - 8}" y="{y + 14}">{escape(line.side)}</text>'
     yield f'<path class="{look}" d="M{LEFT} {y + 3} H{x(line.median)} v{BAR - 6} H{LEFT} z"/>'
