@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -63,6 +65,16 @@ def progress(screen: Console, says: str = "looking for new input") -> Iterator[S
     with Progress(*columns, console=screen, transient=True) as shown:
         line = shown.add_task(says)
         yield lambda what: shown.update(line, description=what)
+
+
+def argument(file: Path) -> str:
+    """A file as a command that is to be copied names it: from the working folder on where it lies in there.
+
+    >>> argument(Path("pipelines/my clicks.toml").absolute()), argument(Path("/elsewhere/clicks.toml"))
+    ("'pipelines/my clicks.toml'", '/elsewhere/clicks.toml')
+    """
+    here = Path.cwd()
+    return shlex.quote(str(file.relative_to(here) if file.is_relative_to(here) else file))
 
 
 def batch_line(report: BatchReport) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any
 
+from jobs.display import argument
 from jobs.durations import LONGEST_MS, UNITS, format_duration
 from jobs.instants import instant, iso_instant
 from jobs.lineage.cuts import EVER, Cut, Key, overlapping, time_of, within
@@ -128,7 +129,7 @@ def readmit_hint(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> str | None:
     if definition.plan not in (PlanKind.ALIGNED, PlanKind.SESSIONS):
         return "this pipeline's windows cannot be rerun in part, so late events cannot be readmitted"
     [whole] = groups(waiting, None, ())
-    command = f"windowlib late readmit {definition.file.name}"
+    command = f"windowlib late readmit {argument(definition.file)}"
     first_ms, after_ms = whole.first_event_ms, whole.last_event_ms + 1
     if after_ms - first_ms > LONGEST_DAYS * DAY_MS:
         return f"to readmit some: {command} --from … --to … --dry-run, with at most {LONGEST_DAYS} days at a time"

@@ -150,6 +150,7 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     from rich.markup import escape
     from rich.table import Table
 
+    from jobs.display import argument
     from jobs.reruns.page import PAGE
     from jobs.reruns.previews import FOLDER
     from jobs.reruns.words import NOTHING, facts, largest, notes
@@ -173,7 +174,8 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     for note in notes(preview):
         say(f"note: {escape(note)}")
     say(f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
-    say(f"to do exactly this: windowlib rerun {definition.file.name} --apply {preview.preview_id}")
+    file = escape(argument(definition.file))
+    say(f"to do exactly this: windowlib rerun {file} --apply {preview.preview_id}")
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
