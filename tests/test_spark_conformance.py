@@ -9,6 +9,7 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 from jobs.replay import Event, ReferenceEngine, replay_batches
 from jobs.replay_spark import SparkEngine
 from tests.strategies import sessions, slidings, tumblings
-from windowlib.assigners import Assigner, DynamicSession, Sliding
+from windowlib.assigners import Assigner, DynamicSession
 from windowlib.lateness import is_late
 from windowlib.plans.aligned import Grid
 from windowlib.slices import windows_of_slice
@@ -55,60 +56,53 @@ def batches(draw: st.DrawFn) -> list[list[Event]]:
     ]
 
 
+@dataclass(frozen=True)
+class History:
+    """A specification, and the batches that it meets."""
+
+    assigner: Assigner
+    allowed_lateness_ms: int
+    out_of_orderness_ms: int
+    state_partition_ms: int
+    batches: Sequence[Sequence[Event]]
+
+
+def histories(assigners: st.SearchStrategy[Assigner]) -> st.SearchStrategy[History]:
+    return st.builds(
+        History,
+        assigner=assigners,
+        allowed_lateness_ms=st.sampled_from([0, 1, 7, 30, 10**12]),
+        out_of_orderness_ms=st.integers(0, 12),
+        state_partition_ms=st.sampled_from([5, 20, 3_600_000]),
+        batches=batches(),
+    )
+
+
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings()),
-    allowed_lateness_ms=st.sampled_from([0, 1, 7, 30, 10**12]),
-    out_of_orderness_ms=st.integers(0, 12),
-    state_partition_ms=st.sampled_from([5, 20, 3_600_000]),
-    batches=batches(),
-)
-def test_a_plan_is_the_reference_state_included(
-    spark: Any,
-    assigner: Assigner,
-    allowed_lateness_ms: int,
-    out_of_orderness_ms: int,
-    state_partition_ms: int,
-    batches: Sequence[Sequence[Event]],
-) -> None:
-    assert_as_the_reference(spark, assigner, allowed_lateness_ms, out_of_orderness_ms, state_partition_ms, batches)
+@given(histories(st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings())))
+def test_a_plan_is_the_reference_state_included(spark: Any, history: History) -> None:
+    assert_as_the_reference(spark, history)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    assigner=slidings(),
-    allowed_lateness_ms=st.sampled_from([0, 7, 10**12]),
-    out_of_orderness_ms=st.integers(0, 12),
-    batches=batches(),
-)
-def test_slices_that_are_combined_first_make_the_same_windows(
-    spark: Any,
-    assigner: Sliding,
-    allowed_lateness_ms: int,
-    out_of_orderness_ms: int,
-    batches: Sequence[Sequence[Event]],
-) -> None:
+@given(histories(slidings()))
+def test_slices_that_are_combined_first_make_the_same_windows(spark: Any, history: History) -> None:
     """As where windows are much longer than what fires in a batch, which is not so with the few events of a test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Grid, "pays_to_combine", lambda grid, fired: grid.overlap)
-        assert_as_the_reference(spark, assigner, allowed_lateness_ms, out_of_orderness_ms, 20, batches)
+        assert_as_the_reference(spark, history)
 
 
-def assert_as_the_reference(
-    spark: Any,
-    assigner: Assigner,
-    allowed_lateness_ms: int,
-    out_of_orderness_ms: int,
-    state_partition_ms: int,
-    batches: Sequence[Sequence[Event]],
-) -> None:
+def assert_as_the_reference(spark: Any, history: History) -> None:
+    assigner, allowed_lateness_ms = history.assigner, history.allowed_lateness_ms
+    out_of_orderness_ms = history.out_of_orderness_ms
     reference = ReferenceEngine(assigner, allowed_lateness_ms)
     with tempfile.TemporaryDirectory() as folder:
         plan = SparkEngine(
-            Path(folder), lambda: spark, assigner, allowed_lateness_ms, out_of_orderness_ms, state_partition_ms
+            Path(folder), lambda: spark, assigner, allowed_lateness_ms, out_of_orderness_ms, history.state_partition_ms
         )
         watermark_ms = -(2**63)
-        for batch in batches:
+        for batch in history.batches:
             newest_ms = max((e.timestamp_ms for e in batch if _is_admitted(assigner, e, reference)), default=None)
             if newest_ms is not None:
                 watermark_ms = max(watermark_ms, newest_ms - out_of_orderness_ms - 1)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobs.bench.machine import where
 from jobs.bench.plot import picture
@@ -16,6 +17,9 @@ from jobs.bench.sides.registry import SIDES
 from jobs.bench.turns import Measured, measure, refusal
 from jobs.bench.workload import Size, Workload
 from windowlib.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from jobs.display import Say
 
 FEWEST_FILES, FEWEST_EVENTS = 2, 100
 
@@ -30,7 +34,7 @@ class Choice:
     folder: Path | None = None
 
 
-def bench(choice: Choice, known: dict[str, Workload], say: Callable[[str], None]) -> Iterator[Measured]:
+def bench(choice: Choice, known: dict[str, Workload], say: Say) -> Iterator[Measured]:
     """Every case of every chosen workload, once it is measured; raises as `check` does before anything is begun."""
     check(choice, known)
     for name in choice.workloads:

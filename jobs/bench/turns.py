@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jobs.bench.agreement import Agreement, Disagreement, agree
 from jobs.bench.memory import largest_worker
@@ -15,7 +16,8 @@ from jobs.bench.sides.side import FINISH, STEP, Piece, Side, Task
 from jobs.bench.worker import SideFailed, Start, worker
 from jobs.bench.workload import Arrival, Case, Workload
 
-Say = Callable[[str], None]
+if TYPE_CHECKING:
+    from jobs.display import Say
 
 
 @dataclass(frozen=True, slots=True)
