@@ -1,48 +1,71 @@
-# Everything stays in this folder: .venv (Python), .jars (Delta's JARs for Spark), .airflow (Airflow's home).
+# Everything stays in this folder: .venv (Python), .jars (windowlib's cache: JARs, class archive), .airflow (its home).
 # `make` prints help.
 
 PYTHON ?= python3
 BIN := .venv/bin
+export WINDOWLIB_CACHE := $(CURDIR)/.jars
 
 SETTINGS := GX_ANALYTICS_ENABLED=false PYTHONUNBUFFERED=1
 RUN := $(SETTINGS) $(BIN)/python -m
-ON_SAIL := tests/test_spark_conformance.py tests/test_plan_counts.py tests/test_plan_aggregates.py \
-  tests/test_rerun.py tests/test_rerun_cases.py tests/test_explain_window.py tests/test_late_list.py
+# The marks of tests (pyproject.toml): on Sail what does not depend on the engine, on Spark the others.
+ON_SPARK := (spark or slow or airflow) and (classic or both or not embedded)
+ON_SAIL := (embedded or both) and not classic
+
+# Started without make, the Python of .venv uses the same cache: a line that it runs when it starts.
+define CACHE_OF_THIS_ENVIRONMENT
+import os, pathlib, sysconfig
+line = f"import os; os.environ.setdefault('WINDOWLIB_CACHE', {os.environ['WINDOWLIB_CACHE']!r})"
+pathlib.Path(sysconfig.get_path("purelib"), "windowlib_cache.pth").write_text(line + chr(10))
+endef
+export CACHE_OF_THIS_ENVIRONMENT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check airflow clean
+.PHONY: help setup demo test test-all check bench docs airflow clean
 .SUFFIXES:
 
 help:  ## what can be made
 	@echo 'windowlib: event-time windows as scheduled Spark runs over Delta tables. Needs Python 3.11+, Java 17+, make.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 setup: .venv/.ready .jars/.ready  ## get the environment ready (the others do this by themselves)
 
 demo: setup  ## a million events through two pipelines, compared with the truth
 	@$(SETTINGS) $(BIN)/windowlib demo
 
-test: check  ## every check and every test, Spark and Airflow included
-	@$(RUN) pytest -q -m "(spark or slow or airflow) and (classic or not embedded)"
-	@$(RUN) pytest -q --engine sail $(ON_SAIL)
+test: check  ## every check and test, Spark and Airflow included, but for the long ones
+	@$(RUN) pytest -q -m "$(ON_SPARK) and not long"
+	@$(RUN) pytest -q --engine sail -m "$(ON_SAIL) and not long"
+
+test-all: check  ## the long tests too, more random examples, and every test on each engine it fits
+	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q
+	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q --engine sail -m "$(ON_SAIL)"
 
 check: setup  ## format, lint, types, architecture, doctests, tests without Spark
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
-	@$(RUN) pytest -q -m "not spark and not slow and not airflow"
+	@$(RUN) pytest -q -m "not spark and not slow and not airflow and not long"
+
+bench: setup  ## time windows next to other systems: make bench WORKLOADS="sessions sliding"; --list names them
+	@$(RUN) benchmarks $(WORKLOADS)
+
+docs: setup  ## the documentation as pages that need no network
+	@$(RUN) docs.reference
+	@$(RUN) sphinx -M html docs docs/_site --fail-on-warning --quiet
+	@echo 'open docs/_site/html/index.html'
 
 airflow: setup  ## a local Airflow with the pipelines of dags/pipelines, until Ctrl-C
-	@$(RUN) jobs.setup_airflow
+	@$(RUN) windowlib.airflow.setup
 
 clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (files and tables) stays
-	rm -rf .venv .jars .flink .airflow demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .jars .flink .airflow demo docs/_site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps: the locked packages, and the project itself on top of them.
 .venv/.ready: .venv/.locked pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c "$$CACHE_OF_THIS_ENVIRONMENT"
 	@touch $@
 
 .venv/.locked: requirements.lock
@@ -52,13 +75,12 @@ clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (fi
 	  echo "need Python 3.11 or newer, $(PYTHON) is $$("$(PYTHON)" -V 2>&1): name a newer one: make PYTHON=/path/to/python3.11" >&2; exit 2; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo 'need the modules venv and ensurepip of $(PYTHON): on Debian and Ubuntu, apt install python3-venv' >&2; exit 2; }
-	@"$(PYTHON)" -m jobs.setup_java
+	@"$(PYTHON)" -m windowlib.engines.setup_java
 	@echo 'Python packages into .venv (the first time takes some minutes) ...'
 	@"$(PYTHON)" -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@touch $@
 
-.jars/.ready: .venv/.locked jobs/setup_jars.py jobs/setup_cds.py
-	@$(BIN)/python -m jobs.setup_jars
-	@$(SETTINGS) $(BIN)/python -m jobs.setup_cds
+.jars/.ready: .venv/.ready windowlib/engines/jars.lock windowlib/engines/setup_cds.py
+	@$(SETTINGS) $(BIN)/windowlib setup
 	@touch $@

@@ -1,38 +1,19 @@
 """The DAG `rerun_windows`: a form (pipeline, from, to, reason) → check → preview → approval → apply → report.
 
-A dry run ends after its preview. Otherwise somebody looks at the preview and approves; what is then applied is exactly
-what was shown, or nothing. The choices of the form are the definitions of the folder that `windows.py` reads.
+A dry run ends after its preview. Otherwise the operator looks at the preview and approves; what is then applied is
+exactly what was shown, or nothing. The choices of the form are the definitions of the folder that `windows.py` reads.
 """
 
 from __future__ import annotations
 
-import os
 from datetime import timedelta
 from pathlib import Path
 
 from airflow.sdk import DAG, Param
 
-from jobs.dag_docs import rerun_page
-from jobs.definition import load_definition
-from jobs.reruns.correction import reruns
-from jobs.reruns.operators import Apply, Approve, Check, PreviewRerun, ReportRerun
-from windowlib.errors import WindowError
-
-PIPELINES = Path(os.environ.get("WINDOWLIB_PIPELINES") or Path(__file__).parent / "pipelines")
-POOL = "windowlib"
-
-
-def files(folder: Path) -> dict[str, str]:
-    """By name, the definitions whose windows can be rerun."""
-    found = {}
-    for file in sorted(folder.glob("*.toml")):
-        try:
-            definition = load_definition(file)
-        except WindowError:
-            continue  # its own DAG says so
-        if reruns(definition):
-            found[definition.name] = str(file)
-    return found
+from windowlib.airflow.dag_docs import rerun_page
+from windowlib.airflow.pipelines import POOL, files_for_reruns, pipelines_folder
+from windowlib.airflow.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
 
 
 def rerun_dag(pipelines: dict[str, str]) -> DAG:
@@ -52,7 +33,7 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
                 type="string",
                 format="date-time",
                 title="From",
-                description="Inclusive, in the zone at the lower left. Windows that meet the range are computed anew.",
+                description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
             ),
             "to": Param(None, type="string", format="date-time", title="To", description="Exclusive."),
             "reason": Param("", type="string", title="Reason", description="Kept in the ledger."),
@@ -61,13 +42,13 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
                 True,
                 type="boolean",
                 title="Wait for approval",
-                description="Somebody looks at the preview before it is applied.",
+                description="Apply the preview only after it has been approved.",
             ),
             "accept_gap": Param(
                 False,
                 type="boolean",
                 title="Accept missing files",
-                description="Go on where files of the source are gone: their events are taken out of the windows.",
+                description="Go on where files of the source are gone: their events are removed from the windows.",
             ),
         },
         default_args={"pool": POOL, "retries": 0, "retry_delay": timedelta(minutes=1)},
@@ -81,5 +62,5 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
     return dag
 
 
-if pipelines := files(PIPELINES):
+if pipelines := files_for_reruns(pipelines_folder(Path(__file__).parent)):
     dag = rerun_dag(pipelines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobs.definition import Definition, load_definition
+from windowlib.definition.definition import Definition, load_definition
 
 DEFINITION = """
 name = "clicks"
@@ -60,6 +60,27 @@ FIGURES: Mapping[str, int | None] = {
     "watermark_in_ms": 1_763_690_000_000,
     "watermark_candidate_ms": 1_763_695_000_000,
     "watermark_out_ms": 1_763_695_000_000,
+}
+
+RERUN_FIGURES: Mapping[str, int | None] = {
+    "batch_id": 8,
+    "plan_time_ms": 1_763_700_000_000,
+    "rerun_from_ms": 1_763_600_000_000,
+    "rerun_to_ms": 1_763_603_600_000,
+    "windows_entered": 4,
+    "windows_changed": 2,
+    "windows_withdrawn": 1,
+    "results_rows_before": 10,
+    "results_rows_after": 13,
+    "changes_rows_written": 7,
+    "late_rows_before": 9,
+    "late_gone": 1,
+    "late_rows_after": 8,
+    "late_readmitted": 3,
+    "windows_touching": 0,
+    "windows_past_cleanup": 0,
+    "watermark_in_ms": 1_763_690_000_000,
+    "watermark_out_ms": 1_763_690_000_000,
 }
 
 HISTORY = [{**FIGURES, "windows_fired_on_time": fired} for fired in (35, 50, 45, 55, 65)]  # 40 to 70 with the late ones

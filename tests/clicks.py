@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.definition import Definition, load_definition
-from jobs.read import read_table
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.tables.read import read_table
 
 CLICKS = """
 name = "clicks"

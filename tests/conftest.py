@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+os.environ.setdefault("WINDOWLIB_CACHE", str(Path(__file__).parent.parent / ".jars"))  # as make does
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,8 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session as runs have it."""
-    from jobs import connect, sail
-    from jobs.spark import of_a_session, session
+    from windowlib.engines import connect, sail
+    from windowlib.engines.spark import of_a_session, session
 
     conf = {"spark.sql.shuffle.partitions": "2"}
     if request.config.getoption("--engine") == "sail":

@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from jobs import delta
-from jobs.advance import advance
-from jobs.definition import Definition
-from jobs.spark import session
 from tests.clicks import clicks, clock
+from windowlib.definition.definition import Definition
+from windowlib.engines.spark import session
+from windowlib.runs.advance import advance
+from windowlib.tables import delta
+from windowlib.tables.opened import Table
 
 FILTERS = (
     "user = 'u3'",
@@ -48,7 +49,7 @@ def see(folder: Path) -> None:
 
     for log in definition.root.glob("*/_delta_log"):
         keep(log.parent.name, table(log.parent.name))
-    for version in range((delta.version(definition.root / "results") or 0) + 1):
+    for version in range((delta.version(Table(definition.root / "results")) or 0) + 1):
         keep(f"version {version}", table("results", versionAsOf=version))
     for number, sql in enumerate(FILTERS):
         keep(f"filter {number}", table("results").where(sql))
@@ -59,8 +60,8 @@ def see(folder: Path) -> None:
 @contextmanager
 def older_files_away(definition: Definition) -> Iterator[None]:
     """Hides the files of `results` that hold no row of batch `OLD`, by their statistics."""
-    folder = definition.root / "results"
-    older = [folder / f.path for f in delta.files(folder, delta.version(folder)) if f.high["batch_id"] < OLD]
+    results = Table(definition.root / "results")
+    older = [results.folder / f.path for f in delta.files(results, delta.version(results)) if f.high["batch_id"] < OLD]
     assert older, "need a file that a reader can skip"
     for path in older:
         path.rename(path.with_suffix(".away"))

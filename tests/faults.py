@@ -16,9 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PARTS = ("windowlib", "tests", "jobs", "expectations", "pyproject.toml")
+PARTS = ("windowlib", "tests", "pyproject.toml")
 CORE = ("seams", "windows", "merging", "watermark", "laws")
-TESTS = ["tests/test_conformance.py", "tests/test_scenarios.py", *(f"tests/test_core_{name}.py" for name in CORE)]
+TESTS = [
+    "tests/model/test_conformance.py",
+    "tests/model/test_scenarios.py",
+    *(f"tests/model/test_{name}.py" for name in CORE),
+]
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from windowlib.aggregate_set import AggregateSet
-from windowlib.elements import Element
-from windowlib.keyed import Instant
+from windowlib.model.elements import Element
+from windowlib.model.keyed import Instant
+from windowlib.model.spec import WindowSpec
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import general
+from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.step import Step
 from windowlib.plans.stream import COUNTERS, ELEMENT, MAP, STORED
 from windowlib.plans.worker import Worker
-from windowlib.spec import WindowSpec
-from windowlib.windows import MAX_TIME_MS, MIN_TIME_MS
 
 NOTHING = AggregateSet((), ())
 READS = ("value", "gap_ms")
@@ -52,7 +52,7 @@ MADE = pa.schema(
         {
             "key": TEXT,
             "part": TEXT,
-            "slot": LONG,
+            "end_partition": LONG,
             **STATE,
             **CONTENTS,
             **{f"_o_{name}": LONG for name in OUTPUTS},
@@ -106,7 +106,7 @@ class WorkerEngine:
     ) -> Outcome:
         self.batches += 1
         instant = Instant.of_run(watermark_in_ms, watermark_ms, plan_time_ms)
-        partitions = {row["slot"] for row in self.rows} if compact else set()
+        partitions = {row["end_partition"] for row in self.rows} if compact else set()
         made = self._made(elements, instant, plan_time_ms, frozenset(partitions))
         self.rows = [row for row in made if row["part"] == "open"]
         if compact:
@@ -164,7 +164,7 @@ class PlanEngine(WorkerEngine):
         )
         plain = {"key": TEXT, "timestamp_ms": LONG, "arrival": LONG, "value": LONG, "gap_ms": LONG}
         events = [{"key": e.key, "timestamp_ms": e.timestamp_ms, "arrival": e.arrival, **e.value} for e in elements]
-        made = general.told(
+        made = general.made_rows(
             self._frame(events, plain),
             self._frame(self.rows, {"key": TEXT, **STATE}),
             step,

@@ -1,8 +1,8 @@
 """Kills a run at a chosen moment, so that the next one finds what a dead one leaves.
 
-A moment is a text: `write:windows` (Spark is writing), `commit:results` (just before that table's commit), `fence:3`
-(before the third empty commit of a run that takes over), `restore:results` (before `abandon` brings that table back),
-`ledger:commit` (just before that row). Two ways to die:
+A moment is a text: `write:windows` (Spark is writing), `commit:results` (just before that table's commit),
+`restore:results` (before `abandon` brings that table back), `ledger:prepare`, `ledger:commit` (just before that row).
+Two ways to die:
 
 * `stopped` inside the test's process: nothing after the moment is executed, the claim stays, and its owner is dead.
 * `python -m tests.killed FOLDER BATCH MOMENT`: a process that is ended by SIGKILL, in that batch.
@@ -23,9 +23,9 @@ from typing import Any
 import psutil
 import pytest
 
-from jobs import delta, lease, ledger
-from jobs.batch import Batch
-from jobs.tables import LEDGER
+from windowlib.batches.staging import Staging
+from windowlib.tables import delta, lease, ledger
+from windowlib.tables.opened import Table
 
 SOON_S = 0.05
 FILES = 3  # of the pipeline that a process runs
@@ -65,36 +65,33 @@ def dead_owner(host: str | None = None) -> Iterator[pytest.MonkeyPatch]:
 def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id: int | None = None) -> None:
     """Calls `die` when the moment comes (in batch `batch_id`, where one is given)."""
     kind, _, what = moment.partition(":")
-    fences = iter(range(1, 100))
-    commit, restore, append, write = delta.commit, delta.restore, ledger.Ledger._append, Batch.write
+    commit, restore, append, write = delta.commit_logged, delta.restore, ledger.Ledger._append, Staging.write
 
-    def committing(folder: Path, *arguments: Any, transaction: tuple[str, int] | None = None, **rest: Any) -> int:
-        ours = transaction is not None and batch_id in (None, transaction[1])
-        if kind == "commit" and ours and folder.name == what:
+    def committing(table: Table, expected: int, change: delta.Change, *identity: Any) -> int:
+        ours = len(identity) == 2 and batch_id in (None, identity[1][1])
+        if kind == "commit" and ours and table.folder.name == what:
             die()
-        if kind == "fence" and transaction is None and folder.name != LEDGER.name and next(fences) == int(what):
-            die()
-        return commit(folder, *arguments, transaction=transaction, **rest)
+        return commit(table, expected, change, *identity)
 
-    def restoring(folder: Path, *arguments: Any, **rest: Any) -> int | None:
-        if kind == "restore" and folder.name == what:
+    def restoring(table: Table, *arguments: Any, **rest: Any) -> int | None:
+        if kind == "restore" and table.folder.name == what:
             die()
-        return restore(folder, *arguments, **rest)
+        return restore(table, *arguments, **rest)
 
     def appending(self: ledger.Ledger, state: ledger.LedgerState, row: Any) -> None:
         if kind == "ledger" and row["kind"] == what and batch_id in (None, row.get("batch_id")):
             die()
         append(self, state, row)
 
-    def writing(self: Batch, frame: Any, name: str, *partition_by: str) -> Path:
-        if kind == "write" and name == what and batch_id in (None, self.plan.batch_id):
+    def writing(self: Staging, frame: Any, name: str, *partition_by: str) -> None:
+        if kind == "write" and name == what and batch_id in (None, int(self.attempt.partition("-")[0])):
             die()
-        return write(self, frame, name, *partition_by)
+        write(self, frame, name, *partition_by)
 
-    patch.setattr(delta, "commit", committing)
+    patch.setattr(delta, "commit_logged", committing)
     patch.setattr(delta, "restore", restoring)
     patch.setattr(ledger.Ledger, "_append", appending)
-    patch.setattr(Batch, "write", writing)
+    patch.setattr(Staging, "write", writing)
 
 
 def _unused_pid() -> int:
@@ -102,10 +99,10 @@ def _unused_pid() -> int:
 
 
 def _main(folder: Path, batch_id: int, moment: str) -> None:
-    """Runs the pipeline in `folder` until the moment, then is no more."""
-    from jobs.advance import advance
-    from jobs.spark import session
+    """Runs the pipeline in `folder` until the moment, then ends."""
     from tests.clicks import clicks, clock
+    from windowlib.engines.spark import session
+    from windowlib.runs.advance import advance
 
     def die() -> None:
         if moment.startswith("write:"):  # let Spark begin

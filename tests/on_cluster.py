@@ -10,16 +10,16 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobs.advance import advance
-from jobs.definition import load_definition
-from jobs.sessions import sessions
 from tests.clicks import clock
+from windowlib.definition.definition import load_definition
+from windowlib.runs.advance import advance
+from windowlib.runs.spark_sessions import spark_sessions
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     definition = load_definition(folder / "clicks.toml")
     definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks"})
-    advance(definition, sessions(definition), clock=clock)
+    advance(definition, spark_sessions(definition), clock=clock)
     spark = SparkSession.active()
     status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus()
     print(status.size() - 1)  # without the driver

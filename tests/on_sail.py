@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from jobs.advance import advance
-from jobs.definition import load_definition
-from jobs.sessions import sessions
 from tests.clicks import clock
+from windowlib.definition.definition import load_definition
+from windowlib.runs.advance import advance
+from windowlib.runs.spark_sessions import spark_sessions
 
 if __name__ == "__main__":
     for folder in map(Path, sys.argv[1:]):
         definition = load_definition(folder / "clicks.toml")
         definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
-        advance(definition, sessions(definition), clock=clock, max_batches=1)
+        advance(definition, spark_sessions(definition), clock=clock, max_batches=1)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.engines import Engine
-from windowlib import assigners
-from windowlib.aggregates import Count
-from windowlib.elements import Element, Firing, Late
-from windowlib.spec import WindowSpec
+from tests.model.engines import Engine
+from windowlib.model import assigners
+from windowlib.model.aggregates import Count
+from windowlib.model.elements import Element, Firing, Late
+from windowlib.model.spec import WindowSpec
 
 SCENARIO_KEYS = {"name", "origin", "spec", "allowed_lateness_ms", "step"}
 STEP_KEYS = {"batch", "watermark_ms", "fires", "late", "in_flight"}

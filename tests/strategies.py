@@ -5,22 +5,23 @@ Times lie close together and on both sides of zero, so that windows touch, bridg
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from windowlib.aggregates import Count, Max, Min, Sum, Together
-from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
-from windowlib.elements import Element
-from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from windowlib.spec import WindowSpec
-from windowlib.timed_triggers import (
+from windowlib.model.aggregates import Count, Max, Min, Sum, Together
+from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.elements import Element
+from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from windowlib.model.spec import WindowSpec
+from windowlib.model.timed_triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     ProcessingTimeoutTrigger,
 )
-from windowlib.triggers import (
+from windowlib.model.triggers import (
     CountTrigger,
     DeltaTrigger,
     EndOfStreamTrigger,
@@ -33,6 +34,14 @@ from windowlib.triggers import (
 
 settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
 settings.load_profile("windowlib")
+
+ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # as `make test-all` sets it
+
+
+def examples(few: int, many: int) -> settings:
+    """How many examples a law is tried with: few in `make test`, many in `make test-all`."""
+    return settings(max_examples=many if ALL else few, deadline=None, suppress_health_check=list(HealthCheck))
+
 
 History = list[tuple[list[Element], int]]
 """Batches, each with the watermark that follows it."""

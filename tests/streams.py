@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobs.definition import Definition, load_definition
 from tests.clicks import arrive, events
+from windowlib.definition.definition import Definition, load_definition
 
 HEAD = """
 name = "{name}"

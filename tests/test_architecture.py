@@ -1,79 +1,142 @@
-"""The three rings: the core is pure Python, arrows point inwards, and plans keep to what Spark Connect offers."""
+"""The house holds: the model is pure Python, folders import from those above them, and plans keep to Spark Connect."""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CORE = sorted((ROOT / "windowlib").glob("*.py"))
-PLANS = sorted((ROOT / "windowlib" / "plans").glob("*.py"))
-JOBS = sorted((ROOT / "jobs").rglob("*.py"))
+PACKAGE = ROOT / "windowlib"
+ORDER = (
+    "model", "plans", "definition", "tables", "engines", "source", "quality", "batches", "reruns", "runs", "replay",
+    "inspection", "demo", "cli", "airflow",
+)  # fmt: skip
+"""The folders of `windowlib`: each imports only from itself and from those before it."""
+MODEL = sorted((PACKAGE / "model").glob("*.py"))
+FILES = sorted(PACKAGE.rglob("*.py"))
 CLASSIC = re.compile(r"sparkContext|\.rdd\b|\b_jvm\b|\b_jdf\b|_jsparkSession")
-OURS = {"windowlib", "jobs", "dags", "expectations", "tests"}
-MAY_IMPORT = {
-    "windowlib": {"windowlib"},
-    "jobs": {"windowlib", "jobs", "expectations"},
-    "expectations": {"windowlib", "jobs", "expectations"},
-    "dags": {"windowlib", "jobs", "expectations", "dags"},
-}
 
 
-def imports(file: Path) -> set[str]:
-    """The full names of the modules that a file imports, wherever in it."""
-    found: set[str] = set()
+def imports(file: Path) -> Iterator[str]:
+    """The full name of every module, or name in a module, that a file imports: wherever, for types only or not."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: need absolute imports"
-            found.add(node.module or "")
-    return found
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def top(module: str) -> str:
     return module.partition(".")[0]
 
 
-@pytest.mark.parametrize("file", CORE, ids=lambda file: file.name)
-def test_the_core_imports_the_standard_library_and_itself(file: Path) -> None:
-    foreign = {m for m in imports(file) if top(m) not in sys.stdlib_module_names | {"windowlib"}}
-    plans = {m for m in imports(file) if m.startswith("windowlib.plans")}
-    assert foreign | plans == set()
+def modules(root: Path) -> dict[str, Path]:
+    """The modules of the package in `root` by name."""
+    named = {
+        ".".join(file.relative_to(root).with_suffix("").parts): file for file in (root / "windowlib").rglob("*.py")
+    }
+    return {name.removesuffix(".__init__"): file for name, file in named.items()}
 
 
-@pytest.mark.parametrize("file", CORE, ids=lambda file: file.name)
-def test_the_core_knows_no_clock_no_chance_and_no_log(file: Path) -> None:
-    assert imports(file) & {"time", "datetime", "random", "secrets", "uuid", "logging", "os", "pathlib"} == set()
+def arrows(root: Path) -> dict[str, set[str]]:
+    """For each module of the package, those of the package that it imports."""
+    known = modules(root)
+
+    def imported(name: str) -> str:
+        return name if name in known else name.rpartition(".")[0]
+
+    return {
+        name: {imported(one) for one in imports(file)} & known.keys() - {name, "windowlib"}
+        for name, file in known.items()
+        if name not in ("windowlib", "windowlib.__main__")  # the face, and what starts the command line
+    }
 
 
-@pytest.mark.parametrize("folder", MAY_IMPORT)
-def test_arrows_between_folders_point_inwards(folder: str) -> None:
-    for file in (ROOT / folder).rglob("*.py"):
-        ours = {top(module) for module in imports(file)} & OURS
-        assert ours <= MAY_IMPORT[folder], f"{file.relative_to(ROOT)} imports {sorted(ours - MAY_IMPORT[folder])}"
+def upwards(root: Path) -> list[str]:
+    """Every import from a folder further down."""
+
+    def floor(module: str) -> int:
+        return ORDER.index(module.split(".")[1])
+
+    return [f"{a} imports {b}" for a, found in arrows(root).items() for b in sorted(found) if floor(b) > floor(a)]
 
 
-@pytest.mark.parametrize("file", PLANS + JOBS, ids=lambda file: str(file.relative_to(ROOT)))
+def circles(known: Mapping[str, set[str]]) -> list[str]:
+    """Every import that closes a circle between files, as the chain that it closes."""
+    found: list[str] = []
+    done: set[str] = set()
+
+    def walk(module: str, chain: list[str]) -> None:
+        if module in chain:
+            found.append(" -> ".join([*chain[chain.index(module) :], module]))
+        elif module not in done:
+            for other in sorted(known[module]):
+                walk(other, [*chain, module])
+            done.add(module)
+
+    for module in sorted(known):
+        walk(module, [])
+    return found
+
+
+def test_every_folder_has_its_place_in_the_order() -> None:
+    assert {file.parent.name for file in PACKAGE.glob("*/__init__.py")} == set(ORDER)
+    assert {file.name for file in PACKAGE.glob("*.py")} <= {"__init__.py", "__main__.py"}
+
+
+def test_each_folder_imports_only_from_those_above_it() -> None:
+    assert upwards(ROOT) == []
+
+
+def test_no_two_files_import_one_another() -> None:
+    assert circles(arrows(ROOT)) == []
+
+
+def test_the_package_imports_nothing_of_this_project_that_is_not_installed() -> None:
+    around = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {"windowlib"}
+    found = {f"{file.relative_to(ROOT)}: {name}" for file in FILES for name in imports(file) if top(name) in around}
+    assert found == set()
+
+
+def test_a_planted_import_upwards_and_a_planted_circle_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "windowlib" / "tables").mkdir(parents=True)
+    (tmp_path / "windowlib" / "runs").mkdir()
+    (tmp_path / "windowlib" / "tables" / "low.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from windowlib.runs.high import thing\n"
+    )
+    (tmp_path / "windowlib" / "runs" / "high.py").write_text("def late():\n    from windowlib.tables import low\n")
+    assert upwards(tmp_path) == ["windowlib.tables.low imports windowlib.runs.high"]
+    assert circles(arrows(tmp_path)) == ["windowlib.runs.high -> windowlib.tables.low -> windowlib.runs.high"]
+
+
+@pytest.mark.parametrize("file", MODEL, ids=lambda file: file.name)
+def test_the_model_imports_the_standard_library_and_itself(file: Path) -> None:
+    foreign = {name for name in imports(file) if top(name) not in sys.stdlib_module_names}
+    assert all(name.startswith("windowlib.model.") for name in foreign)
+
+
+@pytest.mark.parametrize("file", MODEL, ids=lambda file: file.name)
+def test_the_model_knows_no_clock_no_chance_and_no_log(file: Path) -> None:
+    banned = {"time", "datetime", "random", "secrets", "uuid", "logging", "os", "pathlib"}
+    assert {top(name) for name in imports(file)} & banned == set()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_what_runs_keeps_to_what_spark_connect_offers(file: Path) -> None:
-    if file.name == "plans.py":  # the benchmark's, which shows what Spark itself says of a plan
-        return
     assert CLASSIC.findall(file.read_text()) == []
 
 
 def test_there_is_no_drawer_for_everything() -> None:
-    names = {file.stem for folder in MAY_IMPORT for file in (ROOT / folder).rglob("*.py")}
-    assert names & {"utils", "util", "helpers", "common", "misc"} == set()
+    assert {file.stem for file in FILES} & {"utils", "util", "helpers", "common", "misc"} == set()
 
 
-def test_the_checks_notice_what_they_forbid(tmp_path: Path) -> None:
-    file = tmp_path / "bad.py"
-    file.write_text("def later():\n    import pyspark.sql\n    from os import path\n")
-    assert imports(file) == {"pyspark.sql", "os"}
+def test_the_pattern_notices_what_only_the_classic_api_has() -> None:
     assert CLASSIC.findall("spark.sparkContext; frame.rdd.count(); spark._jvm; end_jvm()") == [
         "sparkContext",
         ".rdd",

@@ -17,10 +17,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.sessions import run
-from jobs.warm.state import folder, read
 from tests.clicks import CLICKS, clicks, clock
 from tests.killed import FILES, at
+from windowlib.engines.warm.state import folder, read
+from windowlib.runs.start import run
 
 WARM = CLICKS + '[spark]\nmaster = "warm"\n'
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.definition import Definition, InvalidDefinition, load_definition
+from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 
 SOURCE = """
 name = "clicks"

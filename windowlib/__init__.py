@@ -6,23 +6,30 @@
 ...     print(firing.key, firing.window.start_ms, firing.window.end_ms, firing.result, firing.timing)
 ann 10 65 7 on_time
 bob 50 80 5 on_time
+
+Pipelines are read and looked at by `load_definition`, `define`, `read_table`, `table_versions` and `spark_session`,
+which are imported at their first use: the definition itself needs nothing but Python.
 """
 
-from windowlib.aggregates import Aggregate, Count, Max, Min, Reduce, Sum, Together
-from windowlib.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
-from windowlib.elements import Element, Firing, Late, Watermark
-from windowlib.errors import InvalidSpec, WindowError
-from windowlib.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from windowlib.functions import ProcessContext, ProcessFunction
-from windowlib.operator import run
-from windowlib.spec import WindowSpec, sliding_count, tumbling_count
-from windowlib.state import OperatorState
-from windowlib.timed_triggers import (
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from windowlib.model.aggregates import Aggregate, Count, Max, Min, Reduce, Sum, Together
+from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.elements import Element, Firing, Late, Watermark
+from windowlib.model.errors import InvalidSpec, WindowError
+from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from windowlib.model.functions import ProcessContext, ProcessFunction
+from windowlib.model.operator import run
+from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.model.state import OperatorState
+from windowlib.model.timed_triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     ProcessingTimeoutTrigger,
 )
-from windowlib.triggers import (
+from windowlib.model.triggers import (
     CountTrigger,
     DeltaTrigger,
     EndOfStreamTrigger,
@@ -34,7 +41,43 @@ from windowlib.triggers import (
     TriggerContext,
     TriggerResult,
 )
-from windowlib.windows import GLOBAL_WINDOW, TimeWindow
+from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow
+
+if TYPE_CHECKING:
+    from windowlib.definition.define import define
+    from windowlib.definition.definition import Definition, load_definition
+    from windowlib.engines.spark import session as spark_session
+    from windowlib.tables.read import read_table, table_versions
+
+_AT_FIRST_USE = {
+    "Definition": ("windowlib.definition.definition", "Definition"),
+    "define": ("windowlib.definition.define", "define"),
+    "load_definition": ("windowlib.definition.definition", "load_definition"),
+    "read_table": ("windowlib.tables.read", "read_table"),
+    "spark_session": ("windowlib.engines.spark", "session"),
+    "table_versions": ("windowlib.tables.read", "table_versions"),
+}
+
+_ONCE_HERE = """
+aggregates assigners contents elements errors evictors functions lateness merging operator spec state timed_triggers
+triggers watermark windows
+"""
+for _name in _ONCE_HERE.split():
+    # What an author's own code, a definition or stored state calls by the name that these modules once had.
+    globals()[_name] = sys.modules[f"{__name__}.{_name}"] = import_module(f"{__name__}.model.{_name}")
+
+
+def __getattr__(name: str) -> Any:
+    """A name of `_AT_FIRST_USE`, from where it is defined."""
+    if name not in _AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _AT_FIRST_USE[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_AT_FIRST_USE})
+
 
 __all__ = [
     "GLOBAL_WINDOW",
@@ -45,6 +88,7 @@ __all__ = [
     "Count",
     "CountEvictor",
     "CountTrigger",
+    "Definition",
     "DeltaEvictor",
     "DeltaTrigger",
     "DynamicSession",
@@ -80,7 +124,12 @@ __all__ = [
     "Watermark",
     "WindowError",
     "WindowSpec",
+    "define",
+    "load_definition",
+    "read_table",
     "run",
     "sliding_count",
+    "spark_session",
+    "table_versions",
     "tumbling_count",
 ]

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
-from windowlib.lateness import late_up_to_ms
-from windowlib.plans.functions import F
+from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
+from windowlib.model.lateness import late_up_to_ms
+from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -110,9 +110,9 @@ def reason(admission: Admission) -> Column:
     return result
 
 
-def in_hole(assigner: Tumbling | Sliding) -> Column:
+def in_hole(assigner: Assigner) -> Column:
     """Whether an event lies between two windows (slide > size)."""
-    if isinstance(assigner, Tumbling):
+    if not isinstance(assigner, Sliding):
         return F.lit(False)
     return F.pmod(F.col("timestamp_ms") - assigner.offset_ms, F.lit(assigner.slide_ms)) >= assigner.size_ms
 
@@ -134,20 +134,24 @@ def own_window_end_ms(assigner: Assigner) -> Column:
     return F.lit(MAX_TIMESTAMP_MS)  # no window by the calendar
 
 
+def own_end_of(assigner: Assigner, timestamp_ms: int) -> int:
+    """The same for one event whose time alone decides.
+
+    >>> own_end_of(Session(gap_ms=10), 5), own_end_of(Sliding(size_ms=10, slide_ms=5), 7)
+    (15, 15)
+    """
+    return assigner.assign(timestamp_ms)[-1].end_ms
+
+
 def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:
-    """`windowlib.windows.window_start` for a column."""
+    """`windowlib.model.windows.window_start` for a column."""
     return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
-
-
-def quoted(name: str) -> str:
-    """A column's name as an identifier, dots and spaces included."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Column) -> DataFrame:
     """What the driver must know before time can move: one row per source file, reason and bucket of event time.
 
-    events:  the columns of `events`, _source_row, and those of `file`, an expression that tells the files apart
+    events:  the columns of `events`, _source_row, and those of `file`, an expression that differs between files
     returns: file, reason (null: admitted), rows; of admitted rows also bucket (floor(timestamp_ms / bucket_ms)),
              min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), min_window_end_ms and
              max_window_end_ms (of the events' own windows)

@@ -5,16 +5,18 @@ batch fits the next; merging in any grouping and any order gives what Spark's ow
 once, nulls included (the last bits of sums of doubles aside). Sums of whole numbers overflow with an error (ANSI mode).
 
 count, sum, avg, min and max of numbers are of fixed width, so Spark aggregates them by hash. ``first`` and ``last`` go
-by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the values as text.
+by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the values as text. What is
+computed is in `windowlib.plans.aggregate_functions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from windowlib.aggregate_set import Aggregate, AggregateSet
+from windowlib.plans.aggregate_functions import FUNCTIONS, SUM, Part
+from windowlib.plans.aggregate_set import Aggregate, AggregateSet
 from windowlib.plans.functions import F
 
 if TYPE_CHECKING:
@@ -22,42 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 MAX_PRECISION = 38
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One partial column: `partial` is SQL of the argument `{x}`, `merge` is SQL of the partial column `{p}`."""
-
-    name: str
-    partial: str
-    merge: str
-
-
-_COUNT = Part("count", "count({x})", "sum({p})")
-_SUM = Part("sum", "sum({x})", "sum({p})")
-# Fields that may be null by their type, as they are once they were stored.
-_ARRIVED = "struct(nullif(timestamp_ms, null) as timestamp_ms, nullif(arrival, null) as arrival, {x} as value)"
-_PARTS = {
-    "count": (_COUNT,),
-    "sum": (_SUM,),
-    "avg": (_SUM, _COUNT),
-    "min": (Part("min", "min({x})", "min({p})"),),
-    "max": (Part("max", "max({x})", "max({p})"),),
-    "first": (Part("first", f"min({_ARRIVED})", "min({p})"),),
-    "last": (Part("last", f"max({_ARRIVED})", "max({p})"),),
-    "approx_count_distinct": (Part("sketch", "hll_sketch_agg(cast({x} as string))", "hll_union_agg({p})"),),
-}
-_FINISHES = {
-    "count": "{count}",
-    "sum": "{sum}",
-    "avg": "({sum} / nullif({count}, 0))",
-    "min": "{min}",
-    "max": "{max}",
-    "first": "{first}.value",
-    "last": "{last}.value",
-    # a sketch united with itself: the estimate of one that was never merged differs a little from one that was
-    "approx_count_distinct": "hll_sketch_estimate(hll_union({sketch}, {sketch}))",
-}
 
 
 def typed(aggregates: AggregateSet, events: DataFrame) -> AggregateSet:
@@ -71,7 +37,7 @@ def typed(aggregates: AggregateSet, events: DataFrame) -> AggregateSet:
 def typed_as_stored(aggregates: AggregateSet, state: DataFrame) -> AggregateSet:
     """The same from rows that hold partials, for a run without events."""
     types = {field.name: field.dataType for field in state.schema}
-    return _with_types(aggregates, [types.get(f"p{i}_{_SUM.name}") for i in range(len(aggregates.aggregates))])
+    return _with_types(aggregates, [types.get(f"p{i}_{SUM.name}") for i in range(len(aggregates.aggregates))])
 
 
 def _with_types(aggregates: AggregateSet, sums: Sequence[DataType | None]) -> AggregateSet:
@@ -93,7 +59,7 @@ def partials(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> lis
     events:  the source's columns, timestamp_ms long, arrival long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `sums_wrap` tells that the engine's sums of whole numbers begin again at the other end instead of overflowing.
+    `sums_wrap`: the engine's sums of whole numbers begin again at the other end instead of overflowing.
     """
     return [
         F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, sums_wrap), sums_wrap)).alias(name)
@@ -135,7 +101,7 @@ def all_partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
 
 def part_names(aggregate: Aggregate) -> list[str]:
     """The names of an aggregate's parts, in order."""
-    return [part.name for part in _PARTS[aggregate.function]]
+    return [part.name for part in FUNCTIONS[aggregate.function].parts]
 
 
 def finishes(aggregates: AggregateSet) -> dict[str, str]:
@@ -146,12 +112,12 @@ def finishes(aggregates: AggregateSet) -> dict[str, str]:
 
 def _each_part(aggregates: Sequence[Aggregate]) -> Iterator[tuple[Aggregate, Part, str]]:
     for index, aggregate in enumerate(aggregates):
-        for part in _PARTS[aggregate.function]:
+        for part in FUNCTIONS[aggregate.function].parts:
             yield aggregate, part, f"p{index}_{part.name}"
 
 
 def _adds(aggregate: Aggregate) -> bool:
-    return _SUM in _PARTS[aggregate.function]
+    return SUM in FUNCTIONS[aggregate.function].parts
 
 
 def _partial_sql(aggregate: Aggregate, part: Part, sums_wrap: bool) -> str:
@@ -161,23 +127,23 @@ def _partial_sql(aggregate: Aggregate, part: Part, sums_wrap: bool) -> str:
 
 def _added(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
     """A summand; as a decimal where a sum of whole numbers would not overflow with an error by itself."""
-    wide = part is _SUM and aggregate.adds_longs and sums_wrap
+    wide = part is SUM and aggregate.adds_longs and sums_wrap
     return f"cast({sql} as decimal({MAX_PRECISION}, 0))" if wide else sql
 
 
 def _stored(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
     """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
-    if part is _SUM and aggregate.adds_longs and sums_wrap:
+    if part is SUM and aggregate.adds_longs and sums_wrap:
         return f"cast({sql} as bigint)"
-    if part is _SUM and aggregate.decimal:
+    if part is SUM and aggregate.decimal:
         precision, scale = aggregate.decimal
         return f"cast({sql} as decimal({precision}, {scale}))"
     return sql
 
 
 def _finish_sql(aggregate: Aggregate, index: int) -> str:
-    columns = {part.name: f"p{index}_{part.name}" for part in _PARTS[aggregate.function]}
-    finished = _FINISHES[aggregate.function].format(**columns)
+    columns = {part.name: f"p{index}_{part.name}" for part in FUNCTIONS[aggregate.function].parts}
+    finished = FUNCTIONS[aggregate.function].finish.format(**columns)
     if aggregate.function == "avg" and aggregate.decimal:
         return f"cast({finished} as {_average_type(*aggregate.decimal)})"
     return finished
@@ -186,8 +152,8 @@ def _finish_sql(aggregate: Aggregate, index: int) -> str:
 def _average_type(sum_precision: int, scale: int) -> str:
     """Spark's type for the average of decimals: four digits more than they have, where their sum has ten more.
 
-    A sum at the widest precision does not tell how wide its decimals were: then the average is at the widest, too. (Its
-    last digits are those of Spark's division of such a sum, which keeps six digits after the point.)
+    How wide its decimals were does not follow from a sum at the widest precision: then the average is at the widest,
+    too. (Its last digits are those of Spark's division of such a sum, which keeps six digits after the point.)
     """
     precision = sum_precision - 6 if sum_precision < MAX_PRECISION else MAX_PRECISION
     return f"decimal({precision}, {min(scale + 4, precision)})"

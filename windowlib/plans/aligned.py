@@ -9,14 +9,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import gcd
 from typing import TYPE_CHECKING
 
-from windowlib.assigners import Sliding, Tumbling
 from windowlib.plans import shared
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, quoted
-from windowlib.plans.functions import F
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, in_hole, own_window_end_ms
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.grid import Grid
+from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import (
     ITSELF,
     LATE,
@@ -28,8 +27,9 @@ from windowlib.plans.step import (
     WATERMARK_IN,
     Step,
     counted,
+    late_alone,
+    partition,
     results,
-    slot,
     with_instant,
 )
 
@@ -39,50 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from windowlib.plans.engine import Counters
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Size, slide, offset and slice width of an aligned assigner; tumbling is sliding by its own size."""
-
-    size_ms: int
-    slide_ms: int
-    offset_ms: int
-
-    @classmethod
-    def of(cls, assigner: Tumbling | Sliding) -> Grid:
-        match assigner:
-            case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
-                return cls(size_ms, size_ms, offset_ms)
-            case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
-                return cls(size_ms, slide_ms, offset_ms)
-
-    @property
-    def slice_ms(self) -> int:
-        return gcd(self.size_ms, self.slide_ms)
-
-    @property
-    def overlap(self) -> bool:
-        """Whether a slice may be in several windows, or a window of several slices."""
-        return self.size_ms != self.slide_ms
-
-    def pays_to_combine(self, fired: int) -> bool:
-        """Whether slices that are in the same of so many consecutive windows are better merged before those are made.
-
-        Each window takes in `size / slice` of them. Combined first, each slice is taken in once, and then a row for
-        each of the window bounds that cut through the others, by either end.
-
-        >>> minute_ms, hour_ms = 60_000, 3_600_000
-        >>> [Grid(hours * hour_ms, 5 * minute_ms, 0).pays_to_combine(12) for hours in (1, 24)]
-        [False, True]
-        """
-        of_a_window = self.size_ms // self.slice_ms
-        reached = of_a_window + (fired - 1) * self.slide_ms // self.slice_ms
-        return fired * of_a_window > 2 * (reached + fired * fired)
-
-    def last_window_end_ms(self, slice_start: Column) -> Column:
-        """The end of the last window over a slice; in a hole it is not above the slice's start."""
-        return aligned_start_ms(slice_start, self.slide_ms, self.offset_ms) + self.size_ms
 
 
 def advance(
@@ -101,9 +57,9 @@ def advance(
              rewritten (bool: the row's file is replaced by this step, not only read)        one row per key and slice
     earliest_ms: the least max_timestamp_ms of a window that may fire - a window that has passed fires
              again only if the batch touches it, so it ends after the batch's first event
-    returns: key, state window bounds, partials, `results`, `replaced`, part, slot           see windowlib.plans.step
+    returns: key, state window bounds, partials, `results`, `replaced`, part, end_partition  see windowlib.plans.step
     """
-    grid = Grid.of(step.assigner)  # type: ignore[arg-type]  # sessions have a plan of their own
+    grid = Grid.of(step.assigner)
     fresh = None if events is None else slices(events, grid, step)
     bounds = {
         "_first_start_ms": _time(earliest_ms + 1 - grid.size_ms),
@@ -144,7 +100,7 @@ def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Ste
 def placed(contents: DataFrame, grid: Grid) -> DataFrame:
     """Slices and what becomes of them: _dropped, _kept, _last_end_ms, and the windows that fire, _first to _last."""
     start = F.col("state_window_start_ms")
-    last = grid.last_window_end_ms(start) - 1
+    last = grid.last_window_end(start) - 1
     dropped = (last <= F.col(LATE_IN)) | (last < start)
     first_start = F.greatest(start + grid.slice_ms - grid.size_ms, F.col("_first_start_ms"))
     last_start = F.least(start, F.col("_last_start_ms"))
@@ -177,7 +133,7 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, co
 
 
 def _combined(slices: DataFrame, step: Step) -> DataFrame:
-    """Slices that stay in flight, as they are (_stays); beside them, those that are in the same windows as one row."""
+    """Slices that stay in flight, as they are (_stays); next to them, those that are in the same windows as one row."""
     roles = "concat(if(_stays, array(true), array()), if(_first <= _last, array(false), array()))"
     each = slices.withColumn("_stays", F.explode(F.expr(roles)))
     in_windows = [F.expr(f"if(_stays, null, {name})").alias(name) for name in ("_first", "_last")]
@@ -214,9 +170,16 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
             f"if(part = '{UPDATE}', {ITSELF}, null) AS replaced",
             *results(step, fired),
             "part",
-            f"{slot('_last_end_ms', step)} AS slot",
+            f"{partition('_last_end_ms', step)} AS {PARTITION}",
         )
     )
+
+
+def late(events: DataFrame, step: Step) -> DataFrame:
+    """The events that are late, each by itself, with the bounds of the last window over it; null in a hole."""
+    end = F.when(~in_hole(step.assigner), own_window_end_ms(step.assigner))
+    bounds = {"window_start_ms": end - Grid.of(step.assigner).size_ms, "window_end_ms": end}
+    return late_alone(events, step).withColumns(bounds)
 
 
 def _time(bound_ms: int) -> int:

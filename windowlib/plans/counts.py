@@ -2,12 +2,12 @@
 
 Every ``slide`` elements of a key fire the last ``size`` of them, in order of arrival: the k-th firing covers the
 elements with running numbers ``(max(0, k * slide - size), k * slide]``. So do `tumbling_count` (of equal sizes) and
-`sliding_count` in windowlib.spec: Flink's global windows with a count trigger.
+`sliding_count` in windowlib.model.spec: Flink's global windows with a count trigger.
 
 1. *Numbers*. Events go on from the running number that their key had reached.
 2. *Slices*. ``gcd(size, slide)`` elements in a row begin and end in the same windows, so they are aggregated once.
 3. *Outcome*. A firing is put together from its slices. A slice is kept until it is in no window to come; the newest one
-   of a key stays in any case, as it tells the running number: ``slice_index * gcd(size, slide) + elements``.
+   of a key stays in any case, as the running number follows from it: ``slice_index * gcd(size, slide) + elements``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from windowlib.errors import InvalidSpec
-from windowlib.plans.admission import quoted
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow
 from windowlib.plans.aggregates import finishes
-from windowlib.plans.functions import F
-from windowlib.plans.step import BATCH_ID, DAY_MS, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
-from windowlib.windows import GLOBAL_WINDOW, TimeWindow
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import PARTITION, window_day
+from windowlib.plans.step import BATCH_ID, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +60,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
     events:  the source's columns, timestamp_ms, arrival (long, unique)              one row per admitted event
     state:   key, slice_index (from 0), partials                                     one row per key and slice
     returns: the columns of `state`, `results` (without bounds; firing is k), `replaced` (null), part (open, on_time),
-             slot (0 while open, then the day of the last event)                     see windowlib.plans.step
+             end_partition (0 while open, then the day of the last event)                     see windowlib.plans.step
     """
     fresh = None if events is None else slices(numbered(events, state, step), step)
     return outcome(merged(fresh, state, step), step, counters)
@@ -140,7 +140,7 @@ def _rows(each: DataFrame, step: Step) -> DataFrame:
         f"cast(null AS {WINDOWS}) AS replaced",
         *(f"if(_firing = 0, null, {sql}) AS {quoted(name)}" for name, sql in values.items()),
         f"if(_firing = 0, '{OPEN}', '{ON_TIME}') AS part",
-        f"if(_firing = 0, 0L, floor(last_event_ms / {DAY_MS})) AS slot",
+        f"if(_firing = 0, 0L, {window_day('last_event_ms')}) AS {PARTITION}",
     )
 
 

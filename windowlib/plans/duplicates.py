@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from windowlib.plans.admission import quoted
+from windowlib.plans.functions import quoted
 
 
 def mark_duplicates(

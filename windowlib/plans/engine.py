@@ -1,6 +1,6 @@
 """What a plan asks of an engine beyond DataFrames: sums over rows that pass by, and the numbering of islands.
 
-A plan says what to add up and what touches; how that is done best is the engine's matter. `SPARK` does both with
+A plan says what to add up and what touches; how that is done best is left to the engine. `SPARK` does both with
 Spark's own means. Another engine brings its own `Engine`; its answers are the same.
 """
 
@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
-from windowlib.plans.admission import quoted
-from windowlib.plans.functions import F
+from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +35,7 @@ class Counters(Protocol):
 class Engine(Protocol):
     """How an engine does what differs between engines.
 
-    `sums_wrap` tells that a sum of whole numbers that leaves 64 bits wraps around; else it is an error.
+    `sums_wrap`: a sum of whole numbers that leaves 64 bits wraps around; else it is an error.
     """
 
     @property
@@ -95,8 +94,8 @@ class SparkEngine:
     def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
         """See `Engine`. By a join with one row.
 
-        As literals they would be part of the code that Spark generates: each batch would be compiled anew and run cold,
-        which took three times as long as the windows themselves (a million events: 2.7 s against 0.7 s).
+        As literals they would be part of the code that Spark generates: each batch would be compiled again and run
+        cold, which took three times as long as the windows themselves (a million events: 2.7 s against 0.7 s).
         """
         one_row = ", ".join(f"CAST({value} AS BIGINT)" for value in values.values())
         instant = f"SELECT * FROM VALUES ({one_row}) AS instant({', '.join(values)})"

@@ -22,4 +22,9 @@ else:
 
     F = _Functions()
 
-__all__ = ["F"]
+__all__ = ["F", "quoted"]
+
+
+def quoted(name: str) -> str:
+    """A column's name as an identifier, dots and spaces included."""
+    return "`" + name.replace("`", "``") + "`"

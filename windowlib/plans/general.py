@@ -21,20 +21,31 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
-from windowlib.errors import InvalidSpec
-from windowlib.functions import ProcessContext, ProcessFunction
-from windowlib.keyed import Instant
-from windowlib.plans.admission import quoted
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.functions import ProcessContext, ProcessFunction
+from windowlib.model.keyed import Instant
+from windowlib.model.spec import WindowSpec
+from windowlib.model.windows import MAX_TIME_MS
+from windowlib.plans.aggregate_functions import ARRIVAL, FUNCTIONS, TIMESTAMP
 from windowlib.plans.aggregates import finishes
 from windowlib.plans.engine import Counters
-from windowlib.plans.folds import ARGUMENT, ARRIVAL, TAKES_NULLS, TIMESTAMP, Folds, argument, check_foldable, finished
+from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable, finished
+from windowlib.plans.functions import quoted
+from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
 from windowlib.plans.stream import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED
 from windowlib.plans.worker import TASK, Worker
-from windowlib.spec import WindowSpec
-from windowlib.windows import MAX_TIME_MS
 
 FIRINGS = "array<struct<window_start_ms:bigint,window_end_ms:bigint,firing:int>>"
+# An element counts once for each window that holds it; retired is what is neither there any more nor was refused.
+FIGURES = {
+    "elements_before": "n_before",
+    "elements_dropped": "n_dropped",
+    "elements_in_holes": "n_holes",
+    "elements_kept": "n_after",
+    "elements_retired": "n_before + n_taken - n_holes - n_dropped - n_after",
+    "rows_retired": "n_retired_rows",
+}
 BOUNDS = ("window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")
 STATE = ("contents_from", "state", "fired", "next_event_ms", "next_processing_ms")
 STORED_ROW = ("state_window_start_ms", "state_window_end_ms", "batch_id", "contents")
@@ -112,18 +123,18 @@ def advance(
     events:   the source's columns, timestamp_ms, arrival                          one row per admitted event
     state:    the columns of `state_columns`                                       one row per key and window
     contents: the columns of `stored_columns`                                      one row per key, state window, chunk
-    returns:  the columns of `state`, `contents`, `results`, replaced, arrival, part, slot; beside the parts of
-              windowlib.plans.step also `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
+    returns:  the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
+              windowlib.plans.step, and `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
 
-    ``compacted`` are the partitions of the state whose contents are written anew, without what is dead.
+    ``compacted`` are the partitions of the state whose contents are written again, without what is dead.
     """
     instant = Instant.of_run(step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms)
-    made = told(events, state, step, instant, run=run, contents=contents, compacted=compacted)
-    counted = counters.over(made, {name: name for name in COUNTERS})
+    made = made_rows(events, state, step, instant, run=run, contents=contents, compacted=compacted)
+    counted = counters.over(made, FIGURES)
     return _columns(counted.where(f"part != '{TASK}'"), step, run)
 
 
-def told(
+def made_rows(
     events: DataFrame | None,
     state: DataFrame | None,
     step: Step,
@@ -152,6 +163,11 @@ def told(
     return step.engine.map_sorted(given, step.keys, ("_kind", "_order"), worker, made)
 
 
+def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
+    """The events that the operator found to be late, with the window missed. dropped: arrival and window of each."""
+    return events.join(F.broadcast(dropped.select("arrival", "window_start_ms", "window_end_ms")), "arrival")
+
+
 def state_columns(step: Step) -> list[str]:
     """The columns of a row of `open_windows`, its partition column aside."""
     return [*step.keys, *BOUNDS, *step.partial_names, *STATE]
@@ -167,7 +183,7 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
     arguments = []
     for index, aggregate in enumerate(step.aggregates.aggregates):
         sql = aggregate.argument_sql or "1"
-        if aggregate.function in TAKES_NULLS:
+        if FUNCTIONS[aggregate.function].by_arrival:
             sql = f"named_struct('value', {sql})"
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
         arguments.append(F.expr(filtered).alias(argument(index)))
@@ -202,7 +218,7 @@ def _made(
 
     yield from (StructField(key, given.schema[key].dataType) for key in step.keys)
     yield typed("part", "string")
-    yield from (typed(name, "bigint") for name in ("slot", *BOUNDS))
+    yield from (typed(name, "bigint") for name in (PARTITION, *BOUNDS))
     if events is not None:
         folded = events.groupBy().agg(*step.partials()).schema
     else:
@@ -227,7 +243,7 @@ def _contents_type(given: DataFrame, step: Step) -> ArrayType:
     return ArrayType(StructType([*times, *(StructField(f.name, f.dataType) for f in value)]))
 
 
-def _columns(told: DataFrame, step: Step, run: Program) -> DataFrame:
+def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
     """What is written of the rows that the tasks gave."""
     fired = f"part IN ({', '.join(map(repr, FIRED))})"
     has_bounds = f"{fired} AND window_end_ms < {MAX_TIME_MS}"
@@ -243,7 +259,7 @@ def _columns(told: DataFrame, step: Step, run: Program) -> DataFrame:
     shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}
     stored = ["contents"] if run.spec.keeps_elements else []
     numbered = ["firing", "timing", "replaced", "arrival", *([] if run.outputs is None else ["result_number"])]
-    return with_instant(told, step).selectExpr(
+    return with_instant(made, step).selectExpr(
         *map(quoted, step.keys),
         *(f"{sql} AS {quoted(name)}" for name, sql in {**shown, **results}.items()),
         *STATE,
@@ -251,5 +267,5 @@ def _columns(told: DataFrame, step: Step, run: Program) -> DataFrame:
         *numbered,
         f"if({fired} OR part = '{CONTENTS}', {BATCH_ID}, null) AS batch_id",
         "part",
-        "slot",
+        PARTITION,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
-from windowlib.assigners import Sliding, Tumbling
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, in_hole, own_window_end_ms, quoted
-from windowlib.plans.kind import PlanKind
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 
 def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int) -> DataFrame:
@@ -32,38 +32,17 @@ def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int) -
 
 def in_holes(rows: DataFrame, holes: DataFrame) -> DataFrame:
     """`rows` of a batch, with the reason `hole` for those whose arrival is in `holes`."""
-    told = F.broadcast(holes.select("arrival", F.lit("hole").alias("_hole")))
-    return rows.join(told, "arrival", "left").withColumn("reason", F.coalesce("reason", "_hole")).drop("_hole")
+    known = F.broadcast(holes.select("arrival", F.lit("hole").alias("_hole")))
+    return rows.join(known, "arrival", "left").withColumn("reason", F.coalesce("reason", "_hole")).drop("_hole")
 
 
-def late_events(
-    events: DataFrame, dropped: DataFrame | None, step: Step, source_columns: Sequence[str], event_id: str | None
-) -> DataFrame:
-    """The late events of a batch, each with the window it missed.
+def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], event_id: str | None) -> DataFrame:
+    """The late side output of a batch.
 
-    events:  admitted events with timestamp_ms
-    dropped: key, window_start_ms, window_end_ms of the sessions that were late as a whole; None for aligned windows,
-             where an event is late by itself; for the general plan arrival and window of each late event
-    returns: key, event_time, event_id, raw, window_start, window_end (null in a hole), watermark, late_by_ms (how far
-             the watermark was past the cleanup time), batch_id, _source_file, source_row, readmitted_by
+    late:    late events with timestamp_ms, window_start_ms, window_end_ms (of the window missed; null in a hole)
+    returns: key, event_time, event_id, raw, window_start, window_end, watermark, late_by_ms (how far the watermark was
+             past the cleanup time), batch_id, _source_file, source_row, readmitted_by
     """
-    candidates = events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
-    if step.kind is PlanKind.GENERAL:
-        assert dropped is not None, "the operator tells which"
-        late = events.join(F.broadcast(dropped.select("arrival", "window_start_ms", "window_end_ms")), "arrival")
-    elif isinstance(step.assigner, Tumbling | Sliding):
-        late = _with_last_window(candidates, step.assigner)
-    else:
-        assert dropped is not None, "sessions are late by window"
-        windows = dropped.select(
-            *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)),
-            "window_start_ms",
-            "window_end_ms",
-        )
-        inside = (F.col("timestamp_ms") >= F.col("window_start_ms")) & (F.col("timestamp_ms") < F.col("window_end_ms"))
-        for i, key in enumerate(step.keys):
-            inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
-        late = candidates.join(windows, inside)
     last = F.coalesce(F.col("window_end_ms") - 1, F.col("timestamp_ms"))
     return late.select(
         *step.key_columns,
@@ -79,12 +58,6 @@ def late_events(
         F.col("_source_row").alias("source_row"),
         F.lit(None).cast("long").alias("readmitted_by"),
     )
-
-
-def _with_last_window(events: DataFrame, assigner: Tumbling | Sliding) -> DataFrame:
-    """Events with the bounds of the last window over them; null in a hole."""
-    end = F.when(~in_hole(assigner), own_window_end_ms(assigner))
-    return events.withColumns({"window_start_ms": end - assigner.size_ms, "window_end_ms": end})
 
 
 def raw(source_columns: Sequence[str]) -> Column:

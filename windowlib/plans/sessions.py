@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windowlib.assigners import DynamicSession, Session
+from windowlib.model.assigners import DynamicSession, Session
 from windowlib.plans import shared
-from windowlib.plans.admission import aligned_start_ms, quoted
-from windowlib.plans.functions import F
+from windowlib.plans.admission import aligned_start_ms
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import (
     DROPPED,
     ITSELF,
@@ -29,8 +30,9 @@ from windowlib.plans.step import (
     WINDOWS,
     Step,
     counted,
+    late_alone,
+    partition,
     results,
-    slot,
     strings,
     with_instant,
 )
@@ -48,7 +50,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
              (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
     state:   key, window_start_ms, window_end_ms, state_window_start_ms, state_window_end_ms,
              partials, published (array of windows)                                          one row per key and window
-    returns: the columns of `state`, `results` and `replaced`, part, slot                    see windowlib.plans.step
+    returns: the columns of `state`, `results` and `replaced`, part, end_partition           see windowlib.plans.step
     """
     fresh = None if events is None else slices(events, step)
     return outcome(islands(fresh, state, step), step, counters)
@@ -134,8 +136,19 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
         f"if({fired}, replaced, null) AS replaced",
         *results(step, fired),
         "part",
-        f"{slot('window_end_ms', step)} AS slot",
+        f"{partition('window_end_ms', step)} AS {PARTITION}",
     )
+
+
+def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
+    """The events whose session was late as a whole, with its bounds. dropped: key, window_start_ms, window_end_ms."""
+    windows = dropped.select(
+        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "window_start_ms", "window_end_ms"
+    )
+    inside = (F.col("timestamp_ms") >= F.col("window_start_ms")) & (F.col("timestamp_ms") < F.col("window_end_ms"))
+    for i, key in enumerate(step.keys):
+        inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
+    return late_alone(events, step).join(windows, inside)
 
 
 def state_columns(step: Step) -> list[str]:

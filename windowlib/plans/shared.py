@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from windowlib.aggregate_set import Aggregate, AggregateSet
-from windowlib.plans.admission import aligned_start_ms, quoted
+from windowlib.model.slices import shared_slices_of_a_session
+from windowlib.plans.admission import aligned_start_ms
+from windowlib.plans.aggregate_set import Aggregate, AggregateSet
 from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, part_names
-from windowlib.plans.functions import F
-from windowlib.slices import shared_slices_of_a_session
+from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -1,7 +1,7 @@
 """One step of a plan: the windows in flight and a batch of events in, what fires and what stays in flight out.
 
 Every plan (`sessions`, `aligned`, `counts`, `general`) gives one relation, so that one Spark job writes everything. Its
-rows are told apart by `part`:
+rows differ in `part`:
 
 ==========  =======================================================================================================
 `open`      state that stays in flight
@@ -16,17 +16,18 @@ rows are told apart by `part`:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from windowlib.assigners import Assigner
-from windowlib.lateness import late_up_to_ms
-from windowlib.plans.admission import quoted
+from windowlib.model.assigners import Assigner
+from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.spec import WindowSpec
+from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.engine import SPARK, Engine
-from windowlib.plans.functions import F
-from windowlib.plans.kind import PlanKind
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import end_partition, window_day
 from windowlib.plans.shared import Slicing
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ CONTENTS, HOLE = "contents", "hole"  # of the general plan alone
 FIRED = (ON_TIME, LATE, UPDATE)
 WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
 ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"  # of type WINDOWS
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,9 @@ class Step:
     """What one batch is computed with. Watermarks are those before and after the batch.
 
     `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
-    columns that a function in Python gives in place of theirs; `engine` is what computes it; `shared` says how slices
-    that several definitions share were made, where a plan is given those in place of events.
+    columns (name → Spark type) that a function in Python gives in place of theirs; `engine` is what computes it;
+    `shared` says how slices that several definitions share were made, where a plan is given those in place of events.
+    The operator needs the whole `spec`, and the source columns that its code reads (`reads`).
     """
 
     assigner: Assigner
@@ -60,10 +61,17 @@ class Step:
     batch_id: int
     partition_ms: int
     plan_time_ms: int = 0
-    kind: PlanKind = PlanKind.SESSIONS
-    outputs: Sequence[str] | None = None
+    spec: WindowSpec | None = None
+    reads: Sequence[str] = ()
+    outputs: Mapping[str, str] | None = None
     engine: Engine = SPARK
     shared: Slicing | None = None
+
+    @property
+    def specification(self) -> WindowSpec:
+        """The spec, of a step that was made from a definition."""
+        assert self.spec is not None, "this step has no spec"
+        return self.spec
 
     @property
     def late_in_ms(self) -> int:
@@ -141,10 +149,10 @@ def results(step: Step, fired: str) -> list[str]:
     return [f"if({fired}, {value}, null) AS {quoted(name)}" for name, value in values.items()]
 
 
-def slot(end_ms: str, step: Step) -> str:
-    """The partition a row goes to, as SQL: by the hour (or so) of its end while open, by day once it is a result."""
-    day = f"floor((window_end_ms - 1) / {DAY_MS})"
-    return f"CASE part WHEN '{OPEN}' THEN floor({end_ms} / {step.partition_ms}) WHEN '{DROPPED}' THEN 0 ELSE {day} END"
+def partition(end_ms: str, step: Step) -> str:
+    """The partition a row goes to, as SQL: by its end while in flight, by its day once it is a result."""
+    open_in, day = end_partition(end_ms, step.partition_ms), window_day("window_end_ms - 1")
+    return f"CASE part WHEN '{OPEN}' THEN {open_in} WHEN '{DROPPED}' THEN 0 ELSE {day} END"
 
 
 def strings(values: str) -> str:
@@ -162,6 +170,11 @@ def counted(contents: DataFrame, counters: Counters, *, dropped: str, kept: str)
         "rows_retired": f"if({dropped} OR {kept}, 0, 1)",
     }
     return counters.over(contents, sums)
+
+
+def late_alone(events: DataFrame, step: Step) -> DataFrame:
+    """The events that would be late if they were alone."""
+    return events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
 
 
 def counted_by_part(rows: DataFrame, counters: Counters) -> DataFrame:

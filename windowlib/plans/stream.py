@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.elements import Element
-from windowlib.errors import WindowError
-from windowlib.plans.folds import ARGUMENT, ARRIVAL, TIMESTAMP
-from windowlib.state import Row
-from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+from windowlib.model.elements import Element
+from windowlib.model.errors import WindowError
+from windowlib.model.state import Row
+from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+from windowlib.plans.aggregate_functions import ARRIVAL, TIMESTAMP
+from windowlib.plans.folds import ARGUMENT
 
 MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
 STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of a state row, of stored elements

@@ -16,10 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowlib.elements import Late, Timing
-from windowlib.errors import WindowError
-from windowlib.keyed import InHole, Instant, KeyRun, Result, next_timers
-from windowlib.plans.step import CONTENTS, DAY_MS, DROPPED, HOLE, LATE, ON_TIME, OPEN, UPDATE
+from windowlib.model.elements import Late, Timing
+from windowlib.model.errors import WindowError
+from windowlib.model.keyed import InHole, Instant, KeyRun, Result, next_timers
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import FORMAT, Row
+from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
+from windowlib.plans.step import CONTENTS, DROPPED, HOLE, LATE, ON_TIME, OPEN, UPDATE
 from windowlib.plans.stream import (
     ELEMENT,
     MAP,
@@ -35,9 +39,6 @@ from windowlib.plans.stream import (
     stored_element,
     window_of,
 )
-from windowlib.spec import WindowSpec
-from windowlib.state import FORMAT, Row
-from windowlib.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 
 TASK = "task"  # the part of one row per task that counts
 CHUNK = 5_000
@@ -89,8 +90,8 @@ class Worker:
             run.restore(self._restored(key, row, held))
         elements = elements_of(chain(first, segments), key, out)
         try:
-            for told in run.advance(elements):
-                self._tell(key, told, out)
+            for given in run.advance(elements):
+                self._write(key, given, out)
                 yield from out.full()
         except WindowError:
             raise
@@ -103,13 +104,13 @@ class Worker:
             self._keep(key, row, held, out)
         out.counters["n_retired_rows"] += max(0, len(rows) - len(after))
 
-    def _tell(self, key: Any, told: Any, out: Out) -> None:
-        match told:
+    def _write(self, key: Any, given: Any, out: Out) -> None:
+        match given:
             case Result(window, value, timing, firing, replaced):
                 part = UPDATE if replaced else LATE if timing is Timing.LATE else ON_TIME
                 shared = {
                     **bounds_of(window),
-                    "slot": (self.plan_time_ms if window == GLOBAL_WINDOW else window.max_timestamp_ms) // DAY_MS,
+                    PARTITION: window_day_of(self.plan_time_ms if window == GLOBAL_WINDOW else window.max_timestamp_ms),
                     "timing": str(timing),
                     "firing": firing,
                     "replaced": [bounds_of(w) for w in replaced],
@@ -120,10 +121,10 @@ class Worker:
                 windows = self.spec.assigner.assign(element.timestamp_ms or 0, element.value, key)
                 missed = bounds_of(max(windows, key=lambda window: window.end_ms)) if windows else {}
                 out.counters["n_dropped"] += 1
-                out.add(DROPPED, key, slot=0, arrival=element.arrival, **missed)
+                out.add(DROPPED, key, end_partition=0, arrival=element.arrival, **missed)
             case InHole(element):
                 out.counters["n_holes"] += 1
-                out.add(HOLE, key, slot=0, arrival=element.arrival)
+                out.add(HOLE, key, end_partition=0, arrival=element.arrival)
 
     def _columns(self, value: Any) -> Iterator[dict[str, Any]]:
         """The columns of each row of a result."""
@@ -176,13 +177,7 @@ class Worker:
     def _keep(self, key: Any, row: Row, held: _Stored, out: Out) -> None:
         """A row of the state after the run into the map, and what is new of its contents."""
         if "key_state" in row:
-            bounds = {
-                **bounds_of(GLOBAL_WINDOW),
-                **bounds_of(GLOBAL_WINDOW, "state_"),
-                "slot": self.partition(GLOBAL_WINDOW),
-            }
-            never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
-            out.add(OPEN, key, **bounds, **never, state=_json({"key_state": row["key_state"]}))
+            self._keep_key_state(key, row["key_state"], out)
             return
         window = TimeWindow(*row["window"])
         state_window = TimeWindow(*row["state_window"]) if row["state_window"] else window
@@ -209,16 +204,23 @@ class Worker:
             **bounds_of(window),
             **bounds_of(state_window, "state_"),
             **columns,
-            slot=self.partition(state_window),
+            end_partition=self.partition(state_window),
             state=_json({name: value for name, value in state.items() if value or name == "own"}),
             fired=[{**bounds_of(TimeWindow(start, end)), "firing": number} for start, end, number in row["fired"]],
             next_event_ms=event_ms,
             next_processing_ms=processing_ms,
         )
 
+    def _keep_key_state(self, key: Any, key_state: Any, out: Out) -> None:
+        """What triggers and functions remember of the key itself: a row of its own, under the global window."""
+        bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
+        never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
+        placed = {PARTITION: self.partition(GLOBAL_WINDOW)}
+        out.add(OPEN, key, **bounds, **never, **placed, state=_json({"key_state": key_state}))
+
     def partition(self, state_window: TimeWindow) -> int:
         """The partition of the state that holds a state window, its row of the map and its contents."""
-        return min(state_window.end_ms, MAX_TIME_MS) // self.partition_ms
+        return end_partition_of(min(state_window.end_ms, MAX_TIME_MS), self.partition_ms)
 
 
 @dataclass(slots=True)
@@ -270,14 +272,15 @@ class _Stored:
                 columns["contents_from"] = self.keep(state_window, self.live[state_window], out)
             out.counters["n_before"] += row["elements"] or 0
             out.counters["n_after"] += row["elements"] or 0
-            out.add(OPEN, self.key, **columns, slot=partition)
+            out.add(OPEN, self.key, **columns, end_partition=partition)
 
     def _write(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: Out) -> None:
         for first in range(0, len(elements), CHUNK):
             chunk = [stored_element(*element) for element in elements[first : first + CHUNK]]
             bounds = bounds_of(state_window, "state_")
-            slot = self.worker.partition(state_window)
-            out.add(CONTENTS, self.key, **bounds, batch_id=self.worker.batch_id, contents=chunk, slot=slot)
+            partition = self.worker.partition(state_window)
+            columns = {"batch_id": self.worker.batch_id, "contents": chunk, "end_partition": partition}
+            out.add(CONTENTS, self.key, **bounds, **columns)
 
 
 def _json(state: Mapping[str, Any]) -> str:

@@ -1,0 +1,165 @@
+"""A windowed aggregation, defined once, so that every side of the benchmark computes the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowlib.definition.durations import format_duration as duration
+from windowlib.model.assigners import Session, Sliding, Tumbling
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Every `size` events of a key, in order of arrival."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The names of a source's columns: an integer key, the event time (a timestamp in UTC), an integer value."""
+
+    key: str = "user_id"
+    time: str = "ts"
+    value: str = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An output column: the number of events, or the sum or the greatest of their values."""
+
+    name: str
+    function: Literal["count", "sum", "max"]
+
+    def sql(self, value: str) -> str:
+        """
+        >>> Aggregate("events", "count").sql("price"), Aggregate("top", "max").sql("price")
+        ('count(*)', 'max(price)')
+        """
+        return "count(*)" if self.function == "count" else f"{self.function}({value})"
+
+
+COUNT_AND_SUM = (Aggregate("events", "count"), Aggregate("total", "sum"))
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Windows and what they hold. `more` is TOML that only our own side understands: a trigger, a function."""
+
+    name: str
+    window: Session | Tumbling | Sliding | Count
+    columns: Columns = Columns()
+    aggregates: tuple[Aggregate, ...] = COUNT_AND_SUM
+    keyed: bool = True
+    out_of_orderness_ms: int = 10 * MINUTE_MS
+    allowed_lateness_ms: int = 0
+    more: str = ""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that tell one result from another, as `normal` names them."""
+        window = ("number",) if isinstance(self.window, Count) else ("window_start", "window_end")
+        return ("key", *window) if self.keyed else window
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(aggregate.name for aggregate in self.aggregates)
+
+    @property
+    def slice_ms(self) -> int:
+        """The width of the buckets of time over which events of one key share their windows; 1 for count windows."""
+        match self.window:
+            case Session(gap_ms=gap_ms):
+                return gap_ms
+            case Sliding(size_ms=size_ms, slide_ms=slide_ms):
+                return gcd(size_ms, slide_ms)
+            case Tumbling(size_ms=size_ms):
+                return size_ms
+        return 1
+
+    @property
+    def final_after_ms(self) -> int:
+        """How far behind the newest event a window's end must be for its result to change no more."""
+        return self.out_of_orderness_ms + self.allowed_lateness_ms
+
+
+def in_words(query: Query) -> str:
+    """
+    >>> in_words(Query("a", Sliding(3_600_000, 300_000))), in_words(Query("a", Count(100), keyed=False))
+    ('sliding 1h every 5m', 'every 100 events, no key')
+    """
+    match query.window:
+        case Session(gap_ms=gap_ms):
+            text = f"sessions, gap {duration(gap_ms)}"
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
+            text = f"sliding {duration(size_ms)} every {duration(slide_ms)}"
+        case Tumbling(size_ms=size_ms):
+            text = f"tumbling {duration(size_ms)}"
+        case Count(size=size):
+            text = f"every {size} events"
+    return text if query.keyed else f"{text}, no key"
+
+
+def definition(query: Query) -> str:
+    """The query as a definition of windowlib, over Parquet files in `incoming` next to it.
+
+    >>> definition(Query("visits", Session(gap_ms=60_000))).splitlines()[0]
+    'name = "visits"'
+    """
+    columns = query.columns
+    aggregates = [f'{one.name} = "{one.sql(columns.value)}"' for one in query.aggregates]
+    lines = [
+        f'name = "{query.name}"',
+        'warehouse = "warehouse"',
+        "[source]",
+        'format = "parquet"',
+        'path = "incoming"',
+        f'key = ["{columns.key}"]' if query.keyed else "key = []",
+        f'timestamp = "{columns.time}"',
+        "max_files_per_run = 1",
+        "[watermark]",
+        f'out_of_orderness = "{duration(query.out_of_orderness_ms)}"',
+        "[window]",
+        *_window(query),
+    ]
+    if query.more:
+        return "\n".join([*lines, query.more]) + "\n"
+    return "\n".join([*lines, "[aggregates]", *aggregates]) + "\n"
+
+
+def _window(query: Query) -> list[str]:
+    match query.window:
+        case Count(size=size):
+            return ['type = "tumbling_count"', f"size = {size}"]
+        case Session(gap_ms=gap_ms):
+            found = ['type = "session"', f'gap = "{duration(gap_ms)}"']
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
+            found = ['type = "sliding"', f'size = "{duration(size_ms)}"', f'slide = "{duration(slide_ms)}"']
+        case Tumbling(size_ms=size_ms):
+            found = ['type = "tumbling"', f'size = "{duration(size_ms)}"']
+    return [*found, f'allowed_lateness = "{duration(query.allowed_lateness_ms)}"']
+
+
+def normal(rows: pa.Table, query: Query) -> pa.Table:
+    """Results of any side as integers: key, window_start and window_end in ms (or number), and the aggregates."""
+    columns = {}
+    for name in (*query.identity, *query.outputs):
+        column = rows[query.columns.key if name == "key" and "key" not in rows.column_names else name]
+        if pa.types.is_timestamp(column.type):
+            column = pc.divide(column.cast(TIMESTAMP).cast(pa.int64()), 1000)
+        columns[name] = column.cast(pa.int64())
+    return pa.table(columns)
+
+
+def no_results(query: Query) -> pa.Table:
+    """The results of a side that has published nothing."""
+    return pa.table({name: pa.array([], pa.int64()) for name in (*query.identity, *query.outputs)})

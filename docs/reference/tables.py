@@ -1,0 +1,44 @@
+"""`tables.md`: every table and column, from `windowlib.tables.meaning`."""
+
+from __future__ import annotations
+
+from docs.reference.markdown import sentence, table
+from windowlib.tables.meaning import TABLES
+from windowlib.tables.table import Column, TableSpec
+
+HEAD = """# Tables
+
+All tables of a pipeline lie in `<warehouse>/<name>/<table>/`. They are ordinary Delta tables: read them with Spark,
+DuckDB, Polars or anything else that reads Delta. Let only windowlib write to them.
+
+Tables belong together at the versions that the newest commit row of `ledger` names. `windowlib read` and
+`windowlib.read_table` read them so; [How a reader finds them](../how-it-works/protocol.md#reading).
+
+Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond.
+"""
+
+
+def page() -> str:
+    names = "\n".join(f"* [`{name}`](#{name}): {sentence(spec.holds)}" for name, spec in TABLES.items())
+    return "\n".join([HEAD, names, *(_table(spec) for spec in TABLES.values())]) + "\n"
+
+
+def _table(spec: TableSpec) -> str:
+    columns = table(("column", "type", "meaning"), (_column(column) for column in spec.described))
+    invariants = "\n".join(f"* {sentence(one)}" for one in spec.invariants)
+    partitions = ", ".join(f"`{name}`" for name in spec.partition_by)
+    parts = [f"\n({spec.name})=\n## {spec.name}\n", sentence(spec.holds), "", columns]
+    parts += ["", "Always:", "", invariants] if invariants else []
+    parts += ["", f"Partitioned by {partitions}."] if partitions else []
+    return "\n".join(parts)
+
+
+def _column(column: Column) -> tuple[str, str, str]:
+    kind = "" if column.type is None else str(column.type)
+    return f"`{column.name}`", _short(kind), column.holds
+
+
+def _short(kind: str) -> str:
+    if kind.startswith("list"):
+        return "list of structs"
+    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date", "map<string, int64>": "map"}.get(kind, kind)

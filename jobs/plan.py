@@ -1,0 +1,6 @@
+"""Fixes what the next run will read, without running it: `python jobs/plan.py PIPELINE.toml`."""
+
+from windowlib.__main__ import start
+
+if __name__ == "__main__":
+    start("plan")

@@ -1,0 +1,119 @@
+"""A pipeline run by a real Airflow: its own database, the real DAG files, real Spark.
+
+windowlib is the wheel in an environment of its own, and of the project the user has copied the files of `dags/` only.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.packaging.installed import PROJECT, built, environment, hostile
+from windowlib.airflow import setup
+from windowlib.definition.definition import load_definition
+from windowlib.tables.read import read_table, table_versions
+
+Airflow = Callable[..., str]
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
+
+DEFINITION = """
+name = "small"
+warehouse = "warehouse"
+
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "ts"
+timestamp_unit = "ms"
+
+[watermark]
+out_of_orderness = "0s"
+
+[window]
+type = "session"
+gap = "10ms"
+
+[aggregates]
+events = "count(*)"
+
+[spark]
+master = "local[1]"
+conf = { "spark.sql.shuffle.partitions" = "1" }
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline with one file: a session of `a` that ends, and one of `b` that may go on."""
+    folder = tmp_path_factory.mktemp("team") / "dags" / "pipelines"
+    (folder / "incoming").mkdir(parents=True)
+    (folder / "small.toml").write_text(DEFINITION, encoding="utf-8")
+    pq.write_table(pa.table({"user": ["a", "a", "b"], "ts": [0, 10, 100]}), folder / "incoming" / "1.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
+    """Airflow's command line, with the DAG files of `dags/` next to the pipelines and nothing else of the project."""
+    place = tmp_path_factory.mktemp("airflow")
+    installed = environment(place)
+    installed.install(str(built("wheel", place / "wheel")))
+    for file in (PROJECT / "dags").glob("*.py"):
+        shutil.copy(file, folder.parent)
+    working = hostile(place / "working folder")
+    settings = setup.environment(folder.parents[1], 8080)
+    del settings["PATH"]
+
+    def airflow(*arguments: str) -> str:
+        ended = installed.run([str(installed.bin / "airflow"), *arguments], working, settings)
+        assert ended.code == 0, ended.out + ended.err
+        return ended.out + ended.err
+
+    airflow("db", "migrate")
+    return airflow
+
+
+def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Airflow) -> None:
+    definition = load_definition(folder / "small.toml")
+
+    printed = airflow("dags", "test", "windows_small")
+    results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
+    assert results == [{"user": "a", "events": 2, "firing": 1, "timing": "on_time"}]
+    assert "batch 1: 1 new files, watermark none yet" in printed
+    assert "batch 1  read 3  admitted 3  late 0" in printed
+    assert (definition.root / "data_docs" / "index.html").is_file()
+
+    versions = table_versions(definition)
+    printed = airflow("dags", "test", "windows_small")
+    assert "nothing new: everything that has arrived is in the results already" in printed
+    assert "nothing is planned: nothing was changed" in printed
+    assert table_versions(definition) == versions
+
+
+def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow) -> None:
+    file = folder / "small.toml"
+    file.write_text(f'engine = "sail"\n{DEFINITION}', encoding="utf-8")  # the DAG is looked at here: no JVM a task
+    definition = load_definition(file)
+    pq.write_table(pa.table({"user": ["a"], "ts": [5]}), folder / "incoming" / "2.parquet")
+    airflow("dags", "test", "windows_small")
+    assert read_table(definition, "late_events").num_rows == 1
+    versions = table_versions(definition)
+
+    form = {"pipeline": "small", "from": "1970-01-01T00:00:00Z", "to": "1970-01-02T00:00:00Z", "reason": "late"}
+    dry_run = airflow("dags", "test", "rerun_windows", "--conf", json.dumps(form))
+    assert "windows      0 added, 0 removed, 1 changed" in dry_run
+    assert "a dry run ends with its preview" in dry_run
+    assert table_versions(definition) == versions
+
+    form |= {"dry_run": False, "approval": False}
+    printed = airflow("dags", "test", "rerun_windows", "--conf", json.dumps(form))
+    assert "rerun 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC  added 0  removed 0  changed 1" in printed
+    results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
+    assert results == [{"user": "a", "events": 3, "firing": 2, "timing": "late"}]
+    assert [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()] == [3]

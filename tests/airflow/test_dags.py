@@ -1,0 +1,579 @@
+"""The DAGs: what Airflow finds when it parses them, and what each task makes of its command's end."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+
+pytestmark = [
+    pytest.mark.airflow,
+    # FastAPI imports its test client, which we do not use, wherever Airflow imports FastAPI.
+    pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
+]
+
+PROJECT = Path(__file__).resolve().parents[2]
+DAGS = PROJECT / "dags"
+DEFINITION = """
+name = "{name}"
+warehouse = "warehouse"
+
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user_id"]
+timestamp = "ts"
+
+[watermark]
+out_of_orderness = "5m"
+
+[window]
+type = "tumbling"
+size = "10m"
+
+[aggregates]
+events = "count(*)"
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Airflow makes a home folder wherever it is imported: not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+        yield
+
+
+def dag_bag() -> "DagBag":
+    from airflow.dag_processing.dagbag import DagBag
+
+    return DagBag(DAGS)
+
+
+@pytest.fixture
+def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of definitions that the DAGs are made from."""
+    monkeypatch.setenv("WINDOWLIB_PIPELINES", str(tmp_path))
+    return tmp_path
+
+
+def test_every_definition_is_a_dag() -> None:
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    of_pipelines = [f"windows_{file.stem}" for file in (DAGS / "pipelines").glob("*.toml")]
+    assert sorted(bag.dags) == sorted([*of_pipelines, "rerun_windows"])
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in (DAGS / "pipelines").glob("*.toml")))
+def test_plan_advance_report(name: str) -> None:
+    dag = dag_bag().dags[f"windows_{name}"]
+    assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
+        "plan": {"advance"},
+        "advance": {"report"},
+        "report": set(),
+    }
+    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    assert {(task.retries, task.retry_delay) for task in dag.tasks} == {(2, timedelta(minutes=1))}
+    assert (dag.catchup, dag.max_active_runs) == (False, 1)
+    assert dag.timetable.expression == "*/10 * * * *"
+    assert type(dag.timetable).__name__ == "CronDataIntervalTimetable"
+    assert f"windowlib status {DAGS / 'pipelines' / name}.toml" in dag.doc_md
+    assert [asset.name for asset in dag.get_task("advance").outlets] == [f"windowlib_{name}_results"]
+
+
+def test_the_dag_for_reruns() -> None:
+    dag = dag_bag().dags["rerun_windows"]
+    assert [task.task_id for task in dag.topological_sort()] == ["check", "preview", "approve", "apply", "report"]
+    # One that waits for a person must not keep scheduled runs waiting.
+    assert {task.task_id for task in dag.tasks if task.pool != "windowlib"} == {"approve"}
+    assert type(dag.timetable).__name__ == "NullTimetable"
+    form = {name: dag.params.get_param(name) for name in dag.params}
+    assert form["pipeline"].schema["enum"] == ["clicks", "clicks_sliding"]
+    assert [form[name].schema["format"] for name in ("from", "to")] == ["date-time", "date-time"]
+    assert [dag.params[name] for name in ("dry_run", "approval", "accept_gap")] == [True, True, False]
+
+
+def test_the_form_offers_what_can_be_rerun(pipelines: Path) -> None:
+    assert "rerun_windows" not in dag_bag().dags  # no pipeline, no choice
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    counts = DEFINITION.format(name="two").replace('"tumbling"', '"tumbling_count"').replace('"10m"', "3")
+    (pipelines / "two.toml").write_text(counts, encoding="utf-8")
+    (pipelines / "three.toml").write_text("name = 3", encoding="utf-8")
+    assert dag_bag().dags["rerun_windows"].params.get_param("pipeline").schema["enum"] == ["one"]
+
+
+class RunOf:
+    """The context of a run with this form, whose preview returned that."""
+
+    def __init__(self, *, changes_nothing: bool = False, **form: Any) -> None:
+        self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
+        self.form |= {"dry_run": False, "approval": True, "accept_gap": False} | form
+        self.told = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        return self.told if task_ids == "preview" else None
+
+    @property
+    def context(self) -> dict[str, Any]:
+        run = type("Run", (), {"triggering_user_name": "ann"})()
+        return {"params": self.form, "ti": self, "dag_run": run}
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"to": "2026-03-01T00:00:00+00:00"}, "is not before"),
+        ({"from": "2026-03-02T00:00:00"}, "has no zone"),
+        ({"to": "2926-03-03T00:00:00Z"}, "lies in the future"),
+        ({"pipeline": "four"}, "no pipeline 'four' that can be rerun; there are one"),
+    ],
+)
+def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, str], says: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    check = dag_bag().dags["rerun_windows"].get_task("check")
+    assert check.execute(RunOf().context)["what"] == "rerun 2026-03-02 00:00:00 UTC to 2026-03-03 00:00:00 UTC"
+    with pytest.raises(AirflowFailException, match=says):
+        check.execute(RunOf(**form).context)
+
+
+@pytest.mark.parametrize(
+    ("run", "says"),
+    [
+        (RunOf(dry_run=True), "a dry run ends with its preview: .* --apply p1"),
+        (RunOf(changes_nothing=True), "the preview changes nothing"),
+    ],
+)
+def test_nothing_is_applied_that_nobody_wants(run: RunOf, says: str) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    with pytest.raises(AirflowSkipException, match=says):
+        dag_bag().dags["rerun_windows"].get_task("approve").execute(run.context)
+
+
+def test_approval_can_be_switched_off() -> None:
+    assert dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context) is None
+
+
+def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
+    """A skipped task would look as if there had been nothing to do."""
+    from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+    from windowlib.airflow.rerun_operators import Apply
+
+    program = "import sys; print('error: another run holds this pipeline', file=sys.stderr); sys.exit(4)"
+    apply = Apply(task_id="apply", pipelines={"one": "one.toml"})
+    apply.prepare = lambda *arguments: setattr(apply, "command", [sys.executable, "-c", program])  # type: ignore[method-assign]
+    with pytest.raises(AirflowException, match="another run holds this pipeline: tried again later") as raised:
+        apply.execute(RunOf().context)
+    assert not isinstance(raised.value, AirflowSkipException)
+
+
+def test_report_always_runs_and_hides_no_failure() -> None:
+    """An ordinary last task with `all_done` would turn the run green whatever became of advance."""
+    report = dag_bag().dags["windows_clicks"].get_task("report")
+    assert report.is_teardown
+    assert not report.on_failure_fail_dagrun
+
+
+def test_parsing_imports_no_spark_and_is_quick() -> None:
+    seen = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import airflow.sdk, runpy, sys, time; started = time.process_time();"
+            f"runpy.run_path({str(DAGS / 'windows.py')!r}); print(time.process_time() - started);"
+            "print({name.partition('.')[0] for name in sys.modules} & "
+            "{'pyspark', 'py4j', 'delta', 'deltalake', 'pandas', 'pyarrow', 'great_expectations'})",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert seen[1] == "set()"
+    assert float(seen[0]) < 5
+
+
+def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
+    (pipelines / "quiet.toml").write_text(DEFINITION.format(name="quiet"), encoding="utf-8")
+    dag = dag_bag().dags["windows_quiet"]
+    assert type(dag.timetable).__name__ == "NullTimetable"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        ('gapp = "1m"', "broken.toml: window.gapp"),
+        ("= =", "broken.toml: is not TOML"),
+        ('[airflow]\nschedule = "61 * * * *"', 'broken.toml: airflow.schedule: given "61 * * * *"'),
+    ],
+)
+def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: str, message: str) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    whole = DEFINITION.format(name="whole")
+    (pipelines / "whole.toml").write_text(whole, encoding="utf-8")
+    broken = whole.replace('size = "10m"', f'size = "10m"\n{mistake}\n').replace("whole", "broken")
+    (pipelines / "broken.toml").write_text(broken, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert len(bag.dags["windows_whole"].tasks) == 3
+    (task,) = bag.dags["windows_broken"].tasks
+    assert message in bag.dags["windows_broken"].doc_md
+    with pytest.raises(AirflowFailException, match=message.replace("*", r"\*")):
+        task.execute({})
+
+
+def test_one_name_for_two_pipelines(pipelines: Path) -> None:
+    for file in ("one", "other"):
+        (pipelines / f"{file}.toml").write_text(DEFINITION.format(name="same"), encoding="utf-8")
+    bag = dag_bag()
+    assert sorted(bag.dags.keys() - {"rerun_windows"}) == ["windows_other", "windows_same"]
+    assert (
+        f"{pipelines / 'other.toml'}: name: same is the name of {pipelines / 'one.toml'} already"
+        in bag.dags["windows_other"].doc_md
+    )
+
+
+def together(name: str, schedule: str = "*/10 * * * *") -> str:
+    return DEFINITION.format(name=name) + f'[airflow]\nschedule = "{schedule}"\ntogether = "stream"\n'
+
+
+def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
+    for name in ("one", "two"):
+        (pipelines / f"{name}.toml").write_text(together(name), encoding="utf-8")
+    (pipelines / "three.toml").write_text(DEFINITION.format(name="three"), encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert sorted(bag.dags.keys() - {"rerun_windows"}) == ["together_stream", "windows_three"]
+    dag = bag.dags["together_stream"]
+    assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
+        "together": {"advance_one", "advance_two"},
+        "advance_one": {"report_one"},
+        "advance_two": {"report_two"},
+        "report_one": set(),
+        "report_two": set(),
+    }
+    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    assert dag.timetable.expression == "*/10 * * * *"
+    assert [dag.get_task(f"advance_{name}").trigger_rule.value for name in ("one", "two")] == ["all_done"] * 2
+    assert [dag.get_task(f"report_{name}").is_teardown for name in ("one", "two")] == [True, True]
+    files = [str(pipelines / f"{name}.toml") for name in ("one", "two")]
+    assert dag.get_task("together").command[-3:] == [*files, "--json"]
+    assert [asset.name for asset in dag.get_task("advance_two").outlets] == ["windowlib_two_results"]
+    report = dag.get_task("report_two")
+    (link,) = report.operator_extra_links
+    assert link.get_link(report, ti_key=None) == "/windowlib/two/"
+    assert all(f"windowlib status {file}" in dag.doc_md for file in files)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (together("two", "0 * * * *"), 'two.toml: airflow.schedule: given "0 * * * *", but '),
+        (together("two") + '[spark]\nmaster = "local[1]"\n', r"differ in engine or [spark]"),
+    ],
+)
+def test_definitions_that_cannot_run_together_say_why(pipelines: Path, other: str, message: str) -> None:
+    (pipelines / "one.toml").write_text(together("one"), encoding="utf-8")
+    (pipelines / "two.toml").write_text(other, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    (task,) = bag.dags["together_stream"].tasks
+    assert message in task.message
+
+
+# -- tasks: the real operators, running a real process --------------------------------------------------------------
+
+
+def job(tmp_path: Path, program: str, kind: str = "Job", **kwargs: Any) -> Any:
+    from windowlib.airflow import operators
+
+    file = tmp_path / "job.py"
+    file.write_text(textwrap.dedent(program), encoding="utf-8")
+    return getattr(operators, kind)(task_id="advance", command=[sys.executable, str(file)], **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("code", "exception", "message"),
+    [
+        (1, "AirflowException", "exit code 1: said why"),
+        (2, "AirflowFailException", "a retry cannot fix: said why"),
+        (3, "AirflowFailException", "refused by its checks: said why"),
+        (4, "AirflowSkipException", "said why"),
+        (137, "AirflowException", "exit code 137: said why"),
+    ],
+)
+def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> None:
+    """Airflow tries again after AirflowException only."""
+    from airflow.sdk import exceptions
+
+    with pytest.raises(exceptions.AirflowException, match=message) as raised:
+        job(tmp_path, f"import sys; print('busy\\nerror: said why', file=sys.stderr); sys.exit({code})").execute({})
+    assert type(raised.value) is getattr(exceptions, exception)
+
+
+def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
+    from airflow.sdk import exceptions
+
+    with pytest.raises(exceptions.AirflowException, match="exit code -9") as raised:
+        job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
+    assert type(raised.value) is exceptions.AirflowException
+
+
+def test_an_error_of_several_lines_is_told_whole(tmp_path: Path) -> None:
+    from airflow.sdk import exceptions
+
+    program = """
+        import sys
+        print("WARN busy\\nerror: refused:\\n- one\\n- another", file=sys.stderr)
+        sys.exit(3)
+    """
+    with pytest.raises(exceptions.AirflowFailException) as raised:
+        job(tmp_path, program).execute({})
+    assert str(raised.value) == "refused by its checks: refused:\n- one\n- another"
+
+
+def test_records_are_returned_and_sentences_are_not(tmp_path: Path) -> None:
+    program = """
+        print('{"batch_id": 1}')
+        print("a sentence")
+        print('{"batch_id": 2}')
+        print("[1]")
+    """
+    assert job(tmp_path, program).execute({}) == [{"batch_id": 1}, {"batch_id": 2}]
+
+
+class Events(dict[Any, Any]):
+    """Airflow's `outlet_events`: an event for whichever asset is asked for."""
+
+    def __missing__(self, asset: Any) -> Any:
+        self[asset] = type("Event", (), {"extra": None})()
+        return self[asset]
+
+
+class PlanSays:
+    """A task instance whose plan returned this."""
+
+    def __init__(self, batch_id: int | None) -> None:
+        self.planned = [{"batch_id": batch_id, "files": 0}]
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        return self.planned
+
+
+def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    advance = job(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", "Advance")
+    with pytest.raises(AirflowSkipException, match="nothing is planned: nothing was changed"):
+        advance.execute({"ti": PlanSays(None)})
+    assert not (tmp_path / "ran").exists()
+
+
+RECORD = {
+    "rows_read": 5,
+    "rows_admitted": 5,
+    "rows_late": 0,
+    "windows_fired_on_time": 1,
+    "windows_fired_late": 0,
+    "windows_open": 2,
+    "watermark_in_ms": None,
+    "watermark_out_ms": 0,
+    "watermark": "1970-01-01T00:00:00Z",
+    "seconds": 1.5,
+    "failed_checks": [],
+}
+
+
+def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
+    from airflow.sdk import Asset
+
+    record = RECORD
+    program = "".join(f"print({json.dumps({'batch_id': batch_id, **record})!r})\n" for batch_id in (7, 8))
+    asset, events = Asset("results"), Events()
+    advance = job(tmp_path, program, "Advance", outlets=[asset])
+    batches = advance.execute({"ti": PlanSays(7), "outlet_events": events})
+    assert [batch["batch_id"] for batch in batches] == [7, 8]
+    assert events[asset].extra == {"batches": 2, "batch_id": 8, **record}
+
+
+class TogetherSays:
+    """A task instance whose `together` returned this."""
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        assert task_ids == "together"
+        return self.told
+
+
+def test_what_ran_together_is_told_by_the_task_of_each(tmp_path: Path) -> None:
+    """One was done, one had nothing new, one was refused: that one runs alone, and says so itself."""
+    from airflow.sdk import Asset
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+    lines = [
+        {"pipeline": "one", "batch_id": 3, **RECORD},
+        {"pipeline": "three", "batch_id": 8, **RECORD},
+        *({"pipeline": name, "batches": n, "exit_code": code} for name, n, code in (("one", 1, 0), ("two", 0, 0))),
+        {"pipeline": "three", "batches": 1, "exit_code": 3},
+    ]
+    program = "import sys\n" + "".join(f"print({json.dumps(line)!r})\n" for line in lines) + "sys.exit(3)"
+    told = job(tmp_path, program, "Together").execute({})
+    assert told == lines
+
+    refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
+    asset, events = Asset("results"), Events()
+    context = {"ti": TogetherSays(told), "outlet_events": events}
+    each = {
+        name: job(tmp_path, refused, "AfterTogether", pipeline=name, outlets=[asset])
+        for name in ("one", "two", "three")
+    }
+    assert each["one"].execute(context) == [{"batch_id": 3, **RECORD}]
+    assert events[asset].extra == {"batches": 1, "batch_id": 3, **RECORD}
+    with pytest.raises(AirflowSkipException, match="nothing is new"):
+        each["two"].execute(context)
+    with pytest.raises(AirflowFailException, match="refused by its checks: batch 9 was refused"):
+        each["three"].execute(context)
+
+
+def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowException
+
+    with pytest.raises(AirflowException, match="exit code -9"):
+        job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
+    program = f"print({json.dumps({'batch_id': 1, **RECORD})!r})"
+    advance = job(tmp_path, program, "AfterTogether", pipeline="one")
+    assert advance.execute({"ti": TogetherSays(None), "outlet_events": Events()}) == [{"batch_id": 1, **RECORD}]
+
+
+def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:
+    """As Airflow does it: SIGTERM's handler calls `on_kill`, and execute goes on until its command has ended."""
+    from airflow.sdk.exceptions import AirflowException
+
+    pids = tmp_path / "pids"
+    program = f"""
+        import os, subprocess, time
+        child = subprocess.Popen(["sleep", "600"])
+        open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+        time.sleep(600)
+    """
+    task = job(tmp_path, program)
+    killer = threading.Thread(target=lambda: (wait_for(lambda: pids.exists() and pids.read_text()), task.on_kill()))
+    killer.start()
+    with pytest.raises(AirflowException, match=f"exit code -{int(signal.SIGTERM)}"):
+        task.execute({})
+    killer.join()
+    for pid in map(int, pids.read_text().split()):
+        wait_for(lambda pid=pid: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
+    from windowlib.airflow.commands import advance_command
+    from windowlib.definition.definition import load_definition
+
+    file = tmp_path / "p.toml"
+    commands = {}
+    for master in ("local[2]", "warm", "sc://host:15002", "spark://host:7077"):
+        file.write_text(DEFINITION.format(name="p") + f'[spark]\nmaster = "{master}"\n', encoding="utf-8")
+        commands[master] = advance_command(load_definition(file))
+    plain = [sys.executable, "-P", "-m", "windowlib", "run", str(file), "--json"]
+    assert commands["local[2]"] == commands["warm"] == commands["sc://host:15002"] == plain
+    submit, start = commands["spark://host:7077"], PROJECT / "windowlib" / "__main__.py"
+    assert Path(submit[0]).is_file()
+    assert submit[1:] == [
+        "--master",
+        "spark://host:7077",
+        str(start),
+        "run",
+        str(file),
+        "--json",
+    ]
+
+
+def test_spark_submit_finds_this_python(tmp_path: Path) -> None:
+    """Without PYSPARK_DRIVER_PYTHON it asks the `python` on PATH for pyspark, and finds none."""
+    printed = job(tmp_path, """import json, os; print(json.dumps({"python": os.environ["PYSPARK_DRIVER_PYTHON"]}))""")
+    assert printed.execute({}) == [{"python": sys.executable}]
+
+
+def wait_for(condition: Any, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "still not so"
+        time.sleep(0.02)
+
+
+# -- the pages of the report -----------------------------------------------------------------------------------------
+
+
+def get(address: str, *, logged_in: bool) -> tuple[int, str]:
+    import asyncio
+
+    import httpx
+
+    from windowlib.airflow import plugin as data_docs_plugin
+
+    app = data_docs_plugin.app
+    app.dependency_overrides = {data_docs_plugin.logged_in: lambda: None} if logged_in else {}
+
+    async def request() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://airflow") as client:
+            return await client.get(address)
+
+    answer = asyncio.run(request())
+    return answer.status_code, answer.text
+
+
+@pytest.fixture
+def reported(pipelines: Path) -> None:
+    (pipelines / "any_file.toml").write_text(DEFINITION.format(name="clicks"), encoding="utf-8")
+    pages = pipelines / "warehouse" / "clicks" / "data_docs"
+    pages.mkdir(parents=True)
+    (pages / "index.html").write_text("the overview", encoding="utf-8")
+    (pages.parent / "secret").write_text("not a page", encoding="utf-8")
+    preview = pages.parent / "_previews" / "p1"
+    preview.mkdir(parents=True)
+    (preview / "index.html").write_text("what would change", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("reported")
+@pytest.mark.parametrize(
+    ("address", "status", "text"),
+    [
+        ("/clicks/", 200, "the overview"),
+        ("/clicks/index.html", 200, "the overview"),
+        ("/clicks/..%2fsecret", 404, "no such page"),
+        ("/clicks/none.html", 404, "clicks has no such page"),
+        ("/any_file/", 404, "no pipeline 'any_file'"),
+        ("/clicks/previews/p1", 200, "what would change"),
+        ("/clicks/previews/p2", 404, "clicks has no preview 'p2'"),
+        ("/clicks/previews/..%2f..%2fsecret", 404, "no such page"),
+    ],
+)
+def test_the_report_is_shown(address: str, status: int, text: str) -> None:
+    found, body = get(address, logged_in=True)
+    assert found == status
+    assert text in body
+
+
+@pytest.mark.usefixtures("reported")
+def test_the_report_is_shown_to_nobody_else() -> None:
+    assert get("/clicks/", logged_in=False)[0] == 401
+    assert get("/clicks/previews/p1", logged_in=False)[0] == 401

@@ -1,0 +1,445 @@
+"""Pipelines that no native plan runs, and count windows: files in, tables read back, compared with the operator.
+
+The operator gets each batch as a run has it: the clock, the events in order of arrival, the watermark.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import tables
+from tests.killed import stopped
+from windowlib.batches import windows_job
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.model import operator
+from windowlib.model.aggregates import Count, Sum, Together
+from windowlib.model.assigners import Session, Sliding, Staggered, Tumbling
+from windowlib.model.elements import Element, Firing, Late, Output, ProcessingTime, Watermark
+from windowlib.model.evictors import CountEvictor
+from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.model.state import OperatorState
+from windowlib.model.triggers import CountTrigger, ProcessingTimeTrigger
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.runs.advance import advance
+from windowlib.runs.attempt import BatchReport
+from windowlib.tables import delta
+from windowlib.tables.opened import Table
+from windowlib.tables.read import read_table
+
+pytestmark = pytest.mark.spark
+
+SECOND = 1000
+OUT_OF_ORDERNESS_MS = 20 * SECOND
+BATCHES = 4
+PLAN_TIME_MS = 10_000_000
+COUNT_AND_SUM = Together((Count(), Sum("v")))
+EVENTS = pa.schema([("user", pa.string()), ("at", pa.int64()), ("v", pa.int64()), ("id", pa.string())])
+
+TOML = """
+name = "general"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+timestamp_unit = "ms"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "20s"
+[storage]
+state_partition = "1m"
+"""
+COUNTS = '[aggregates]\nevents = "count(*)"\ntotal = "sum(v)"\n'
+
+TOP = '''
+class Top:
+    """The greatest values of a window, and how many windows of the key there were before."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def process(self, values, context):
+        context.key_state["windows"] = context.key_state.get("windows", 0) + 1
+        greatest = sorted(values, key=lambda value: (-value["v"], value["id"]))[: self.n]
+        return [{"v": value["v"], "id": value["id"], "nth": context.key_state["windows"]} for value in greatest]
+
+    def clear(self, context):
+        context.key_state["cleared"] = context.key_state.get("cleared", 0) + 1
+
+
+class Mean:
+    order_free = False
+
+    def create_accumulator(self):
+        return {"sum": 0, "n": 0}
+
+    def add(self, held, value):
+        return {"sum": held["sum"] + value["v"], "n": held["n"] + 1}
+
+    def merge(self, a, b):
+        return {"sum": a["sum"] + b["sum"], "n": a["n"] + b["n"]}
+
+    def get_result(self, held):
+        return held["sum"] / held["n"]
+'''
+
+
+def events(batch: int, keys: int = 4) -> list[dict[str, Any]]:
+    """Thirty events, a minute further than the batch before, some of them late."""
+    chance = random.Random(batch)
+    rows = []
+    for row in range(30):
+        late_ms = chance.choice([0, 0, 0, 30, 90, 200]) * SECOND
+        at = (batch * 60 + chance.randrange(60)) * SECOND - late_ms
+        rows.append({"user": f"u{chance.randrange(keys)}", "at": at, "v": chance.randrange(50), "id": f"{batch}-{row}"})
+    return rows
+
+
+def pipeline(folder: Path, windows: str, *, batches: int = BATCHES) -> Definition:
+    """A definition in `folder`, with its files and code."""
+    (folder / "incoming").mkdir(exist_ok=True)
+    for batch in range(batches):
+        pq.write_table(pa.Table.from_pylist(events(batch), EVENTS), folder / "incoming" / f"{batch}.parquet")
+    (folder / "own_windows.py").write_text(TOP)
+    (folder / "general.toml").write_text(TOML + windows)
+    return load_definition(folder / "general.toml")
+
+
+def clock() -> int:
+    """Each look at the clock is a second later; a batch is planned at the first."""
+    clock.now += SECOND  # type: ignore[attr-defined]
+    return clock.now  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def set_clock() -> None:
+    clock.now = PLAN_TIME_MS  # type: ignore[attr-defined]
+
+
+def run(definition: Definition, spark: SparkSession, **options: Any) -> list[BatchReport]:
+    return advance(definition, lambda: spark, clock=clock, **options)
+
+
+def by_operator(
+    spec: WindowSpec, definition: Definition, key_of: Callable[[Mapping[str, Any]], Any] = itemgetter("user")
+) -> tuple[list[list[Output]], OperatorState]:
+    """What the operator makes of the batches, with the plan times that they really had."""
+    state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
+    plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}
+    told = []
+    for batch in range(BATCHES):
+        elements = []
+        for event in events(batch):
+            elements.append(Element(key_of(event), event["at"], event, arrival))
+            arrival += 1
+        newest_ms = max(event["at"] for event in events(batch))
+        watermark_ms = max(watermark_ms, newest_ms - OUT_OF_ORDERNESS_MS - 1)
+        inputs = [ProcessingTime(int(plan_times[batch + 1])), *elements, Watermark(watermark_ms)]
+        told.append(operator.run(spec, state, inputs))
+    return told, state
+
+
+def _rows(definition: Definition, table: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_table(definition, table).to_pylist()
+    return rows
+
+
+def _ms(timestamp: Any) -> int | None:
+    return None if timestamp is None else round(timestamp.timestamp() * 1000)
+
+
+def fired(told: Sequence[Sequence[Output]]) -> list[tuple[Any, ...]]:
+    """(batch, key, bounds, results, timing) of every firing."""
+    return sorted(
+        (batch, one.key, _shown(one.window.start_ms), _shown(one.window.end_ms), *one.result, str(one.timing))
+        for batch, outputs in enumerate(told, 1)
+        for one in outputs
+        if isinstance(one, Firing)
+    )
+
+
+def _shown(bound_ms: int) -> int:
+    return bound_ms if abs(bound_ms) < 2**62 else 0
+
+
+def published(definition: Definition) -> list[tuple[Any, ...]]:
+    return sorted(
+        (
+            row["batch_id"],
+            row["user"],
+            _ms(row["window_start"]) or 0,
+            _ms(row["window_end"]) or 0,
+            row["events"],
+            row["total"],
+            row["timing"],
+        )
+        for row in _rows(definition, "results")
+    )
+
+
+def late(told: Sequence[Sequence[Output]]) -> list[str]:
+    return sorted(one.element.value["id"] for outputs in told for one in outputs if isinstance(one, Late))
+
+
+def late_published(definition: Definition) -> list[str]:
+    return sorted(row["raw"].split('"id":"')[1].split('"')[0] for row in _rows(definition, "late_events"))
+
+
+SESSION = '[window]\ntype = "session"\ngap = "15s"\nallowed_lateness = "40s"\n'
+EVERY_FIRING = [
+    (
+        SESSION + '[window.trigger]\ntype = "count"\nn = 2\n' + COUNTS,
+        WindowSpec(Session(15_000), COUNT_AND_SUM, CountTrigger(2), allowed_lateness_ms=40_000),
+    ),
+    (
+        '[window]\ntype = "tumbling"\nsize = "30s"\nallowed_lateness = "20s"\n'
+        '[window.trigger]\ntype = "count"\nn = 2\n[window.evictor]\ntype = "count"\nn = 3\n' + COUNTS,
+        WindowSpec(Tumbling(30_000), COUNT_AND_SUM, CountTrigger(2), CountEvictor(3), allowed_lateness_ms=20_000),
+    ),
+    ('[window]\ntype = "tumbling_count"\nsize = 7\n' + COUNTS, tumbling_count(7, COUNT_AND_SUM)),
+    ('[window]\ntype = "sliding_count"\nsize = 6\nslide = 4\n' + COUNTS, sliding_count(6, 4, COUNT_AND_SUM)),
+]
+
+
+@pytest.mark.parametrize(("windows", "spec"), EVERY_FIRING, ids=["session", "tumbling", "count", "sliding count"])
+def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSession, tmp_path: Path) -> None:
+    definition = pipeline(tmp_path, windows)
+    reports = run(definition, spark)
+    told, _ = by_operator(spec, definition)
+    assert len(fired(told)) > 10
+    assert published(definition) == fired(told)
+    assert late_published(definition) == late(told)
+    numbers = [(r["user"], r["window_start"], r["window_end"], r["firing"]) for r in _rows(definition, "results")]
+    assert len(set(numbers)) == len(numbers)
+    assert _rows(definition, "results") == _of_results(_rows(definition, "result_changes"))
+    failed = [check for report in reports for check in report.checks if not check.success]
+    assert {check.severity for check in failed} <= {"warning"}  # of the share of late events
+
+
+def _of_results(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in ("change", "cause")} for row in changes]
+
+
+def test_code_of_ones_own_gives_the_current_rows_of_each_window(spark: SparkSession, tmp_path: Path) -> None:
+    own = SESSION + 'function = "own_windows:Top"\nparameters = {n = 2}\nreads = ["v", "id"]\n'
+    definition = pipeline(tmp_path, own + '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n')
+    run(definition, spark)
+    spec = WindowSpec(Session(15_000), process=_top(definition), allowed_lateness_ms=40_000)
+    told, _ = by_operator(spec, definition)
+    assert late_published(definition) == late(told)
+    current: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+    for outputs in told:
+        of_run: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+        for one in outputs:
+            if isinstance(one, Firing):
+                new = (one.key, one.window.start_ms, one.window.end_ms)
+                for rows in (current, of_run):
+                    for old in [w for w in rows if w[0] == new[0] and new[1] <= w[1] and w[2] <= new[2] and w != new]:
+                        del rows[old]
+                if of_run.get(new, [{}])[0].get("nth") != one.result["nth"]:  # another firing, not another row of it
+                    of_run[new] = []
+                of_run[new].append(one.result)
+        current |= of_run
+    got: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
+    for row in sorted(_rows(definition, "results"), key=lambda row: row["result_number"]):
+        of = (row["user"], _ms(row["window_start"]) or 0, _ms(row["window_end"]) or 0)
+        got.setdefault(of, []).append({name: row[name] for name in ("v", "id", "nth")})
+    assert got == current
+
+
+def _top(definition: Definition) -> Any:
+    process = definition.spec.process
+    assert process is not None
+    return process
+
+
+def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path: Path) -> None:
+    own = '[window]\ntype = "tumbling"\nsize = "30s"\nfunction = "own_windows:Mean"\nreads = ["v"]\n'
+    definition = pipeline(tmp_path, own + '[window.output]\nmean = "double"\n')
+    run(definition, spark)
+    told, _ = by_operator(WindowSpec(Tumbling(30_000), definition.spec.aggregate.own), definition)  # type: ignore[union-attr]
+    expected = {
+        (one.key, one.window.start_ms): one.result for outputs in told for one in outputs if isinstance(one, Firing)
+    }
+    assert {(r["user"], _ms(r["window_start"])): r["mean"] for r in _rows(definition, "results")} == expected
+    assert any('"own":{"sum":' in row["state"] for row in _rows(definition, "open_windows"))
+
+
+def test_stored_elements_are_appended_and_not_written_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until a partition has many files: then what lives of it is written as one."""
+    monkeypatch.setattr(windows_job, "COMPACT_AFTER", 3)
+    thousand = 'type = "count"\nn = 1000\n'
+    windows = f'[window]\ntype = "global"\n[window.trigger]\n{thousand}[window.evictor]\n{thousand}'
+    definition = pipeline(tmp_path, windows + COUNTS, batches=5)
+    held = []
+    for _ in range(5):
+        run(definition, spark, max_batches=1)
+        commit = ledger_of(definition).state().commit
+        assert commit is not None
+        stored = Table(definition.root / "state_windows")
+        held.append({f.path for f in delta.files(stored, commit.versions["state_windows"])})
+    assert held[0] < held[1] < held[2]
+    assert not held[2] & held[3]  # three files of the partition were enough
+    assert held[3] < held[4]
+    ids = [element["_arrival"] for row in _rows(definition, "state_windows") for element in row["contents"]]
+    assert len(ids) == len(set(ids)) == 150
+    assert sum(row["elements"] for row in _rows(definition, "open_windows")) == 150
+
+
+def test_contents_that_no_window_needs_leave_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    windows = '[window]\ntype = "tumbling"\nsize = "30s"\n[window.evictor]\ntype = "count"\nn = 3\n'
+    definition = pipeline(tmp_path, windows + COUNTS)
+    run(definition, spark)
+    run(definition, spark, finish=True)
+    assert _rows(definition, "state_windows") == _rows(definition, "open_windows") == []
+
+
+def test_an_event_in_a_hole_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
+    windows = '[window]\ntype = "sliding"\nsize = "10s"\nslide = "25s"\nstagger = true\n'
+    definition = pipeline(tmp_path, windows + COUNTS)
+    reports = run(definition, spark)
+    spec = WindowSpec(Staggered(Sliding(10_000, 25_000)), COUNT_AND_SUM)
+    told, _ = by_operator(spec, definition)
+    assert published(definition) == fired(told)
+    everything = [event for batch in range(BATCHES) for event in events(batch)]
+    in_hole = [e["id"] for e in everything if not spec.assigner.assign(e["at"], e, e["user"])]
+    late_ids = late_published(definition)
+    assert late_ids == late(told)
+    quarantined = _rows(definition, "quarantine")
+    assert {row["reason"] for row in quarantined} == {"hole"}
+    got = sorted(row["raw"].split('"id":"')[1].split('"')[0] for row in quarantined)
+    assert got == sorted(set(in_hole) - set(late_ids))
+    assert sum(report.figures["quarantined_hole"] or 0 for report in reports) == len(got) > 5
+
+
+def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    windows = '[window]\ntype = "tumbling"\nsize = "90s"\ntime = "processing"\n'
+    definition = pipeline(tmp_path, windows + COUNTS)
+    run(definition, spark)
+    spec = WindowSpec(Tumbling(90_000), COUNT_AND_SUM, ProcessingTimeTrigger(), time="processing")
+    told, state = by_operator(spec, definition)
+    assert published(definition) == fired(told)
+    assert state.in_flight
+    assert plan(definition, lambda: clock.now) is None  # type: ignore[attr-defined]
+    clock.now += 90 * SECOND  # type: ignore[attr-defined]
+    [report] = run(definition, spark)  # no file is new: the clock has moved
+    assert report.figures["rows_read"] == 0
+    assert sum(row["events"] for row in _rows(definition, "results")) == 30 * BATCHES
+    assert run(definition, spark) == []
+
+
+def test_a_run_that_dies_is_finished_with_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
+    windows = (
+        SESSION + '[window.trigger]\ntype = "count"\nn = 3\n[window.evictor]\ntype = "time"\nkeep = "20s"\n' + COUNTS
+    )
+    folders = [tmp_path / name for name in ("undisturbed", "killed")]
+    found = []
+    for folder in folders:
+        folder.mkdir()
+        clock.now = PLAN_TIME_MS  # type: ignore[attr-defined]
+        definition = pipeline(folder, windows)
+        if folder.name == "killed":
+            run(definition, spark, max_batches=1)
+            for moment in ("write:windows", "commit:open_windows", "commit:state_windows", "ledger:commit"):
+                with stopped(moment):
+                    run(definition, spark, max_batches=1)
+        run(definition, spark)
+        found.append(tables(definition))
+    assert {n: rows for n, rows in found[0].items() if n in TIMELESS} == {
+        n: rows for n, rows in found[1].items() if n in TIMELESS
+    }
+
+
+TIMELESS = ("open_windows", "state_windows", "results", "result_changes", "late_events")
+
+
+def test_code_that_fails_is_named_and_nothing_is_committed(spark: SparkSession, tmp_path: Path) -> None:
+    from windowlib.model.errors import WindowError
+
+    own = SESSION + 'function = "own_windows:Top"\nparameters = {n = 2}\nreads = ["v"]\n'
+    definition = pipeline(tmp_path, own + '[window.output]\nv = "bigint"\n')
+    with pytest.raises(WindowError, match=r"code for the windows of key 'u\d' failed: KeyError: 'id'"):
+        run(definition, spark)
+    assert ledger_of(definition).state().commit is None
+
+
+TYPED = """
+[aggregates]
+events = "count(*)"
+some = "count(price) filter (where v > 20)"
+total = "sum(v)"
+paid = "sum(price)"
+mean = "avg(price)"
+mean_v = "round(avg(v) + 1, 3)"
+least = "min(name)"
+latest_day = "max(day)"
+first_at = "min(seen)"
+first_name = "first(name)"
+last_price = "last(price) filter (where v < 40)"
+"""
+
+
+def test_sql_aggregates_are_those_of_the_native_plan_whatever_their_types(spark: SparkSession, tmp_path: Path) -> None:
+    """An evictor that evicts nothing sends the same windows through the operator."""
+    found = []
+    evictor = '[window.evictor]\ntype = "count"\nn = 1000000\n'
+    trigger = '[window.trigger]\ntype = "processing_timeout"\ntimeout = "99d"\nof = {type = "event_time"}\n'
+    for number, more in enumerate(("", evictor, trigger)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        definition = pipeline(folder, '[window]\ntype = "tumbling"\nsize = "30s"\n' + more + TYPED)
+        for batch in range(BATCHES):
+            pq.write_table(_typed(events(batch)), folder / "incoming" / f"{batch}.parquet")
+        run(definition, spark)
+        run(definition, spark, finish=True)
+        assert definition.plan.name == ("general" if more else "aligned")
+        rows = read_table(definition, "results").drop_columns(["batch_id", "firing", "timing"])
+        found.append(sorted(rows.to_pylist(), key=lambda row: (row["user"], row["window_start"])))
+        assert len(found[-1]) > 20
+    for general in found[1:]:
+        for ours, native in zip(general, found[0], strict=True):
+            assert {name: (ours[name], value) for name, value in native.items() if ours[name] != value} == {}
+
+
+def _typed(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    def of(row: Mapping[str, Any]) -> dict[str, Any]:
+        price = None if row["v"] % 7 == 0 else Decimal(row["v"]) / 4
+        seen = datetime(2026, 3, 2, tzinfo=UTC) + timedelta(milliseconds=row["at"])
+        return {**row, "price": price, "name": f"n{row['v'] % 5}", "day": seen.date(), "seen": seen}
+
+    types = [("price", pa.decimal128(10, 2)), ("name", pa.string()), ("day", pa.date32())]
+    schema = pa.schema([*EVENTS, *types, ("seen", pa.timestamp("us", tz="UTC"))])
+    return pa.Table.from_pylist([of(row) for row in rows], schema)
+
+
+@pytest.mark.parametrize("key", ["[]", '["user", "v"]'], ids=["no key", "two columns"])
+def test_any_key_and_none(key: str, spark: SparkSession, tmp_path: Path) -> None:
+    windows = SESSION.replace("15s", "4s") + '[window.trigger]\ntype = "count"\nn = 2\n[window.evictor]\n'
+    definition = pipeline(tmp_path, windows + 'type = "count"\nn = 5\n' + COUNTS)
+    file = tmp_path / "general.toml"
+    file.write_text(file.read_text().replace('key = ["user"]', f"key = {key}"))
+    definition = load_definition(file)
+    run(definition, spark)
+    spec = WindowSpec(Session(4_000), COUNT_AND_SUM, CountTrigger(2), CountEvictor(5), allowed_lateness_ms=40_000)
+    columns = definition.source.key
+    told, _ = by_operator(spec, definition, lambda event: tuple(event[c] for c in columns))
+    shown = sorted(
+        (row["batch_id"], tuple(row[c] for c in columns), _ms(row["window_start"]), row["events"], row["total"])
+        for row in _rows(definition, "results")
+    )
+    assert shown == sorted((batch, key, start_ms, *rest[:2]) for batch, key, start_ms, _, *rest in fired(told))
+    assert late_published(definition) == late(told)

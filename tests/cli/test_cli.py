@@ -1,0 +1,377 @@
+"""The command line: what it prints, for people and for machines, and how it ends. Nothing here starts a JVM."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import windowlib.batches.planning
+import windowlib.runs.start
+import windowlib.runs.verdicts
+import windowlib.tables.read
+from windowlib.cli.main import app
+from windowlib.engines.connect import EngineLost
+from windowlib.model.errors import StateMismatch, WatermarkRegression
+from windowlib.quality.check import CheckResult
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.together import Ended
+from windowlib.tables.ledger import Plan, Rejected, Superseded, wall_clock_ms
+
+COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
+DEFINITION = """
+name = "clicks"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user_id"]
+timestamp = "ts"
+[watermark]
+out_of_orderness = "5m"
+[window]
+type = "session"
+gap = "30m"
+[aggregates]
+events = "count(*)"
+"""
+WARNING = CheckResult("events", "late_share", "warning", "Few events are late.", False, "0.5", "at most 0.1")
+FIGURES = {
+    "batch_id": 7,
+    "rows_read": 1200,
+    "rows_admitted": 1100,
+    "rows_late": 3,
+    "rows_quarantined": 100,
+    "quarantined_duplicate": 90,
+    "quarantined_null_key": 10,
+    "quarantined_future": 0,
+    "windows_fired_on_time": 40,
+    "windows_fired_late": 2,
+    "windows_open": 500,
+}
+REPORT = BatchReport(7, FIGURES, None, 1_772_420_098_087, 1.26, [WARNING])
+ROWS = pa.table(
+    {
+        "user_id": ["ä", None],
+        "window_start": pa.array([datetime(2026, 3, 2, 1, 2, 3, 4000, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC")),
+        "total": pa.array([Decimal("1.50"), None]),
+        "replaced": [[{"start": 1}], []],
+    }
+)
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    file = tmp_path / "clicks.toml"
+    file.write_text(DEFINITION)
+    (tmp_path / "incoming").mkdir()
+    return file
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_help_names_every_command_and_exit_code() -> None:
+    shown = call("--help")
+    assert shown.exit_code == 0
+    assert all(command in shown.stdout for command in COMMANDS)
+    assert "Exit codes: 0 done, 2 your mistake, 3 refused by its checks, 4 another run" in shown.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_an_example(command: str) -> None:
+    assert f"windowlib {command} " in call(command, "--help").stdout.replace("windowlib demo\n", "windowlib demo \n")
+
+
+def test_version() -> None:
+    shown = call("--version")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("windowlib ")
+
+
+def test_wrong_usage_is_the_users_mistake(pipeline: Path) -> None:
+    assert call("nonsense").exit_code == 2
+    assert call("run").exit_code == 2
+    assert call("run", pipeline, "--max-batches", "0").exit_code == 2
+    assert call("approve", pipeline).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "status", "report"])
+def test_a_broken_definition_names_all_mistakes(pipeline: Path, command: str) -> None:
+    pipeline.write_text(DEFINITION.replace("gap =", "gpa =").replace("count(*)", "mean(x)"))
+    shown = call(command, pipeline)
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert "window.gpa: unknown key" in shown.stderr
+    assert "aggregates.events: uses mean()" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (Superseded("another run is at work"), 4),
+        (Rejected("batch 3 was refused"), 3),
+        (StateMismatch("written by another definition"), 2),
+        (WatermarkRegression("time would fall"), 1),
+        (EngineLost("the engine ended in the middle of a batch"), 1),
+        (RuntimeError("disk full\nand more"), 1),
+    ],
+)
+def test_how_a_run_ends(pipeline: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int) -> None:
+    monkeypatch.setattr(windowlib.runs.start, "run", raising(error))
+    shown = call("run", pipeline)
+    assert shown.exit_code == code
+    assert str(error).splitlines()[0] in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.batches.planning, "plan", raising(RuntimeError("disk full")))
+    (pipeline.parent / "warehouse" / "clicks").mkdir(parents=True)
+    shown = call("plan", pipeline)
+    (log,) = (pipeline.parent / "warehouse" / "clicks" / "logs").iterdir()
+    assert shown.stderr == f"error: RuntimeError: disk full (full traceback: {log})\n"
+    assert "Traceback (most recent call last)" in log.read_text()
+
+
+def one_batch(definition: object, *, on_batch: Any, **options: object) -> list[BatchReport]:
+    assert (options["max_batches"], options["finish"]) == (None, False)
+    on_batch(REPORT)
+    return [REPORT]
+
+
+def test_run_prints_a_line_for_each_batch(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.runs.start, "run", one_batch)
+    shown = call("run", pipeline)
+    assert shown.exit_code == 0
+    assert shown.stdout.splitlines() == [
+        "batch 7  read 1,200  admitted 1,100  late 3  quarantined 100 (duplicate 90, null_key 10)  fired 42 (late 2)"
+        "  in flight 500  watermark 2026-03-02 02:54:58.087 UTC  1.3 s",
+        "  warning: Few events are late. Observed 0.5.",
+    ]
+
+
+def test_run_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.runs.start, "run", one_batch)
+    (line,) = call("run", pipeline, "--json").stdout.splitlines()
+    record = json.loads(line)
+    assert {name: record[name] for name in FIGURES} == FIGURES
+    assert record["watermark"] == "2026-03-02T02:54:58.087Z"
+    assert record["seconds"] == 1.26
+    assert [check["expectation"] for check in record["failed_checks"]] == ["late_share"]
+
+
+def test_several_pipelines_are_told_apart_and_the_worst_counts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("clicks", "hours", "days")
+    for name in names[1:]:
+        (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
+    errors = [None, Rejected("batch 3 was refused"), Superseded("another run is at work")]
+
+    def three(definitions: list[Any], spark: object, *, on_batch: Any, on_note: Any, **options: object) -> list[Ended]:
+        assert options == {"max_batches": None, "finish": False, "clock": wall_clock_ms}
+        on_batch(definitions[0], REPORT)
+        on_note("clicks and hours differ")
+        reports: list[list[BatchReport]] = [[REPORT], [], []]
+        return [Ended(*one) for one in zip(definitions, reports, errors, strict=True)]
+
+    monkeypatch.setattr(windowlib.runs.start, "advance_together", three)
+    files = [pipeline.parent / f"{name}.toml" for name in names]
+    shown = call("run", *files)
+    assert shown.exit_code == 3
+    assert shown.stdout.splitlines()[0].startswith("clicks  batch 7  read 1,200  admitted 1,100")
+    assert shown.stderr.splitlines() == [
+        "note: clicks and hours differ",
+        "error: hours: batch 3 was refused",
+        "error: days: another run is at work",
+    ]
+    records = [json.loads(line) for line in call("run", *files, "--json").stdout.splitlines()]
+    assert (records[0]["pipeline"], records[0]["batch_id"]) == ("clicks", 7)
+    assert records[1:] == [
+        {"pipeline": "clicks", "batches": 1, "exit_code": 0},
+        {"pipeline": "hours", "batches": 0, "exit_code": 3},
+        {"pipeline": "days", "batches": 0, "exit_code": 4},
+    ]
+
+
+def test_several_pipelines_without_news(pipeline: Path) -> None:
+    other = pipeline.parent / "hours.toml"
+    other.write_text(DEFINITION.replace('"clicks"', '"hours"'))
+    nothing = "nothing new: everything that has arrived is in the results already"
+    shown = call("run", pipeline, other)
+    assert (shown.exit_code, shown.stdout.splitlines()) == (0, [f"clicks  {nothing}", f"hours  {nothing}"])
+    twice = call("run", pipeline, pipeline)
+    assert (twice.exit_code, twice.stdout) == (2, "")
+    assert "are one pipeline, clicks; name it once" in twice.stderr
+
+
+def test_nothing_new(pipeline: Path) -> None:
+    assert call("run", pipeline).stdout == "nothing new: everything that has arrived is in the results already\n"
+    assert call("run", pipeline, "--json").stdout == ""
+    assert call("plan", pipeline).stdout.startswith("nothing to do")
+    assert json.loads(call("plan", pipeline, "--json").stdout) == {"batch_id": None, "files": 0}
+
+
+def test_plan(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen = Plan(3, 1_500, 0, 4, (), "f", "{}")
+    monkeypatch.setattr(windowlib.batches.planning, "plan", lambda definition: frozen)
+    assert (
+        call("plan", pipeline).stdout == "batch 3: no new file, but time advances, watermark 1970-01-01 00:00:00 UTC\n"
+    )
+    assert json.loads(call("plan", pipeline, "--json").stdout) == {
+        "batch_id": 3,
+        "files": 0,
+        "plan_time": "1970-01-01T00:00:01.500Z",
+        "watermark": "1970-01-01T00:00:00Z",
+    }
+
+
+def test_read_shows_the_first_rows(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: pa.concat_tables([ROWS] * 15))
+    lines = call("read", pipeline, "results").stdout.splitlines()
+    assert lines[0].split() == ["user_id", "window_start", "total", "replaced"]
+    assert "2026-03-02 01:02:03.004 UTC" in lines[1]
+    assert len(lines) == 1 + 20 + 1
+    assert lines[-1] == "30 rows, the first 20 are shown (--out FILE.csv for all)"
+
+
+def test_read_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: ROWS)
+    first, second = map(json.loads, call("read", pipeline, "results", "--json").stdout.splitlines())
+    time = "2026-03-02T01:02:03.004000Z"
+    assert first == {"user_id": "ä", "window_start": time, "total": "1.50", "replaced": [{"start": 1}]}
+    assert second == {"user_id": None, "window_start": time, "total": None, "replaced": []}
+
+
+def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: ROWS)
+    folder = pipeline.parent
+    for ending in ("csv", "json", "parquet"):
+        shown = call("read", pipeline, "results", "--out", folder / f"out.{ending}")
+        assert shown.stdout == f"2 rows written to {folder / 'out'}.{ending}\n"
+    assert pq.read_table(folder / "out.parquet").equals(ROWS)
+    assert [row["total"] for row in json.loads((folder / "out.json").read_text())] == ["1.50", None]
+    rows = list(csv.DictReader((folder / "out.csv").read_text().splitlines()))
+    assert [row["replaced"] for row in rows] == ['[{"start": 1}]', "[]"]
+    assert [row["total"] for row in rows] == ["1.50", ""]
+
+
+@pytest.mark.parametrize(
+    ("window", "plan", "slices"),
+    [
+        ('type = "session"\ngap = "30m"', "sessions", "bucket of 30m"),
+        ('type = "session"\ngap_column = "gap_ms"', "sessions", "the longest of their gaps"),
+        ('type = "tumbling"\nsize = "5m"', "aligned", "one window of 5m"),
+        ('type = "sliding"\nsize = "1h"\nslide = "25m"', "aligned", "in 5m, shared by up to 3 windows"),
+    ],
+)
+def test_explain_plan_says_how_windows_are_computed(tmp_path: Path, window: str, plan: str, slices: str) -> None:
+    file = tmp_path / "p.toml"
+    source = '[source]\nformat = "parquet"\npath = "in"\nkey = []\ntimestamp = "ts"\n'
+    aggregates = '[aggregates]\nn = "count(*)"\nlast = "last(value)"\n'
+    file.write_text(f'name = "p"\n{source}[watermark]\nout_of_orderness = "1m"\n[window]\n{window}\n{aggregates}')
+    found = json.loads(call("explain-plan", file, "--json").stdout)
+    assert (found["pipeline"], found["plan"]) == ("p", plan)
+    assert slices in found["slices"]
+    assert any("first and last" in note for note in found["notes"])
+    assert any("without a key" in note for note in found["notes"])
+    shown = call("explain-plan", file).stdout
+    assert slices in shown
+    assert "windows of event time" in shown
+
+
+def test_read_refuses_what_it_cannot_do(pipeline: Path) -> None:
+    wrong_ending = call("read", pipeline, "results", "--out", "results.xls")
+    assert wrong_ending.exit_code == 2
+    assert "need a name that ends in .csv, .json, .parquet, given .xls" in wrong_ending.stderr
+    assert "no table 'reslts'" in call("read", pipeline, "reslts").stderr
+    assert "nothing is committed" in call("read", pipeline, "results").stderr
+
+
+@pytest.mark.parametrize("decision", ["approve", "abandon"])
+def test_decisions_are_recorded(pipeline: Path, monkeypatch: pytest.MonkeyPatch, decision: str) -> None:
+    told: list[tuple[str, str]] = []
+
+    def decide(definition: object, who: str, reason: str) -> int:
+        told.append((who, reason))
+        return 4
+
+    monkeypatch.setattr(windowlib.runs.verdicts, decision, decide)
+    shown = call(decision, pipeline, "--reason", "it is right", "--who", "ada", "--json")
+    assert told == [("ada", "it is right")]
+    assert json.loads(shown.stdout) == {"batch_id": 4, "decision": decision, "who": "ada", "reason": "it is right"}
+    assert call(decision, pipeline, "--reason", "x").stdout.startswith("batch 4 is ")
+
+
+RECORDING = {
+    "window": {"type": "tumbling", "size_ms": 10},
+    "allowed_lateness_ms": 0,
+    "batches": [{"events": [["k", 3, 5, "a"], ["k", 12, 7, "b"]], "watermark_after": 9}],
+}
+
+
+def test_replay_of_batches(tmp_path: Path) -> None:
+    file = tmp_path / "recording.json"
+    file.write_text(json.dumps(RECORDING))
+    shown = call("replay", "--batches", file)
+    assert json.loads(shown.stdout) == {
+        "batches": [{"results": [["k", 0, 10, 1, 5]], "late": [], "in_flight": [["k", 10, 20]]}]
+    }
+
+
+@pytest.mark.parametrize(
+    ("contents", "options", "message"),
+    [
+        (None, ["--batches"], "no such file"),
+        ("{", ["--batches"], "cannot be read as JSON"),
+        ("[]", ["--batches"], 'need an object with "batches" (--batches), got list'),
+        ("{}", [], "need an array of scenarios (a recording needs --batches), got dict"),
+        ("{}", ["--batches"], "not of the form of a recording: KeyError 'window'"),
+        ("{}", ["--engine", "spark"], "need an array of scenarios (a recording needs --batches), got dict"),
+    ],
+)
+def test_what_cannot_be_replayed(tmp_path: Path, contents: str | None, options: list[str], message: str) -> None:
+    file = tmp_path / "recording.json"
+    if contents is not None:
+        file.write_text(contents)
+    shown = call("replay", *options, file)
+    assert shown.exit_code == 2
+    assert message in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (["--help"], {"pyspark", "great_expectations", "numpy", "pyarrow", "pydantic", "deltalake"}),
+        (["status", "clicks.toml"], {"pyspark", "great_expectations", "pandas"}),
+    ],
+)
+def test_what_answers_at_once_imports_nothing_heavy(pipeline: Path, arguments: list[str], unwanted: set[str]) -> None:
+    look = (
+        "import sys, atexit, json\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        "from windowlib.cli.main import main\n"
+        "main()\n"
+    )
+    command = [sys.executable, "-c", look, *arguments]
+    root = Path(__file__).parents[2]
+    ended = subprocess.run(command, cwd=pipeline.parent, env={"PYTHONPATH": str(root)}, capture_output=True, text=True)
+    assert ended.returncode == 0
+    assert unwanted & set(json.loads(ended.stderr.splitlines()[-1])) == set()

@@ -1,0 +1,286 @@
+"""Definitions: what is read, and that every mistake is reported, all at once, in the author's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from windowlib import DynamicSession, InvalidSpec, Session, Sliding, Tumbling
+from windowlib.definition.definition import InvalidDefinition, load_definition
+from windowlib.definition.durations import LONGEST_MS, format_duration, parse_duration
+from windowlib.definition.file import DefinitionFile
+from windowlib.definition.mistakes import mistakes_of
+from windowlib.definition.rules import across_keys
+
+GOOD: dict[str, dict[str, Any]] = {
+    "": {"name": '"clicks"', "warehouse": '"warehouse"'},
+    "source": {"format": '"parquet"', "path": '"incoming"', "key": '["user_id"]', "timestamp": '"ts"'},
+    "source.schema": {},
+    "watermark": {"out_of_orderness": '"5m"'},
+    "window": {"type": '"session"', "gap": '"30m"', "allowed_lateness": '"1h"'},
+    "aggregates": {"events": '"count(*)"', "total": '"sum(value)"'},
+    "airflow": {"schedule": '"*/10 * * * *"'},
+}
+TUMBLING = {"window.type": '"tumbling"', "window.gap": None, "window.size": '"1h"'}
+SLIDING = {"window.type": '"sliding"', "window.gap": None, "window.size": '"10m"', "window.slide": '"5m"'}
+CSV = {
+    "source.format": '"csv"',
+    "source.schema.user_id": '"string"',
+    "source.schema.ts": '"timestamp"',
+    "source.schema.value": '"decimal(10, 2)"',
+}
+
+
+def write(folder: Path, changes: dict[str, str | None]) -> Path:
+    """A definition with some keys set (to TOML text) or taken away (None)."""
+    sections = {name: dict(keys) for name, keys in GOOD.items()}
+    for dotted, value in changes.items():
+        section, _, key = dotted.rpartition(".")
+        sections.setdefault(section, {})[key] = value
+    lines = []
+    for name, keys in sections.items():
+        present = {key: value for key, value in keys.items() if value is not None}
+        lines += [f"[{name}]"] if name and present else []
+        lines += [f"{key} = {value}" for key, value in present.items()]
+    file = folder / "clicks.toml"
+    file.write_text("\n".join(lines))
+    return file
+
+
+def mistakes(folder: Path, changes: dict[str, str | None]) -> list[str]:
+    file = write(folder, changes)
+    with pytest.raises(InvalidDefinition) as caught:
+        load_definition(file)
+    lines = str(caught.value).splitlines()
+    assert all(line.startswith(f"{file}: ") for line in lines)
+    return [line.removeprefix(f"{file}: ") for line in lines]
+
+
+def test_a_definition_says_everything_in_memory(tmp_path: Path) -> None:
+    definition = load_definition(write(tmp_path, {"source.event_id": '"event_id"'}))
+    assert definition.name == "clicks"
+    assert definition.root == tmp_path / "warehouse" / "clicks"
+    assert definition.source.path == tmp_path / "incoming"
+    assert definition.source.key == ("user_id",)
+    assert definition.source.dedup_horizon_ms == parse_duration("1d")
+    assert definition.watermark.out_of_orderness_ms == 300_000
+    assert definition.watermark.idle_timeout_ms is None
+    assert definition.spec.assigner == Session(gap_ms=1_800_000)
+    assert definition.window.allowed_lateness_ms == 3_600_000
+    assert [column.name for column in definition.aggregates.columns] == ["events", "total"]
+    assert definition.airflow.schedule == "*/10 * * * *"
+    assert definition.storage.state_partition_ms == 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "assigner"),
+    [
+        (TUMBLING, Tumbling(3_600_000)),
+        ({**TUMBLING, "window.offset": '"-15m"'}, Tumbling(3_600_000, -900_000)),
+        (SLIDING, Sliding(600_000, 300_000)),
+        ({**SLIDING, "window.slide": '"20m"', "window.offset": '"15m"'}, Sliding(600_000, 1_200_000, 900_000)),
+        ({"window.gap": None, "window.gap_column": '"gap_ms"'}, DynamicSession("gap_ms")),
+    ],
+)
+def test_window_types(tmp_path: Path, changes: dict[str, str | None], assigner: object) -> None:
+    assert load_definition(write(tmp_path, changes)).spec.assigner == assigner
+
+
+def test_the_environment_moves_the_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "elsewhere"))
+    assert load_definition(write(tmp_path, {})).root == tmp_path / "elsewhere" / "clicks"
+
+
+def test_no_key_means_windows_over_all_events(tmp_path: Path) -> None:
+    assert load_definition(write(tmp_path, {"source.key": "[]"})).source.key == ()
+
+
+def test_csv_with_a_schema(tmp_path: Path) -> None:
+    assert load_definition(write(tmp_path, CSV)).source.columns == {
+        "user_id": "string",
+        "ts": "timestamp",
+        "value": "decimal(10, 2)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": '"Clicks"'}, 'name: has the wrong form, given "Clicks"; allowed: a-z, 0-9 and _'),
+        ({"name": None}, "name: missing; allowed: a-z"),
+        ({"warehose": '"w"'}, 'warehose: unknown key, given "w"; did you mean warehouse?; allowed: name, warehouse'),
+        ({"warehouse": '"s3://bucket"'}, "warehouse: must be a path on this machine"),
+        ({"source.format": '"parqet"'}, 'source.format: given "parqet"; did you mean parquet?; allowed: "parquet"'),
+        ({"source.path": "3"}, "source.path: must be a string, given 3"),
+        ({"source.path": None}, "source.path: missing; allowed: the folder of the events"),
+        ({"source.key": '"user_id"'}, 'source.key: must be a list, given "user_id"; allowed: a list of columns'),
+        ({"source.key": '["a b"]'}, "source.key.0: cannot name a column of a Delta table"),
+        ({"source.key": '["a", "a"]'}, 'source.key: names "a" twice'),
+        ({"source.key": '["Window_Start"]'}, 'source.key: "window_start" is a column that windowlib adds itself'),
+        ({"source.key": '["p0_sum"]'}, 'source.key: "p0_sum" is a column that windowlib adds itself'),
+        ({"source.timestmp": '"t"'}, 'source.timestmp: unknown key, given "t"; did you mean timestamp?'),
+        ({"source.timestamp_unit": '"ns"'}, 'source.timestamp_unit: given "ns"; did you mean s?; allowed: "s", "ms"'),
+        ({"source.max_files_per_run": "-1"}, "source.max_files_per_run: must be at least 0, given -1; allowed: 0 for"),
+        ({"source.max_files_per_run": '"2"'}, 'source.max_files_per_run: must be a whole number, given "2"'),
+        ({"source.max_files_per_run": "true"}, "source.max_files_per_run: must be a whole number, given true"),
+        ({"source.dedup_horizon": '"1d"'}, 'source.dedup_horizon: has no meaning without event_id = "column"'),
+        ({"source.format": '"json"'}, "source.schema: missing, and needed for json"),
+        ({**CSV, "source.schema.ts": '"timestmp"'}, 'source.schema.ts: unknown type, given "timestmp"; did you mean'),
+        ({**CSV, "source.schema.ts": "3"}, "source.schema.ts: must be a string, given 3"),
+        ({**CSV, "source.schema.ts": '"bigint"'}, "source.timestamp_unit: missing, and needed as the timestamp is big"),
+        ({**CSV, "source.timestamp_unit": '"ms"'}, 'source.timestamp_unit: given "ms", but the timestamp is timestamp'),
+        ({**CSV, "source.key": '["user"]'}, 'source.key: column "user" is not in source.schema; did you mean user_id?'),
+        ({**CSV, "source.event_id": '"id"'}, 'source.event_id: column "id" is not in source.schema'),
+        ({**CSV, "aggregates.n": '"sum(vale)"'}, 'aggregates.n: column "vale" is not in source.schema; did you mean v'),
+        (
+            {**CSV, "window.gap": None, "window.gap_column": '"user_id"'},
+            "window.gap_column: column is string; need a whole number of ms",
+        ),
+        (
+            {"watermark.out_of_orderness": "5"},
+            "watermark.out_of_orderness: not a duration, given 5; allowed: how far out",
+        ),
+        ({"watermark.out_of_orderness": '"-5m"'}, 'watermark.out_of_orderness: must not be negative, given "-5m"'),
+        ({"watermark.out_of_orderness": None}, "watermark: missing; allowed: [watermark] with out_of_orderness"),
+        ({"watermark.idle_timeot": '"1h"'}, 'watermark.idle_timeot: unknown key, given "1h"; did you mean idle_timeou'),
+        ({"watermark.idle_timeout": '"0s"'}, 'watermark.idle_timeout: must be greater than 0, given "0s"'),
+        ({"watermark.max_future_skew": '"soon"'}, 'watermark.max_future_skew: not a duration, given "soon"'),
+        ({"window.type": '"sesion"'}, 'window.type: unknown type "sesion"; did you mean session?; allowed: "tumbling"'),
+        ({"window.type": None}, 'window.type: missing; allowed: "tumbling", "sliding", "session"'),
+        ({"window.gap": None}, "window.gap: need either gap or gap_column, given neither"),
+        ({"window.gap_column": '"g"'}, "window.gap: need either gap or gap_column, given both"),
+        ({"window.size": '"1h"'}, 'window.size: unknown key, given "1h"; allowed: type, gap, gap_column, allowed_late'),
+        ({"window.allowed_latenes": '"1h"'}, "window.allowed_latenes: unknown key, given"),
+        ({**TUMBLING, "window.size": '"0s"'}, 'window.size: must be greater than 0, given "0s"'),
+        ({**TUMBLING, "window.size": '"99999d"'}, 'window.size: longer than 36500d, given "99999d"'),
+        ({**TUMBLING, "window.offset": '"1h"'}, "window.offset: 1h is not inside size (1h)"),
+        ({**TUMBLING, "window.slide": '"1h"'}, "window.slide: unknown key"),
+        ({**SLIDING, "window.slide": None}, "window.slide: missing; allowed: how often a window starts"),
+        ({**SLIDING, "window.offset": '"-5m"'}, "window.offset: -5m is not inside slide (5m)"),
+        ({"aggregates": "3"}, "aggregates: must be a table, given 3"),
+        ({"aggregates.events": None, "aggregates.total": None}, "aggregates: missing; allowed: [aggregates] with"),
+        ({"aggregates.n": "3"}, "aggregates.n: must be a string, given 3"),
+        ({"aggregates.n": '"sum(value"'}, "aggregates.n: is not a SQL expression: Expecting ) at character 9"),
+        ({"aggregates.n": '"value"'}, "aggregates.n: uses the column value outside an aggregate"),
+        ({"aggregates.n": '"count(distinct v)"'}, "use approx_count_distinct(`v`)"),
+        ({'aggregates."a b"': '"count(*)"'}, "aggregates.a b: cannot name an output column"),
+        ({"aggregates.user_id": '"count(*)"'}, 'aggregates.user_id: "user_id" is a key column already'),
+        ({"aggregates.Total": '"count(*)"'}, 'aggregates.Total: differs from "total" in case only'),
+        (
+            {"aggregates.window_end": '"count(*)"'},
+            'aggregates.window_end: "window_end" is a column that windowlib adds',
+        ),
+        (
+            {"airflow.schedule": '"*/10 * * *"'},
+            'airflow.schedule: must have five fields, given "*/10 * * *"; allowed: a cron',
+        ),
+        ({"airflow.retries": "1.5"}, "airflow.retries: must be a whole number, given 1.5"),
+        ({"checks.max_late_share": "2"}, "checks.max_late_share: must be at most 1, given 2"),
+        ({"checks.figures_suite": "1"}, "checks.figures_suite: must be a string, given 1; allowed: a JSON file"),
+        ({"storage.state_partition": '"0s"'}, "storage.state_partition: must be greater than 0"),
+        ({"spark.conf": "3"}, "spark.conf: must be a table, given 3"),
+        ({"sorce.path": '"x"'}, 'sorce: unknown key, given {path = "x"}; did you mean source?'),
+    ],
+)
+def test_each_mistake_is_named(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:
+    if "aggregates" in changes:
+        changes = {**changes, "aggregates.events": None, "aggregates.total": None}
+    assert any(message in line for line in mistakes(tmp_path, changes))
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    lines = mistakes(
+        tmp_path,
+        {
+            "nam": '"x"',
+            "source.format": '"jsn"',
+            "source.dedup_horizon": '"1d"',
+            "watermark.out_of_orderness": "5",
+            "window.gap_column": '"g"',
+            "aggregates.a": '"stddev(x)"',
+            "aggregates.b": '"median(x)"',
+        },
+    )
+    keys = [line.partition(":")[0] for line in lines]
+    assert keys == [
+        "source.format",
+        "watermark.out_of_orderness",
+        "aggregates.a",
+        "aggregates.b",
+        "nam",
+        "source.dedup_horizon",
+        "window.gap",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ("name = ", r"is not TOML: Invalid value \(at end of document\)"),
+        ('name = "a"\nname = "b"\n', r"is not TOML: Cannot overwrite a value \(at line 2, column 11\)"),
+        ("", "source: missing"),
+    ],
+)
+def test_text_that_is_no_definition(tmp_path: Path, contents: str, message: str) -> None:
+    file = tmp_path / "clicks.toml"
+    file.write_text(contents)
+    with pytest.raises(InvalidDefinition, match=message):
+        load_definition(file)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSpec, match="no such file"):
+        load_definition(tmp_path / "none.toml")
+    with pytest.raises(InvalidSpec, match="is a folder"):
+        load_definition(tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
+    with pytest.raises(InvalidSpec, match="cannot be read as UTF-8"):
+        load_definition(tmp_path / "latin.toml")
+
+
+def test_the_fingerprint_follows_what_the_state_depends_on(tmp_path: Path) -> None:
+    def fingerprint(changes: dict[str, str | None]) -> str:
+        return load_definition(write(tmp_path, changes)).fingerprint
+
+    same = fingerprint({})
+    assert len(same) == 16
+    assert fingerprint({"window.gap": '"1800s"', "aggregates.total": '"SUM( value )"'}) == same
+    assert fingerprint({"airflow.schedule": None, "source.path": '"elsewhere"'}) == same
+    changed = [
+        {"window.gap": '"31m"'},
+        {"source.key": '["user_id", "city"]'},
+        {"source.timestamp": '"t"'},
+        {"aggregates.total": '"sum(value) filter (where value > 0)"'},
+        {"aggregates.total": '"sum(value) + 1"'},
+        TUMBLING,
+    ]
+    assert len({same, *map(fingerprint, changed)}) == len(changed) + 1
+
+
+@given(st.integers(-LONGEST_MS, LONGEST_MS))
+def test_durations_are_read_as_they_are_written(duration_ms: int) -> None:
+    assert parse_duration(format_duration(duration_ms)) == duration_ms
+
+
+@pytest.mark.parametrize("text", ["", " ", "-", "5", 5, None, "5 minutes", "1.5h", "30m 1h", "1h 1h", "1h -5m", "٣s"])
+def test_what_is_no_duration(text: object) -> None:
+    with pytest.raises(ValueError, match="not a duration"):
+        parse_duration(text)
+
+
+@settings(max_examples=50)
+@given(
+    st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3))))
+)
+def test_no_content_makes_it_crash(keys: dict[str, Any]) -> None:
+    """Whatever stands under any key, the answer is a list of mistakes."""
+    for section in ("", "source", "window", "watermark", "aggregates", "airflow"):
+        raw = {section: keys} if section else keys
+        with pytest.raises(ValidationError) as caught:
+            DefinitionFile.model_validate(raw, context={"folder": Path()})
+        assert [*mistakes_of(caught.value, DefinitionFile), *across_keys(raw)]

@@ -1,0 +1,114 @@
+"""The registry alone says what there is: every class of the model has its entry, and every place reads it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import is_dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import windowlib
+from docs.gallery.entries import PLATES, Row
+from windowlib.definition.define import define
+from windowlib.definition.definition import definition_of
+from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
+from windowlib.model import assigners, evictors, timed_triggers, triggers
+from windowlib.model.assigners import DynamicSession, Staggered
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.spec import WindowSpec
+from windowlib.model.triggers import TriggerContext
+
+ROOT = Path(__file__).parents[2]
+SOURCE = {"format": "parquet", "path": "in", "key": ["user"], "timestamp": "at"}
+WATERMARK = {"out_of_orderness": "1m"}
+AGGREGATES = {"events": "count(*)"}
+
+
+def classes(*modules: ModuleType) -> set[type]:
+    """The dataclasses that modules define, and not the names that they import."""
+    return {
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__
+    }
+
+
+def test_every_class_of_the_model_has_its_entry() -> None:
+    assert {kind.model for kind in TRIGGERS.values()} == classes(triggers, timed_triggers) - {TriggerContext} | {None}
+    assert {kind.model for kind in EVICTORS.values()} == classes(evictors) | {None}
+    # Sessions with a gap for each event and staggered windows are forms of other entries; count windows are specs.
+    forms = {DynamicSession, Staggered}
+    assert {kind.model for kind in WINDOWS.values()} == classes(assigners) - forms | {None, WindowSpec}
+
+
+def test_every_class_is_in_the_public_names() -> None:
+    models = {kind.model for known in (TRIGGERS, EVICTORS, WINDOWS) for kind in known.values()} - {None}
+    assert {model.__name__ for model in models if model} <= set(windowlib.__all__)
+
+
+@pytest.mark.parametrize(
+    "row", [row for plate in PLATES for row in plate.rows], ids=lambda row: f"{row.window['type']}-{row.name}"
+)
+def test_what_toml_makes_python_writes_back(row: Row, tmp_path: Path) -> None:
+    given = {"name": "gallery", "source": SOURCE, "watermark": WATERMARK, "aggregates": AGGREGATES}
+    try:
+        written = definition_of({**given, "window": dict(row.window)}, tmp_path / "gallery.toml")
+    except InvalidSpec:
+        return
+    if row.window["type"] in ("tumbling_count", "sliding_count"):
+        return  # in Python they are written as what they are made of: a trigger and an evictor
+    spec = written.spec
+    made = define(
+        "gallery",
+        source=SOURCE,
+        watermark=WATERMARK,
+        aggregates=AGGREGATES,
+        assigner=spec.assigner,
+        trigger=spec.trigger,
+        evictor=spec.evictor,
+        allowed_lateness_ms=spec.allowed_lateness_ms,
+        time=spec.time,
+        folder=tmp_path,
+    )
+    assert made.semantics() == written.semantics()
+    assert made.spec == spec
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a process says in which a trigger is registered that has a class and an entry, and nothing else."""
+    command = [sys.executable, "-m", "tests.definition.toy_trigger", str(tmp_path_factory.mktemp("toy"))]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    places: dict[str, Any] = json.loads(answer.stdout)
+    return places
+
+
+def test_a_class_and_an_entry_are_all_that_a_trigger_needs(toy: dict[str, Any]) -> None:
+    assert toy["toml"] == "ApartTrigger(apart_ms=300000, times=9)"
+    assert toy["python"]
+    assert toy["replay"] == [1, 0, 1]
+    words = "tumbling, 1h long; over all events (no key); fires 5m apart, 9 times; not kept for late events"
+    assert toy["explain-plan"] == words
+    assert "| windows | tumbling, 1h long, fired 5m apart, 9 times, of all events together |" in toy["airflow"]
+    row = '| `apart` | `type = "apart"`<br>`apart`: how far apart firings are, a duration<br>`times`: a whole number'
+    meaning = "Fires at an element that comes `apart` or more after the last firing, at most `times` times. |"
+    [line] = [line for line in toy["gallery"].splitlines() if line.startswith("| `apart` | `type")]
+    assert line.startswith(row)
+    assert line.endswith(meaning)
+
+
+def test_its_mistakes_are_named_as_those_of_any_other(toy: dict[str, Any]) -> None:
+    merging, missing, least, other = toy["mistakes"]
+    assert merging.startswith('window.trigger: "apart" cannot follow windows that merge, and windows of type "session"')
+    assert missing.startswith("window.trigger.apart: missing; allowed: how far apart firings are, a duration such as")
+    assert least.startswith(
+        "window.trigger.times: must be at least 1, given 0; allowed: a whole number, 1 or more: how"
+    )
+    assert other == 'window.trigger.apart: unknown key, given "5m"; allowed: type; apart is a key of type "apart"'

@@ -1,0 +1,137 @@
+"""The demo itself, small: both pipelines file by file, and nothing differs from the truth."""
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.demo.clicks import ClickSettings
+from windowlib.demo.files import NO_ROW
+from windowlib.demo.pipelines import write_definitions
+from windowlib.demo.run import Stage, compare_with_truth, demo, demo_own_data
+from windowlib.demo.truth import make_demo_data
+from windowlib.model.errors import InvalidSpec
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+SMALL = ClickSettings(events=4_000, users=200, files=8, seed=3)
+
+
+@pytest.fixture(autouse=True)
+def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Stage:
+    def spark() -> SparkSession:
+        return request.getfixturevalue("spark")
+
+    return Stage(tmp_path / "demo", Console(file=io.StringIO(), width=200), spark)
+
+
+def shown(stage: Stage) -> str:
+    assert isinstance(stage.console.file, io.StringIO)
+    return stage.console.file.getvalue()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_nothing_differs_from_the_truth(stage: Stage) -> None:
+    assert demo(stage, SMALL), shown(stage)
+    text = shown(stage)
+    assert "\n0 differences\n" in text
+    assert f"windowlib status {stage.folder}/sessions.toml" in text
+    truth_files = {path.name for path in (stage.folder / "truth").iterdir()}
+    assert truth_files == {f"{side}{part}.parquet" for side in ("sessions", "sliding") for part in ("", "_late")}
+
+
+SCHEMA = """
+[source.schema]
+event_id = "string"
+user_id = "string"
+ts = "timestamp"
+value = "bigint"
+kind = "string"
+
+[watermark]"""
+
+
+def text_pipeline(folder: Path, format: str) -> Definition:
+    file, _ = write_definitions(folder)
+    text = file.read_text().replace('format = "parquet"', f'format = "{format}"').replace("[watermark]", SCHEMA)
+    file.write_text(text)
+    return load_definition(file)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_nothing_differs_in_json(tmp_path: Path, spark: SparkSession) -> None:
+    truth = make_demo_data(SMALL, tmp_path / "incoming", "json")
+    definition = text_pipeline(tmp_path, "json")
+    advance(definition, lambda: spark)
+    comparisons = compare_with_truth(definition, "sessions", truth.sessions, truth.unusable)
+    assert [comparison for comparison in comparisons if comparison.differences] == []
+    assert malformed(definition) == [NO_ROW["json"]] * SMALL.files
+
+
+@pytest.mark.spark
+def test_every_unusable_row_is_refused_in_csv(tmp_path: Path, spark: SparkSession) -> None:
+    truth = make_demo_data(SMALL, tmp_path / "incoming", "csv")
+    definition = text_pipeline(tmp_path, "csv")
+    all_at_once = definition.source.model_copy(update={"max_files_per_run": 0})
+    (report,) = advance(definition.model_copy(update={"source": all_at_once}), lambda: spark)
+    assert report.figures["rows_read"] == truth.rows
+    assert {reason: report.figures[f"quarantined_{reason}"] for reason in truth.unusable} == truth.unusable
+    assert report.figures["rows_quarantined"] == sum(truth.unusable.values())
+    assert malformed(definition) == [NO_ROW["csv"]] * SMALL.files
+
+
+def malformed(definition: Definition) -> list[str]:
+    """The raw rows of that reason."""
+    rows = read_table(definition, "quarantine").to_pylist()
+    return [row["raw"] for row in rows if row["reason"] == "malformed"]
+
+
+@pytest.mark.spark
+def test_files_of_the_readers_own(stage: Stage, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for hour in range(2):
+        rows = [{"client": f"c{n % 3}", "at": f"2026-03-02T{hour:02}:{n:02}:00Z"} for n in range(0, 60, 7)]
+        (data / f"{hour}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    demo_own_data(stage, data)
+    assert "2 json files" in shown(stage)
+    assert "time is at, key is client" in shown(stage)
+    results = read_table(load_definition(stage.folder / "own_hours.toml"), "results")
+    assert results.num_rows > 0
+
+
+def test_folders_of_others_are_left_alone(stage: Stage) -> None:
+    stage.folder.mkdir()
+    (stage.folder / "thesis.txt").write_text("precious")
+    with pytest.raises(InvalidSpec, match="is not empty and no earlier demo made it"):
+        demo(stage, SMALL)
+    assert (stage.folder / "thesis.txt").read_text() == "precious"
+
+
+def test_data_inside_the_folder_are_left_alone(stage: Stage) -> None:
+    data = stage.folder / "incoming"
+    make_demo_data(SMALL, data)
+    with pytest.raises(InvalidSpec, match="which the demo empties"):
+        demo_own_data(stage, data)
+    assert len(list(data.iterdir())) == SMALL.files
+    shutil.rmtree(stage.folder)
+
+
+def test_a_warehouse_elsewhere_must_be_empty(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "elsewhere"))
+    (tmp_path / "elsewhere" / "demo_sessions").mkdir(parents=True)
+    with pytest.raises(InvalidSpec, match="unset WINDOWLIB_WAREHOUSE"):
+        demo(stage, SMALL)

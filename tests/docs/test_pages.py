@@ -1,0 +1,160 @@
+"""README and pages do what they say: files are written, commands run, examples executed, in their own order.
+
+What would take minutes or a network is checked for less: `make` says what it would do; `windowlib demo`, `windowlib
+setup`, `spark-submit` and `airflow` only read their arguments; `pip` must name this project's wheel and extras.
+"""
+
+from __future__ import annotations
+
+import configparser
+import doctest
+import json
+import re
+import shlex
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages
+from windowlib.cli.main import app
+from windowlib.definition.definition import load_definition
+
+PAGES = pages()
+RUNS = {"console", "bash", "python"}
+FOLLOWED = [page for page in PAGES if page.name != "docs/windows.md" and RUNS & {one.language for one in page.blocks}]
+BASE = """
+name = "part"
+[source]
+format = "csv"
+path = "incoming"
+schema = { user = "string", at = "timestamp", value = "bigint", page = "string", kind = "string", gap_ms = "bigint" }
+key = ["user"]
+timestamp = "at"
+[watermark]
+out_of_orderness = "3m"
+"""
+WINDOW = '[window]\ntype = "session"\ngap = "30m"\n'
+AGGREGATES = '[aggregates]\nevents = "count(*)"\n'
+# What a block of code may be.
+KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "text"}
+
+
+def named(page: Page) -> str:
+    return page.name
+
+
+# -- what is run ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FOLLOWED, ids=named)
+def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
+    for one in reader.follow(page)[1]:
+        refused = bool(one.command.shown) and one.command.shown[0].startswith("error: ")
+        assert one.exit_code in ((2, 3) if refused else (0,)), f"{one.command.text}\n{one.output}"
+        lines = iter([normal(line) for line in one.output.splitlines()])
+        for line in one.command.shown:
+            assert normal(line) in lines, f"{one.command.text} does not print: {line}\n{one.output}"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_replay_and_the_readers_give(reader: Reader) -> None:
+    folder, ends = reader.follow(Page(DOCS / "guides" / "replay.md"))
+    assert (folder / "sessions.svg").read_text() == (DOCS / "pictures" / "sessions.svg").read_text()
+    replayed = [json.loads(one.output) for one in ends if "windowlib replay" in one.command.text]
+    assert len(replayed) == 4  # scenarios and batches, each by the reference and by Spark
+    assert replayed[0] == replayed[1]
+    assert replayed[2] == replayed[3]
+    _, ends = reader.follow(Page(DOCS / "guides" / "explain.md"))
+    assert "ann" in next(one.output for one in ends if "duckdb" in one.command.text)
+    assert "window_start" in next(one.output for one in ends if "versionAsOf" in one.command.text)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_late_event_says_which_rerun_readmitted_it(reader: Reader) -> None:
+    _, ends = reader.follow(Page(DOCS / "guides" / "reruns.md"))
+    assert '"readmitted_by": 5' in ends[-1].output
+
+
+# -- what is looked at ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_block_is_looked_at(page: Page) -> None:
+    assert {block.language for block in page.blocks} <= KNOWN
+    directives = len(re.findall(r"^```\{", page.text, re.MULTILINE))
+    assert page.text.count("```") == 2 * (len(page.blocks) + directives)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "docs/windows.md"], ids=named)
+def test_parts_of_definitions_are_what_a_definition_takes(page: Page, tmp_path: Path) -> None:
+    for block in page.blocks:
+        if block.language == "python" and block.about.endswith(".py"):
+            (tmp_path / block.about).write_text(block.text)
+    for block in page.blocks:
+        if block.language == "toml" and not block.about:
+            whole = BASE if block.text.startswith(("#", "[")) else block.text + BASE
+            whole += "" if "[window]" in block.text else WINDOW
+            whole += "" if "function" in block.text else AGGREGATES
+            whole += block.text if block.text.startswith(("#", "[")) else ""
+            (tmp_path / "part.toml").write_text(whole)
+            assert load_definition(tmp_path / "part.toml").spec
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_examples_of_the_core_are_doctests(page: Page) -> None:
+    for number, block in enumerate(block for block in page.blocks if block.language == "pycon"):
+        test = doctest.DocTestParser().get_doctest(block.text, {}, f"{page.name} {number}", None, None)
+        assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_units_start_commands_that_exist(page: Page) -> None:
+    group: Any = typer.main.get_command(app)
+    for block in page.blocks:
+        if block.language == "ini":
+            service = configparser.ConfigParser()
+            service.read_string(block.text)
+            for key in ("ExecStart", "ExecStop"):
+                program, name, command, *arguments = shlex.split(service["Service"][key])
+                assert Path(program).name == "windowlib"
+                group.commands[name].commands[command].make_context(command, arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Page) -> None:
+    bare = re.sub(r"^ *```.*?^ *```$|`[^`\n]*`", "", page.text, flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", bare):
+        if link.startswith("https://"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.path.parent / file).resolve() if file else page.path
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor and target.name != "index.md":
+            assert anchor in Page(target).anchors, f"{page.name}: {link}"
+
+
+def test_every_marker_is_explained() -> None:
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+    page = (DOCS / "contributing" / "tests.md").read_text()
+    assert [one for one in settings["markers"] if f"| `{re.split('[:(]', one)[0]}` |" not in page] == []
+
+
+def test_every_page_is_in_the_site() -> None:
+    index = (DOCS / "index.md").read_text()
+    listed = re.findall(r"^[\w/*-]+$", index, re.MULTILINE)
+    there = {str(page.path.relative_to(DOCS).with_suffix("")) for page in PAGES if DOCS in page.path.parents}
+    missing = {one for one in there if not any(fnmatch(one, pattern) for pattern in listed)}
+    assert missing == {"index"}, "name it in docs/index.md"
+
+
+def test_no_page_names_old_modules() -> None:
+    old = re.compile(r"(?:from|import|python -m) jobs\b")
+    assert [page.name for page in PAGES if old.search(page.text) and page.path != PROJECT / "CHANGELOG.md"] == []

@@ -1,0 +1,138 @@
+"""The reference is what the code says: its pages are up to date, and nothing is missing from them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import typer
+
+from docs.reference import exit_codes, figures, keys
+from docs.reference.__main__ import files
+from docs.reference.commands import commands
+from tests.docs.pages import DOCS, Page, Reader, table
+from windowlib.cli.main import app
+from windowlib.definition.definition import load_definition
+from windowlib.definition.fields import Section
+from windowlib.definition.file import DefinitionFile
+from windowlib.definition.instants import instant
+from windowlib.model.aggregates import Count
+from windowlib.model.assigners import Tumbling
+from windowlib.model.batch import advance
+from windowlib.model.elements import Element, Late
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import OperatorState
+from windowlib.model.watermark import WatermarkPolicy
+from windowlib.plans.admission import REASONS
+from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.runs import exits
+from windowlib.tables.meaning import TABLES
+from windowlib.tables.read import read_table
+
+HOUR_MS = 3_600_000
+REFERENCE = DOCS / "reference"
+
+
+def text(name: str) -> str:
+    return (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_are_up_to_date() -> None:
+    stale = [path.name for path, made in files().items() if path.read_text(encoding="utf-8") != made]
+    assert stale == [], "run: python -m docs.reference"
+
+
+def test_every_key_of_a_definition_is_there_with_a_meaning() -> None:
+    page = text("definition")
+    models = [DefinitionFile, *(model for _, model in keys.sections(DefinitionFile))]
+    models += [kind for union in (keys.WINDOWS, keys.TRIGGERS, keys.EVICTORS) for kind in keys.models(union)]
+    for model in models:
+        for key, _, meaning in keys.keys(model):
+            assert meaning, f"{model.__name__}.{key} has no description"
+            assert f"| `{key}` |" in page, key
+    fields = {keys.key_of(name, one) for model in models for name, one in model.model_fields.items()}
+    assert fields - set(re.findall(r"`\[?([\w.]+)\]?`", page)) == set()
+    assert issubclass(models[-1], Section)
+
+
+def test_every_function_of_aggregates_is_there() -> None:
+    assert [function for function in FUNCTIONS if f"`{function}`" not in text("definition")] == []
+
+
+def test_every_table_and_column_is_there() -> None:
+    page = text("tables")
+    for name, spec in TABLES.items():
+        part = page.split(f"\n## {name}\n", 1)[1].split("\n## ", 1)[0]
+        assert [column.name for column in spec.described if f"| `{column.name}` |" not in part] == []
+        assert all(column.holds for column in spec.described)
+
+
+def test_every_command_is_there() -> None:
+    group: Any = typer.main.get_command(app)
+    page = text("commands")
+    for name, command in commands(group):
+        part = page.split(f"\n## windowlib {name}\n", 1)[1].split("\n## ", 1)[0]
+        assert [one.opts[-1] for one in command.params if one.opts[-1].startswith("-") and one.name != "help"] == (
+            re.findall(r"^\| `(--[\w-]+)", part, re.MULTILINE)
+        )
+
+
+def test_every_exit_code_is_there() -> None:
+    assert set(exit_codes.codes()) == {0, exits.USER, exits.REJECTED, exits.SUPERSEDED, exits.UNEXPECTED}
+    assert re.findall(r"^\| `(\d)` \|", text("exit-codes"), re.MULTILINE) == ["0", "1", "2", "3", "4"]
+
+
+def test_every_environment_variable_is_there() -> None:
+    code = [*(DOCS.parent / "windowlib").rglob("*.py"), *(DOCS.parent / "dags").glob("*.py")]
+    used = {name for file in code for name in re.findall(r"\bWINDOWLIB_[A-Z_]+\b", file.read_text())}
+    assert set(re.findall(r"^\| `(\w+)`", text("environment"), re.MULTILINE)) == used
+
+
+def test_every_reason_of_a_refusal_is_explained() -> None:
+    rows = table((DOCS / "guides" / "quality.md").read_text(), "| reason |")
+    assert [row["reason"].strip("`") for row in rows] == list(REASONS)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("guide", ["quality", "reruns"])
+def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, reader: Reader) -> None:
+    folder, _ = reader.follow(Page(DOCS / "guides" / f"{guide}.md"))
+    [file] = [one for one in folder.glob("*.toml") if one.stem in ("clicks", "orders")]
+    definition = load_definition(file)
+    written = set(read_table(definition, "run_metrics")["figure"].to_pylist())
+    assert written <= set(figures.SENTENCES)
+    own = {*definition.source.key, *(column.name for column in definition.aggregates.columns)}
+    for name, spec in TABLES.items():
+        known = own | {column.name for column in spec.described}
+        found = set(read_table(definition, name).column_names)
+        assert {one for one in found - known if not re.fullmatch(r"p\d+_\w+", one)} == set(), name
+
+
+def test_what_stands_beside_flink_s_names_exists() -> None:
+    every = set(re.findall(r"\| `(\w+)` \|", text("definition"))) | set(re.findall(r'"(\w+)"', text("definition")))
+    known = every | set(TABLES) | {"rows_late", "type", "window", "aggregates"}
+    for row in table((DOCS / "coming-from" / "flink.md").read_text(), "| Flink |"):
+        named = {word for code in re.findall("`([^`]+)`", row["here"]) for word in re.findall("[a-z_]+", code)}
+        assert named <= known, row
+
+
+def test_the_event_that_is_one_millisecond_too_late() -> None:
+    """The table of late data, by the reference: window 09:00 to 10:00, lateness 1 h, out of order by 5 min."""
+    spec = WindowSpec(Tumbling(HOUR_MS), Count(), allowed_lateness_ms=HOUR_MS)
+    found = []
+    for row in table((DOCS / "guides" / "late-data.md").read_text(), "| newest event"):
+        watermark_ms = WatermarkPolicy(5 * 60_000).candidate_ms(at(row["newest event of the batches before"]))
+        assert instant(watermark_ms).split()[1] == row["watermark (UTC)"]
+        state = OperatorState()
+        advance(spec, state, [Element("a", 9 * HOUR_MS, None, 0)], watermark_ms)
+        firings, late = advance(spec, state, [Element("a", 9 * HOUR_MS + HOUR_MS // 2, None, 1)], watermark_ms)
+        assert [isinstance(one, Late) for one in late] == [True] * len(late)
+        found.append(([firing.timing.value for firing in firings], len(late)))
+    assert found == [([], 0), (["late"], 0), (["late"], 0), ([], 1)]
+
+
+def at(time: str) -> int:
+    hours, minutes, seconds = time.split(":")
+    return int(hours) * HOUR_MS + int(minutes) * 60_000 + round(float(seconds) * 1000)

@@ -1,0 +1,50 @@
+"""Existing tests of pipelines, run once more over Spark Connect: they compare with references that know no engine.
+
+One process cannot have a classic session and a remote one, so each module runs in a process of its own, whose fixture
+`spark` is a session on a warm engine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windowlib.engines.warm import engine, state
+
+PROJECT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An engine of this module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(state.FOLDER_VARIABLE, str(tmp_path_factory.mktemp("engine")))
+        yield engine.start({}).address
+        engine.stop()
+
+
+@pytest.mark.parametrize(
+    ("module", "chosen", "at_least"),
+    [
+        pytest.param("source/test_access_log.py", "log", 2, id="sessions and sliding windows, late updates"),
+        pytest.param("source/test_bad_input.py", "not approved", 8, id="json, csv, delta, duplicates, Spark's errors"),
+        pytest.param("batches/test_general_pipeline.py", "not dies", 12, id="the general plan, own code by value"),
+        pytest.param("plans/test_counts.py", "reference or aggregate", 2, id="count windows"),
+    ],
+)
+def test_the_same_over_connect(address: str, module: str, chosen: str, at_least: int) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "spark and not long", "-k", chosen, f"tests/{module}"]
+    environment = {**os.environ, "WINDOWLIB_TEST_REMOTE": address}
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed, done.stdout
+    assert int(passed[1]) >= at_least
+    assert "skipped" not in done.stdout

@@ -1,0 +1,173 @@
+"""What a run does before it computes: nothing that it does not need, and what takes long at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, clicks, clock
+from windowlib.definition.definition import load_definition
+from windowlib.engines import cache, jvm, setup_cds
+from windowlib.engines.spark import session, settings_of
+from windowlib.runs.advance import advance
+from windowlib.runs.spark_sessions import is_small
+
+PROJECT = Path(__file__).parents[2]
+LOOKED_FOR = ("pyspark", "py4j", "pandas", "great_expectations", "grpc", "windowlib.quality.verdict")
+RUN = f"""
+import json, sys
+import psutil
+from windowlib.cli.main import app
+app(["run", sys.argv[1]], standalone_mode=False)
+children = [child.name() for child in psutil.Process().children(recursive=True)]
+print(json.dumps([[name for name in {LOOKED_FOR} if name in sys.modules], children]))
+"""
+
+
+def empty_run(pipeline: Path) -> list[Any]:
+    """What a run in a process of its own prints, imports and starts, where there is nothing to do."""
+    command = [sys.executable, "-c", RUN, str(pipeline)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    said, found = done.stdout.splitlines()
+    return [said, done.stderr, *json.loads(found)]
+
+
+HOUR_MS = 3_600_000
+NOTHING = ["nothing new: everything that has arrived is in the results already", "", [], []]
+
+
+@pytest.mark.parametrize("master", ["local[*]", "warm", "sc://nobody:15002"])
+def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
+    definition = clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n')
+    assert empty_run(definition.file) == NOTHING
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param('type = "session"\ngap = "10m"', id="sessions"),
+        pytest.param('type = "sliding"\nsize = "1h"\nslide = "10m"\nallowed_lateness = "2h"', id="aligned"),
+        pytest.param('type = "session"\ngap = "10m"\ntrigger = { type = "count", n = 3 }', id="general"),
+    ],
+)
+def test_nothing_new(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """Not even where the passing of time has made everything due, and may do so again."""
+    quiet = CLICKS.replace('type = "session"\ngap = "10m"\nallowed_lateness = "2h"', window)
+    assert window in quiet
+    clicks(tmp_path, 1, quiet.replace("[window]", 'idle_timeout = "1h"\n[window]'))
+    definition = load_definition(tmp_path / "clicks.toml")
+    for hours in (0, 2):
+        assert len(advance(definition, lambda: spark, clock=lambda hours=hours: clock() + hours * HOUR_MS)) == 1
+    assert empty_run(definition.file) == NOTHING
+
+
+# -- the JVM ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_the_command_is_spark_s_own_but_for_the_incubator(tmp_path: Path) -> None:
+    """What Spark's launcher would start, option by option."""
+    settings = settings_of("local[*]", {"spark.driver.memory": "3g"})
+    classes = str(jvm.spark_home() / "jars" / "*")
+    launcher = [jvm.java(), "-cp", classes, "org.apache.spark.launcher.Main", jvm.MAIN]
+    conf = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
+    environment = {**os.environ, **jvm.added_environment(), "SPARK_SCALA_VERSION": "2.13"}
+    done = subprocess.run(
+        [*launcher, *conf, "pyspark-shell"], env=environment, capture_output=True, text=True, check=True
+    )
+    theirs = [part for part in done.stdout.split("\0") if part.startswith("-")]
+    command = [*jvm.OPTIONS.read_text().splitlines(), *jvm.command(settings, ["pyspark-shell"])]
+    ours = [part for part in command if part.startswith("-")]
+    extra = set(shlex.split(settings["spark.driver.extraJavaOptions"]))
+    differs = "Spark's launcher has changed: see docs/contributing/private-apis.md"
+    assert set(theirs) - set(ours) == {"--add-modules=jdk.incubator.vector"}, differs
+    assert set(ours) - set(theirs) - extra <= {jvm.QUIET_ARCHIVE, _shared(ours)}, differs
+    assert "-Xmx3g" in ours
+
+
+def _shared(options: list[str]) -> str:
+    return next((option for option in options if option.startswith("-XX:SharedArchiveFile=")), jvm.QUIET_ARCHIVE)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_archive_is_made_once_and_for_one_class_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java itself refuses an archive of another class path; a run goes without one that it refuses."""
+    settings = settings_of("local[*]", {})
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
+    without_jars = settings_of("local[*]", {})
+    assert not jvm.archive_fits(without_jars)
+    made = setup_cds.make()
+    assert made == jvm.archive()
+    assert f"-XX:SharedArchiveFile={made}" in jvm.command(without_jars, ["pyspark-shell"])
+    assert jvm.archive_fits(without_jars)
+    assert not jvm.archive_fits({**settings, "spark.driver.extraClassPath": str(jvm.spark_home() / "jars" / "*")})
+    before = made.stat()
+    assert setup_cds.make().stat() == before
+    assert [file.name for file in tmp_path.iterdir()] == [made.name]
+
+
+def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(jvm.NoJvm, match=rf"found no bin/java in JAVA_HOME \({tmp_path}\)"):
+        jvm.start(settings_of("local[*]", {}))
+
+
+@pytest.mark.parametrize("name", jvm.SETTLED_ELSEWHERE)
+def test_what_is_settled_elsewhere_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in jvm.SETTLED_ELSEWHERE:
+        monkeypatch.delenv(other, raising=False)
+    assert jvm.ours_to_start("local[2]", {})
+    assert not jvm.ours_to_start("spark://host:7077", {})
+    assert not jvm.ours_to_start("local[2]", {"spark.driver.extraLibraryPath": "/usr/lib"})
+    monkeypatch.setenv(name, "something")
+    assert not jvm.ours_to_start("local[2]", {})
+
+
+@pytest.mark.spark
+def test_a_cold_run_says_nothing_but_its_batches(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1, CLICKS + '[spark]\nmaster = "local[1]"\n')
+    command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert re.fullmatch(r"batch 1  read 82 .*\n", done.stdout)
+
+
+@pytest.mark.spark
+def test_a_jvm_that_cannot_start(tmp_path: Path) -> None:
+    conf = '[spark.conf]\n"spark.driver.memory" = "much"\n'
+    definition = clicks(tmp_path, 1, CLICKS + conf)
+    command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: Spark's JVM ended with exit code 1 before it was ready; the reason is on stderr" in done.stderr
+    assert "Invalid maximum heap size: -Xmxmuch" in done.stderr + done.stdout
+
+
+def test_small_is_what_waits_and_not_what_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from windowlib.batches.planning import plan
+    from windowlib.runs import spark_sessions
+
+    definition = clicks(tmp_path, 3)
+    frozen = plan(definition, clock)
+    assert frozen
+    assert len(frozen.files) == 1
+    assert is_small(definition, frozen)
+    monkeypatch.setitem(spark_sessions.SMALL_BYTES, "parquet", 2 * frozen.files[0].size_bytes)
+    assert not is_small(definition, frozen)
+
+
+@pytest.mark.spark
+def test_sessions_of_one_process_share_its_jvm(spark: SparkSession) -> None:
+    assert session("local[2]") is spark
+    assert "PYSPARK_GATEWAY_PORT" not in os.environ

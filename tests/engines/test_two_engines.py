@@ -1,0 +1,98 @@
+"""Spark and Sail give the same tables, whichever computes a run; what Sail cannot compute exactly is refused."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, FILES, clicks, clock, tables
+from windowlib.definition.definition import load_definition
+from windowlib.engines.choice import NotOnThisEngine, check_engine
+from windowlib.runs.advance import advance
+
+SESSION = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'
+WINDOWS = {
+    "sessions": SESSION,
+    "merged_late": 'type = "session"\ngap = "25m"\nallowed_lateness = "4h"',
+    "sliding": 'type = "sliding"\nsize = "1h"\nslide = "15m"\nallowed_lateness = "2h"',
+    "tumbling": 'type = "tumbling"\nsize = "20m"\noffset = "5m"\nallowed_lateness = "0s"',
+    "holes": 'type = "sliding"\nsize = "10m"\nslide = "30m"\nallowed_lateness = "1h"',
+    "counts": 'type = "sliding_count"\nsize = 6\nslide = 4',
+}
+UNKEYED = CLICKS.replace('key = ["user"]', "key = []")
+DEFINITIONS = {name: CLICKS.replace(SESSION, window) for name, window in WINDOWS.items()}
+DEFINITIONS["unkeyed"] = UNKEYED
+DEFINITIONS["more_aggregates"] = CLICKS + "\n".join(
+    (
+        'mean = "avg(value)"',
+        'high = "max(value) filter (where value < 90)"',
+        'some = "sum(value) filter (where value >= 50)"',
+        'users = "approx_count_distinct(id)"',
+        'newest = "last(id)"',
+        'least = "min(id)"',
+        'ratio = "sum(value) / count(*)"',
+    )
+)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_runs_on_either_engine_leave_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
+    taking_turns = {name: clicks(tmp_path / name, definition=text) for name, text in DEFINITIONS.items()}
+    for batch in range(FILES):
+        if batch % 2 == 0:
+            folders = [str(definition.file.parent) for definition in taking_turns.values()]
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.on_sail", *folders], capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+        else:
+            for definition in taking_turns.values():
+                advance(definition, lambda: spark, clock=clock, max_batches=1)
+    for name, definition in taking_turns.items():
+        alone = clicks(tmp_path / f"{name}-on-spark", definition=DEFINITIONS[name])
+        assert len(advance(alone, lambda: spark, clock=clock)) == FILES
+        ours, sparks = whatever_the_files(tables(definition)), whatever_the_files(tables(alone))
+        assert {table: rows for table, rows in ours.items() if rows != sparks[table]} == {}, name
+
+
+def whatever_the_files(found: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The tables without the number of rows that were written again: how rows lie in files is the engine's matter."""
+    metrics = [row for row in found["run_metrics"] if "'figure': 'results_rows_written'" not in row]
+    checks = [re.sub(r"unexpected among \d+", "unexpected", row) for row in found["dq_results"]]
+    return found | {"run_metrics": metrics, "dq_results": checks}
+
+
+REFUSED = {
+    'source.format = "csv"': CLICKS.replace('format = "parquet"', 'format = "csv"').replace(
+        "[watermark]",
+        '[source.schema]\nid = "string"\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]',
+    ),
+    "aggregates.total uses": CLICKS.replace("sum(value)", "sum(value * 2)"),
+    "computed by the operator": CLICKS.replace(SESSION, SESSION + '\n[window.trigger]\ntype = "count"\nn = 3'),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_sail_cannot_compute_exactly_is_refused(said: str, tmp_path: Path) -> None:
+    (tmp_path / "clicks.toml").write_text(REFUSED[said])
+    definition = load_definition(tmp_path / "clicks.toml")
+    check_engine(definition)
+    with pytest.raises(NotOnThisEngine, match='engine = "sail" cannot run this') as refused:
+        check_engine(definition.model_copy(update={"engine": "sail"}))
+    assert said in str(refused.value)
+    assert 'use engine = "spark"' in str(refused.value)
+
+
+def test_the_engine_is_not_part_of_what_the_state_depends_on(tmp_path: Path) -> None:
+    files = [tmp_path / "spark.toml", tmp_path / "sail.toml"]
+    for file, engine in zip(files, ("spark", "sail"), strict=True):
+        file.write_text(f'engine = "{engine}"\n' + CLICKS)
+    spark, sail = map(load_definition, files)
+    assert (spark.engine, sail.engine) == ("spark", "sail")
+    assert spark.fingerprint == sail.fingerprint

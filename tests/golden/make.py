@@ -1,0 +1,358 @@
+"""Golden folders: pipelines stopped in the middle, as an earlier version of windowlib left them on disk.
+
+`python -m tests.golden.make WINDOWLIB [NAME…]` makes them with that command, `WINDOWLIB`, so with the code behind it:
+nothing else of windowlib is used. For each case there are then
+
+    NAME.tar.xz   definition, events (an arrival file unread) and the warehouse; and in `expected.json` the rows that
+                  this same version gives when it goes on from there: `next`, after a run of all that has arrived, and
+                  `finished`, after `run --finish`
+
+`test_golden.py` goes on from the archive with today's code and compares. An archive is never made again for a later
+version: what it holds is what users have on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
+
+HERE = Path(__file__).parent
+FILES, ROWS = 4, 30
+EXPECTED = "expected.json"
+UNREAD = FILES + 1
+NEXT = (
+    "results",
+    "result_changes",
+    "late_events",
+    "open_windows",
+    "state_windows",
+    "quarantine",
+    "source_files",
+    "watermarks",
+    "seen_ids",
+    "run_metrics",
+)
+FINISHED = ("results", "late_events", "open_windows")
+VOLATILE = ("plan_time", "active_at_ms")  # the clock of a run
+COMMIT_ORDER = (
+    "watermarks",
+    "source_files",
+    "open_windows",
+    "state_windows",
+    "results",
+    "result_changes",
+    "late_events",
+    "quarantine",
+    "seen_ids",
+    "run_metrics",
+    "dq_results",
+)
+
+TOML = """
+name = "golden"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at_ms"
+timestamp_unit = "ms"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "5m"
+[window]
+"""
+COUNTS = '[aggregates]\nclicks = "count(*)"\ntotal = "sum(value)"\n'
+MORE = COUNTS + 'first = "first(value)"\nmean = "avg(value)"\nusers = "approx_count_distinct(id)"\n'
+SESSION = TOML + 'type = "session"\ngap = "10m"\nallowed_lateness = "1h"\n'
+SLIDING = TOML + 'type = "sliding"\nsize = "1h"\nslide = "20m"\nallowed_lateness = "1h"\n'
+TUMBLING = TOML + 'type = "tumbling"\nsize = "30m"\noffset = "5m"\nallowed_lateness = "1h"\n'
+WITH_IDS = SESSION.replace("max_files", 'event_id = "id"\nmax_files')
+
+OWN_CODE = '''
+"""Code of an author's own: a trigger that keeps state, a function with state of the key and the window, a fold."""
+
+from windowlib import TriggerResult
+
+
+class EveryThird:
+    """Fires at every third element of a window, and at its end."""
+
+    merges = True
+    window_kind = "time"
+
+    def on_element(self, value, timestamp_ms, context):
+        context.state["seen"] = context.state.get("seen", 0) + 1
+        context.set_event_timer(context.window.max_timestamp_ms)
+        return TriggerResult.FIRE if context.state["seen"] % 3 == 0 else TriggerResult.CONTINUE
+
+    def on_event_time(self, time_ms, context):
+        return TriggerResult.FIRE if time_ms == context.window.max_timestamp_ms else TriggerResult.CONTINUE
+
+    def on_processing_time(self, time_ms, context):
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, merged, context):
+        context.state["seen"] = sum(state.get("seen", 0) for state in merged)
+        context.set_event_timer(context.window.max_timestamp_ms)
+
+    def clear(self, context):
+        context.delete_event_timer(context.window.max_timestamp_ms)
+
+
+class Top:
+    """The greatest values of a window, and how many evaluations of the key there were."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def process(self, values, context):
+        context.key_state["evaluations"] = context.key_state.get("evaluations", 0) + 1
+        greatest = sorted(values, key=lambda value: (-value["value"], value["id"]))[: self.n]
+        return [{"value": v["value"], "id": v["id"], "nth": context.key_state["evaluations"]} for v in greatest]
+
+    def clear(self, context):
+        context.key_state["cleared"] = context.key_state.get("cleared", 0) + 1
+
+
+class Mean:
+    order_free = False
+
+    def create_accumulator(self):
+        return {"sum": 0, "n": 0}
+
+    def add(self, held, value):
+        return {"sum": held["sum"] + value["value"], "n": held["n"] + 1}
+
+    def merge(self, a, b):
+        return {"sum": a["sum"] + b["sum"], "n": a["n"] + b["n"]}
+
+    def get_result(self, held):
+        return held["sum"] / held["n"]
+'''
+SUITE = """
+{"expectations": [{"type": "expect_column_max_to_be_between", "severity": "critical",
+                   "kwargs": {"column": "rows_read", "max_value": 40}}]}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipeline and what is done with it before it is stopped; `cut_from` is the first table of the last batch that
+    is not committed (its ledger row is missing too)."""
+
+    toml: str
+    commands: Sequence[Sequence[str]] = (("run", "PIPELINE"),)
+    engine: str = "sail"
+    rows_in_last: int = ROWS
+    ends_with: int = 0
+    cut_from: str | None = None
+    before_next: Sequence[Sequence[str]] = ()
+    finishes: bool = True  # with sessions of own code that keep state by key, the first version could not
+
+
+def _time(hour: int) -> str:
+    return f"2026-03-02T{hour:02}:00Z"
+
+
+RERUN = ("rerun", "PIPELINE", "--from", _time(4), "--to", _time(6), "--reason", "golden", "--who", "ann", "--yes")
+READMIT = (
+    "late",
+    "readmit",
+    "PIPELINE",
+    "--from",
+    _time(0),
+    "--to",
+    _time(12),
+    "--key",
+    "u1",
+    "--reason",
+    "one",
+    "--who",
+    "ann",
+    "--yes",
+)
+ONE_MORE = ("run", "PIPELINE", "--max-batches", "1")
+CASES = {
+    "sessions": Case(SESSION + MORE, (("run", "PIPELINE"), RERUN, READMIT)),
+    "sliding": Case(SLIDING + COUNTS, (("run", "PIPELINE"), RERUN)),
+    "tumbling": Case(TUMBLING + MORE, (("run", "PIPELINE"), READMIT)),
+    "tumbling_count": Case(TOML + 'type = "tumbling_count"\nsize = 7\n' + COUNTS),
+    "sliding_count": Case(TOML + 'type = "sliding_count"\nsize = 6\nslide = 4\n' + COUNTS),
+    "event_ids": Case(WITH_IDS + COUNTS, (("run", "PIPELINE"), READMIT)),
+    "unkeyed": Case(SESSION.replace('key = ["user"]', "key = []").replace('"10m"', '"2m"') + COUNTS),
+    "frozen_plan": Case(WITH_IDS + COUNTS, cut_from=COMMIT_ORDER[0]),
+    "half_committed": Case(WITH_IDS + COUNTS, cut_from="result_changes"),
+    "half_committed_rerun": Case(SLIDING + COUNTS, (("run", "PIPELINE"), RERUN), cut_from="results"),
+    "refused": Case(
+        TUMBLING + COUNTS + '[checks]\nfigures_suite = "few.json"\n',
+        rows_in_last=ROWS + 20,
+        ends_with=3,
+        before_next=(("approve", "PIPELINE", "--reason", "a busy day", "--who", "ann"),),
+    ),
+    "own_trigger": Case(
+        SESSION
+        + 'function = "own:Top"\nparameters = {n = 2}\nreads = ["value", "id"]\n'
+        + '[window.trigger]\ntype = "custom"\nclass = "own:EveryThird"\n'
+        + '[window.evictor]\ntype = "count"\nn = 5\n'
+        + '[window.output]\nvalue = "bigint"\nid = "string"\nnth = "int"\n',
+        engine="spark",
+        finishes=False,
+    ),
+    "own_aggregate": Case(
+        TUMBLING + 'function = "own:Mean"\nreads = ["value"]\n[window.output]\nmean = "double"\n', engine="spark"
+    ),
+    "kept_elements": Case(
+        TOML
+        + 'type = "global"\n[window.trigger]\ntype = "count"\nn = 4\n'
+        + '[window.evictor]\ntype = "count"\nn = 6\n'
+        + COUNTS,
+        engine="spark",
+        cut_from="state_windows",
+    ),
+    "csv": Case(
+        SESSION.replace('"parquet"', '"csv"').replace(
+            "[watermark]",
+            '[source.schema]\nid = "string"\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]'
+        )
+        + COUNTS,
+        engine="spark",
+    ),
+}  # fmt: skip
+
+
+def make(name: str, windowlib: str) -> None:
+    """Writes the archive and the rows of one case."""
+    case = CASES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        stopped, on = Path(folder, name), Path(folder, "on")
+        _write(stopped, case)
+        for number in range(1, FILES + 1):
+            _arrive(stopped, case, number)
+        *before, last = case.commands
+        for command in before:
+            assert _call(windowlib, stopped, command) == 0
+        assert _call(windowlib, stopped, last) == case.ends_with
+        if case.cut_from:
+            _cut(stopped / "warehouse" / "golden", case.cut_from)
+        _arrive(stopped, case, UNREAD)
+        shutil.rmtree(stopped / "__pycache__", ignore_errors=True)
+        shutil.copytree(stopped, on)
+        for command in case.before_next:
+            assert _call(windowlib, on, command) == 0
+        assert _call(windowlib, on, ("run", "PIPELINE")) == 0
+        expected = {"next": {table: _read(windowlib, on, table) for table in NEXT}}
+        if case.finishes:
+            assert _call(windowlib, on, ("run", "PIPELINE", "--finish")) == 0
+            expected["finished"] = {table: _read(windowlib, on, table) for table in FINISHED}
+        (stopped / EXPECTED).write_text(json.dumps(expected, indent=0, ensure_ascii=False), encoding="utf-8")
+        with tarfile.open(HERE / f"{name}.tar.xz", "w:xz") as archive:
+            for path in sorted(stopped.iterdir()):
+                archive.add(path, path.name, filter=_nobody)
+
+
+def unpack(name: str, folder: Path) -> tuple[Path, dict[str, dict[str, list[str]]]]:
+    """Puts a golden folder into `folder`; gives its definition's file, and the expected rows by stage and table."""
+    with tarfile.open(HERE / f"{name}.tar.xz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "golden.toml", json.loads((folder / EXPECTED).read_text(encoding="utf-8"))
+
+
+def comparable(lines: Iterable[str]) -> list[str]:
+    """Rows, as `read --json` gives them, without what two runs never have in common, in an order of their own."""
+    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    kept = [
+        {name: value for name, value in row.items() if name not in VOLATILE}
+        for row in rows
+        if row.get("figure") != "plan_time_ms"
+    ]
+    return sorted(json.dumps(row, sort_keys=True, ensure_ascii=False) for row in kept)
+
+
+def _write(folder: Path, case: Case) -> None:
+    (folder / "incoming").mkdir(parents=True)
+    (folder / "golden.toml").write_text(f'engine = "{case.engine}"{case.toml}')
+    if "own:" in case.toml:
+        (folder / "own.py").write_text(OWN_CODE.lstrip())
+    if "few.json" in case.toml:
+        (folder / "few.json").write_text(SUITE.lstrip())
+
+
+def _arrive(folder: Path, case: Case, number: int) -> None:
+    rows = events(number, case.rows_in_last if number == FILES else ROWS)
+    rows = [{**row, "user": row["user"] and f"u{int(row['user'][1:]) % 4}"} for row in rows]
+    if "csv" in case.toml:
+        path = folder / "incoming" / f"{number}.csv"
+        lines = [",".join("" if row[name] is None else str(row[name]) for name in SCHEMA.names) for row in rows]
+        path.write_text("\n".join([",".join(SCHEMA.names), *lines, f"x{number},u1,soon,1", ""]))
+    else:
+        path = arrive(folder, number, rows)
+    at_s = START_MS // 1000 + number * 2 * 60 * MINUTE_MS // 1000
+    os.utime(path, (at_s, at_s))
+
+
+def _call(windowlib: str, folder: Path, command: Sequence[str]) -> int:
+    words = [windowlib, *(word.replace("PIPELINE", str(folder / "golden.toml")) for word in command)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WINDOWLIB_")}
+    # Spark's workers look into the working folder first: no other windowlib may lie there.
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=folder)
+    print(*words[1:], "->", done.returncode, done.stdout[-300:], done.stderr[-600:] if done.returncode else "")
+    return done.returncode
+
+
+def _read(windowlib: str, folder: Path, table: str) -> list[str]:
+    words = [windowlib, "read", str(folder / "golden.toml"), table, "--json"]
+    return comparable(subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines())
+
+
+def _cut(root: Path, first: str) -> None:
+    """Takes back what the newest batch committed from table `first` on: a process killed there leaves this.
+
+    Commits come in a fixed order and the ledger's row after them, each a file of its own in a table's log; so the
+    tables are as they were before those files were written. Data files that no log names stay, as they do there.
+    """
+    rows = [(entry, _ledger_row(root, entry)) for entry in _log(root / "ledger")]
+    at = max(n for n, (_, row) in enumerate(rows) if row["kind"] == "commit")
+    batch_id = rows[at][1]["batch_id"]
+    for entry, _ in rows[at:]:
+        entry.unlink()
+    for name in COMMIT_ORDER[COMMIT_ORDER.index(first) :]:
+        for entry in _log(root / name):
+            actions = map(json.loads, entry.read_text().splitlines())
+            if any(action.get("txn", {}).get("version") == batch_id for action in actions):
+                entry.unlink()
+
+
+def _log(folder: Path) -> list[Path]:
+    return sorted((folder / "_delta_log").glob("*.json"))
+
+
+def _ledger_row(root: Path, entry: Path) -> dict[str, Any]:
+    import pyarrow.parquet as pq
+
+    for line in entry.read_text().splitlines():
+        if added := json.loads(line).get("add"):
+            (row,) = pq.read_table(root / "ledger" / added["path"], columns=["kind", "batch_id"]).to_pylist()
+            return dict(row)
+    return {"kind": None}
+
+
+def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[2:] or CASES:
+        make(chosen, sys.argv[1])

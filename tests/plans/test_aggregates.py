@@ -1,0 +1,200 @@
+"""Partial, merge, finish give what Spark's own aggregates give over all events at once, whatever the grouping."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from windowlib.definition.aggregate_sql import read_aggregates
+from windowlib.engines.choice import engine_of, not_proved
+from windowlib.plans.aggregate_set import AggregateSet
+from windowlib.plans.aggregates import finishes, merges, partial_names, partials, typed, typed_as_stored
+
+pytestmark = [pytest.mark.spark, pytest.mark.both]
+
+SCHEMA = (
+    "k int, b int, timestamp_ms long not null, arrival long not null, i int, l long, d double, m decimal(10,2),"
+    " wide decimal(38,6), s string, day date"
+)
+# Spark evaluates each of these itself as well.
+NATIVE = {
+    "events": "count(*)",
+    "known": "count(i)",
+    "i_sum": "sum(i)",
+    "l_sum": "sum(l) filter (where i > 0)",
+    "d_sum": "sum(d)",
+    "m_sum": "sum(m)",
+    "m_some": "sum(m) filter (where s like 'a%')",
+    "wide_sum": "sum(wide)",
+    "computed": "sum(m * i)",
+    "i_avg": "avg(i)",
+    "d_avg": "avg(d) filter (where i % 2 = 0)",
+    "m_avg": "avg(m)",
+    "fine_avg": "avg(cast(d as decimal(20, 8)))",
+    "m_min": "min(m)",
+    "d_max": "max(d)",
+    "s_min": "min(s)",
+    "s_max": "max(s) filter (where i is null)",
+    "day_max": "max(day)",
+    "none": "sum(i) filter (where false)",
+    "no_events": "count(*) filter (where false)",
+    "ratio": "try_divide(sum(m), count(*) filter (where i > 90))",
+    "braces": "concat('{0}', count(*), '{{', max(s), '}')",
+}
+
+
+def random_events(seed: int, rows: int) -> list[Row]:
+    """Events with nulls everywhere, ties in timestamp_ms, and one key (9) without any value."""
+    rng = random.Random(seed)
+    names = [column.split()[0] for column in SCHEMA.split(", ")]
+
+    def maybe(value: Any) -> Any:
+        return None if rng.random() < 0.2 else value
+
+    def row(arrival: int) -> Row:
+        key = rng.choice([0, 0, 0, 1, 2, 3, 9])
+        values = [
+            maybe(rng.randint(-99, 99)),
+            maybe(rng.randint(-(2**50), 2**50)),
+            maybe(rng.uniform(-1, 1)),
+            maybe(Decimal(rng.randint(-(10**9), 10**9)).scaleb(-2)),
+            maybe(Decimal(rng.randint(-(10**25), 10**25)).scaleb(-6)),
+            maybe(rng.choice(["", "a", "ab", "ä", "b{}"])),
+            None,
+        ]
+        if key == 9:
+            values = [None] * len(values)
+        return Row(*names)(key, rng.randint(0, 11), rng.randint(-20, 20), arrival, *values)
+
+    return [row(arrival) for arrival in rng.sample(range(rows), rows)]
+
+
+def wraps(rows: DataFrame) -> bool:
+    return engine_of(rows.sparkSession).sums_wrap
+
+
+def finished(aggregates: AggregateSet) -> list[str]:
+    return [f"{sql} AS {name}" for name, sql in finishes(aggregates).items()]
+
+
+def in_steps(events: DataFrame, expressions: dict[str, str]) -> DataFrame:
+    """Slices by (k, b), merged by (k, b % 3), merged by k, finished."""
+    aggregates = typed(read_aggregates(expressions), events)
+    slices = events.groupBy("k", "b").agg(*partials(aggregates.aggregates, sums_wrap=wraps(events)))
+    coarse = slices.groupBy("k", (F.col("b") % 3).alias("b")).agg(
+        *merges(aggregates.aggregates, sums_wrap=wraps(events))
+    )
+    whole = coarse.groupBy("k").agg(*merges(aggregates.aggregates, sums_wrap=wraps(events)))
+    return whole.selectExpr("k", *finished(aggregates))
+
+
+def close(value: Any) -> Any:
+    """What equals a value: doubles up to the last bits of their sums, everything else exactly."""
+    return pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
+
+
+def by_key(frame: DataFrame) -> dict[int, dict[str, Any]]:
+    return {row["k"]: row.asDict() for row in frame.collect()}
+
+
+@pytest.fixture(scope="module")
+def events(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(random_events(seed=5, rows=600), SCHEMA).repartition(3)
+
+
+def native(events: DataFrame) -> dict[str, str]:
+    """Those of `NATIVE` that the engine of the tests is trusted with."""
+    everything = not wraps(events)
+    return {name: sql for name, sql in NATIVE.items() if everything or not_proved(sql) is None}
+
+
+def test_native_aggregates(events: DataFrame) -> None:
+    ours = in_steps(events, native(events))
+    sparks = events.groupBy("k").agg(*(F.expr(sql).alias(name) for name, sql in native(events).items()))
+    assert [(f.name, f.dataType) for f in ours.schema] == [(f.name, f.dataType) for f in sparks.schema]
+    found, expected = by_key(ours), by_key(sparks)
+    assert found.keys() == expected.keys() == {0, 1, 2, 3, 9}
+    for key, row in expected.items():
+        assert found[key] == {name: close(value) for name, value in row.items()}
+
+
+def test_first_and_last_go_by_time_then_arrival(events: DataFrame) -> None:
+    expressions = {
+        "first": "first(s)",
+        "last": "last(m)",
+        "first_known": "first(i) ignore nulls",
+        "last_of": "last(l) filter (where i > 0)",
+    }
+    found = by_key(in_steps(events, expressions))
+    rows = sorted(events.collect(), key=lambda row: (row["timestamp_ms"], row["arrival"]))
+    for key in found:
+        mine = [row for row in rows if row["k"] == key]
+        known = [row["i"] for row in mine if row["i"] is not None]
+        positive = [row["l"] for row in mine if row["i"] is not None and row["i"] > 0]
+        assert found[key] == {
+            "k": key,
+            "first": mine[0]["s"],
+            "last": mine[-1]["m"],
+            "first_known": known[0] if known else None,
+            "last_of": positive[-1] if positive else None,
+        }
+
+
+def test_partials_keep_their_types_when_merged(events: DataFrame) -> None:
+    everything = {**native(events), "first": "first(m)", "distinct": "approx_count_distinct(s)"}
+    whole = typed(read_aggregates(everything), events)
+    aggregates = whole.aggregates
+    slices = events.groupBy("k", "b").agg(*partials(aggregates, sums_wrap=wraps(events)))
+    assert typed_as_stored(read_aggregates(everything), slices) == whole
+    merged = slices.groupBy("k").agg(*merges(aggregates, sums_wrap=wraps(events)))
+    again = merged.groupBy().agg(*merges(aggregates, sums_wrap=wraps(events)))
+    names = partial_names(aggregates)
+    types = [field.dataType for field in slices.select(names).schema]
+    assert [field.dataType for field in merged.select(names).schema] == types
+    assert [field.dataType for field in again.select(names).schema] == types
+
+
+def test_approximate_counts_do_not_depend_on_the_grouping(spark: SparkSession) -> None:
+    events = spark.range(30_000).selectExpr(
+        "1 k", "id % 20000 v", "id % 12 b", "id % 2 = 0 even", "cast(null as int) n"
+    )
+    expressions = {
+        "values": "approx_count_distinct(v)",
+        "even": "approx_count_distinct(v) filter (where even)",
+        "few": "approx_count_distinct(b)",
+        "none": "approx_count_distinct(n)",
+    }
+    found = [by_key(in_steps(events.repartition(parts, by), expressions))[1] for parts, by in ((1, "b"), (7, "v"))]
+    aggregates = read_aggregates(expressions)
+    at_once = events.groupBy("k").agg(*partials(aggregates.aggregates)).selectExpr("k", *finished(aggregates))
+    assert found[0] == found[1] == by_key(at_once)[1]
+    assert found[0]["values"] == pytest.approx(20_000, rel=0.05)
+    assert found[0]["even"] == pytest.approx(10_000, rel=0.05)
+    assert (found[0]["few"], found[0]["none"]) == (12, 0)
+
+
+def test_too_large_sums_end_in_an_error(spark: SparkSession) -> None:
+    events = spark.sql(f"select 1 k, id b, {2**62} l, cast(9e17 as decimal(18,0)) m from range(2)")
+    with pytest.raises(Exception, match=r"ARITHMETIC_OVERFLOW|overflow|out of range"):
+        in_steps(events, {"l": "sum(l)"}).collect()
+    assert by_key(in_steps(events, {"m": "sum(m)"}))[1]["m"] == Decimal(18 * 10**17)
+
+
+@pytest.mark.classic  # the names of Spark's operators
+def test_numbers_are_aggregated_by_hash(events: DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
+    on_text = {"s_min", "s_max", "braces"}
+    in_steps(events, {name: sql for name, sql in NATIVE.items() if name not in on_text}).explain()
+    plan = capsys.readouterr().out
+    assert "HashAggregate" in plan
+    assert "SortAggregate" not in plan
+
+
+def test_no_aggregate_needs_no_types(spark: SparkSession) -> None:
+    aggregates = AggregateSet((), ())
+    assert typed(aggregates, spark.range(1)) == aggregates
+    assert partial_names(aggregates.aggregates) == []

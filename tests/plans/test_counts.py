@@ -1,0 +1,327 @@
+"""Count windows in Spark are the reference's, batch by batch, each batch a restart from Parquet."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from io import StringIO
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from tests.strategies import examples
+from windowlib.definition.aggregate_sql import read_aggregates
+from windowlib.engines.choice import engine_of
+from windowlib.model.aggregates import Count, Max, Min, Sum, Together
+from windowlib.model.elements import Element, Firing
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.operator import run
+from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.model.state import OperatorState
+from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.aggregates import typed, typed_as_stored
+from windowlib.plans.counts import CountWindows, advance, state_columns
+from windowlib.plans.partitions import DAY_MS
+from windowlib.plans.step import ON_TIME, OPEN, Step
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+COLUMNS = ("the key", "v", "m", "s", "timestamp_ms", "arrival")
+SCHEMA = "`the key` string, v int, m decimal(10,2), s string, timestamp_ms long not null, arrival long not null"
+KEY = COLUMNS[:1]
+FIGURES = {"n": "count(*)", "total": "sum(v)", "least": "min(v)", "latest": "max(timestamp_ms)"}
+REFERENCE = Together((Count(), Sum("v"), Min("v"), Max("timestamp_ms")))
+EVERYTHING = {
+    "n": "count(*)",
+    "large": "count(v) filter (where v > 0)",
+    "total": "sum(v)",
+    "money": "sum(m)",
+    "mean": "avg(v)",
+    "fair": "avg(m)",
+    "least": "min(s)",
+    "most": "max(m)",
+    "opens": "first(s)",
+    "closes": "last(m)",
+    "kinds": "approx_count_distinct(s)",
+    "none": "sum(v) filter (where false)",
+}
+
+
+@dataclass
+class Plan:
+    """The plan as jobs run it: one query a batch writes everything, the next batch reads what is open."""
+
+    spark: SparkSession
+    folder: Path
+    windows: CountWindows
+    keys: Sequence[str] = KEY
+    expressions: dict[str, str] = field(default_factory=lambda: FIGURES)
+    batch_id: int = 0
+    state: DataFrame | None = None
+    open: Sequence[Row] = ()  # the rows of `state`
+    counted: Mapping[str, int] = field(default_factory=dict)
+
+    def step(self, events: DataFrame | None) -> Step:
+        aggregates = read_aggregates(self.expressions)
+        if events is not None:
+            aggregates = typed(aggregates, events)
+        elif self.state is not None:
+            aggregates = typed_as_stored(aggregates, self.state)
+        engine = engine_of(self.spark)
+        return Step(self.windows, 0, self.keys, aggregates, -5, 5, self.batch_id, 3_600_000, engine=engine)
+
+    def advance(self, batch: Sequence[Row] | None) -> list[Row]:
+        """The results of a batch, in order of key and firing; `state`, `open` and `counted` follow it."""
+        self.batch_id += 1
+        events = None if batch is None else self.spark.createDataFrame(batch, SCHEMA)
+        step = self.step(events)
+        counters = step.engine.counters()
+        made = advance(events, self.state, step, counters)
+        path = str(self.folder / str(self.batch_id))
+        made.write.parquet(path)
+        self.counted = counters.values()
+        stored = self.spark.read.schema(made.schema).parquet(path)
+        self.state = stored.where(f"part = '{OPEN}'").select(*(f"`{name}`" for name in state_columns(step)))
+        rows = stored.collect()
+        self.open = [row for row in rows if row["part"] == OPEN]
+        fired = [row for row in rows if row["part"] == ON_TIME]
+        assert len(self.open) + len(fired) == len(rows)
+        for mine, others in ((self.open, step.result_names), (fired, state_columns(step))):
+            assert {row[name] for row in mine for name in others if name not in self.keys} <= {None}
+        assert {(row["replaced"], row["end_partition"]) for row in self.open} <= {(None, 0)}
+        return sorted(fired, key=lambda row: (*(row[key] for key in self.keys), row["firing"]))
+
+    def explained(self, events: DataFrame) -> str:
+        """The physical plan of a batch that goes on from the state."""
+        with redirect_stdout(StringIO()) as printed:
+            step = self.step(events)
+            advance(events, self.state, step, step.engine.counters()).explain()
+        return printed.getvalue()
+
+    def slices(self) -> dict[str, dict[int, int]]:
+        """Key → slice → elements, of the state."""
+        found: dict[str, dict[int, int]] = defaultdict(dict)
+        for row in self.open:
+            found[row["the key"] if self.keys else ""][row["slice_index"]] = row["elements"]
+        return found
+
+
+NewPlan = Callable[..., Plan]
+
+
+@pytest.fixture(scope="session")
+def new_plan(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> NewPlan:
+    """Makes plans, each with a folder of its own."""
+    return lambda *given, **more: Plan(spark, tmp_path_factory.mktemp("counts"), *given, **more)
+
+
+@dataclass
+class Reference:
+    """The operator, with firings numbered per key."""
+
+    spec: WindowSpec
+    state: OperatorState = field(default_factory=OperatorState)
+    firings: Counter[str] = field(default_factory=Counter)
+
+    def advance(self, batch: Sequence[Row]) -> list[tuple[Any, ...]]:
+        """Key, number and figures of each firing, in this order."""
+        in_order = sorted(batch, key=lambda row: row["arrival"])
+        return sorted(self._fired([Element(e["the key"], e["timestamp_ms"], e, e["arrival"]) for e in in_order]))
+
+    def elements(self) -> Counter[str]:
+        """How many elements of each key are in state."""
+        held: Counter[str] = Counter()
+        for key, state in self.state.keys.items():
+            for contents in state.contents.values():
+                held[key] += len(contents) if self.spec.keeps_elements else contents[0]
+        return held
+
+    def _fired(self, elements: Sequence[Element]) -> Iterator[tuple[Any, ...]]:
+        for firing in run(self.spec, self.state, elements):
+            assert isinstance(firing, Firing)
+            assert firing.timing == "early"
+            self.firings[firing.key] += 1
+            yield (firing.key, self.firings[firing.key], *firing.result)
+
+
+def spec(windows: CountWindows) -> WindowSpec:
+    if windows.size == windows.slide:
+        return tumbling_count(windows.size, REFERENCE)
+    return sliding_count(windows.size, windows.slide, REFERENCE)
+
+
+def events(keys: str, first_arrival: int = 0) -> list[Row]:
+    """One event per letter, with values and event times that go up and down."""
+    event = Row(*COLUMNS)
+    return [
+        event(
+            key,
+            n * 5 % 11 - 4,
+            None if n % 7 == 6 else Decimal(n * 37 % 50).scaleb(-1),
+            None if n % 7 == 2 else "abc"[n * n % 3],
+            n * 7919 % 13 * DAY_MS // 5 - DAY_MS,
+            n,
+        )
+        for n, key in enumerate(keys, first_arrival)
+    ]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[list[Row]]:
+    """Batches of events in any order, over enough keys for one query to try many histories."""
+    batches: list[list[Row]] = []
+    for _ in range(draw(st.integers(2, 4))):
+        keys = draw(st.text("aaaabbbccdefgh", max_size=60))
+        batches.append(draw(st.permutations(events(keys, sum(map(len, batches))))))
+    return batches
+
+
+@pytest.mark.both
+@examples(10, 60)
+@given(windows=st.builds(CountWindows, st.integers(1, 7), st.integers(1, 7)), batches=histories())
+def test_the_plan_is_the_reference(new_plan: NewPlan, windows: CountWindows, batches: Sequence[list[Row]]) -> None:
+    plan, reference = new_plan(windows), Reference(spec(windows))
+    so_far: Counter[str] = Counter()
+    for batch in batches:
+        before = so_far.copy()
+        so_far.update(row["the key"] for row in batch)
+        ours, theirs = plan.advance(batch), reference.advance(batch)
+        assert [(r["the key"], r["firing"], *(r[name] for name in FIGURES)) for r in ours] == theirs
+        for row in ours:
+            assert (row["window_start"], row["window_end"], row["timing"]) == (None, None, "early")
+            assert row["last_event_time"].replace(tzinfo=UTC) == datetime.fromtimestamp(row["latest"] / 1000, UTC)
+            assert (row["replaced"], row["end_partition"], row["batch_id"]) == (
+                None,
+                row["latest"] // DAY_MS,
+                plan.batch_id,
+            )
+        slices = plan.slices()
+        assert slices == {key: in_state(windows, count) for key, count in so_far.items()}
+        for key, held in reference.elements().items():
+            elements = sum(slices[key].values())
+            assert elements <= held or (windows.size == windows.slide == elements and held == 0)
+        assert plan.counted == expected_figures(windows, before, so_far)
+
+
+def in_state(windows: CountWindows, count: int) -> dict[int, int]:
+    """Slice → elements for a key that has had `count`: what the firings to come need, and the newest slice."""
+    width = gcd(windows.size, windows.slide)
+    needed_after = (count // windows.slide + 1) * windows.slide - windows.size
+    numbers = [n for n in range(1, count + 1) if n > needed_after or (n - 1) // width == (count - 1) // width]
+    return Counter((n - 1) // width for n in numbers)
+
+
+def expected_figures(windows: CountWindows, before: Counter[str], after: Counter[str]) -> dict[str, int]:
+    """What must be counted when keys go on from `before` to `after` elements."""
+    width = gcd(windows.size, windows.slide)
+    found: Counter[str] = Counter()
+    for key, count in after.items():
+        was, stays = in_state(windows, before[key]), in_state(windows, count)
+        there = set(was) | {(n - 1) // width for n in range(before[key] + 1, count + 1)}
+        found["elements_before"] += sum(was.values())
+        found["elements_kept"] += sum(stays.values())
+        found["elements_retired"] += sum(was.values()) + count - before[key] - sum(stays.values())
+        found["rows_retired"] += len(there - set(stays))
+    names = ("elements_before", "elements_dropped", "elements_kept", "elements_retired", "rows_retired")
+    return {name: found[name] for name in names}
+
+
+def test_every_aggregate_function(new_plan: NewPlan) -> None:
+    windows = CountWindows(size=6, slide=4)
+    assert {a.function for a in read_aggregates(EVERYTHING).aggregates} == set(FUNCTIONS)
+    plan = new_plan(windows, expressions=EVERYTHING)
+    batches = [events(keys, first) for keys, first in (("aaaaabaa", 0), ("abaa", 8), ("ba" * 8, 12))]
+    found = [row for batch in batches for row in plan.advance(batch)]
+    of_key: dict[str, list[Row]] = defaultdict(list)
+    for row in (row for batch in batches for row in batch):
+        of_key[row["the key"]].append(row)
+    expected = {
+        (key, k): everything(rows[max(0, 4 * k - 6) : 4 * k])
+        for key, rows in of_key.items()
+        for k in range(1, len(rows) // 4 + 1)
+    }
+    assert {(r["the key"], r["firing"]): {name: r[name] for name in EVERYTHING} for r in found} == expected
+
+
+def everything(rows: Sequence[Row]) -> dict[str, Any]:
+    """`EVERYTHING` over some events, computed from them at once."""
+    in_time = sorted(rows, key=lambda row: (row["timestamp_ms"], row["arrival"]))
+    numbers = [row["v"] for row in rows]
+    texts = [row["s"] for row in rows if row["s"] is not None]
+    money = [row["m"] for row in rows if row["m"] is not None]
+    return {
+        "n": len(rows),
+        "large": sum(v > 0 for v in numbers),
+        "total": sum(numbers),
+        "money": sum(money),
+        "mean": pytest.approx(sum(numbers) / len(numbers)),
+        "fair": (sum(money) / len(money)).quantize(Decimal("0.000001")),
+        "least": min(texts),
+        "most": max(money),
+        "opens": in_time[0]["s"],
+        "closes": in_time[-1]["m"],
+        "kinds": len(set(texts)),
+        "none": None,
+    }
+
+
+@pytest.mark.parametrize("windows", [CountWindows(3, 3), CountWindows(5, 2), CountWindows(1, 3)], ids=str)
+def test_without_a_key_there_is_one_count(new_plan: NewPlan, windows: CountWindows) -> None:
+    plan = new_plan(windows, keys=())
+    assert plan.advance([]) == []
+    found = [(row["firing"], row["n"]) for keys in ("abca", "bc", "aaabb") for row in plan.advance(events(keys))]
+    assert found == [(k, min(windows.size, k * windows.slide)) for k in range(1, 11 // windows.slide + 1)]
+    assert plan.slices() == {"": in_state(windows, 11)}
+
+
+def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
+    plan = new_plan(CountWindows(size=2, slide=3), expressions=EVERYTHING)
+    assert [row["firing"] for row in plan.advance(events("aaabb"))] == [1]
+    held, kept = plan.slices(), sorted(plan.open)
+    nothing = {
+        "elements_before": 2,
+        "elements_dropped": 0,
+        "elements_kept": 2,
+        "elements_retired": 0,
+        "rows_retired": 0,
+    }
+    nobody: list[Row] = []
+    for batch in (nobody, None):
+        assert plan.advance(batch) == []
+        assert (sorted(plan.open), plan.slices()) == (kept, held)
+        assert plan.counted == nothing
+    assert [(row["the key"], row["firing"]) for row in plan.advance(events("aaab"))] == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.classic  # the names of Spark's operators
+@pytest.mark.parametrize("windows", [CountWindows(4, 4), CountWindows(6, 4), CountWindows(2, 7)], ids=str)
+def test_events_are_read_and_shuffled_once(new_plan: NewPlan, windows: CountWindows) -> None:
+    plan = new_plan(windows)
+    plan.spark.conf.set("spark.sql.shuffle.partitions", "2")  # as a run of more than one task has it
+    many = plan.spark.range(99).selectExpr(
+        "string(id % 9) AS `the key`", "1 AS v", "id AS timestamp_ms", "id AS arrival"
+    )
+    first = plan.explained(many)
+    assert (first.count("Range ("), first.count("Exchange hashpartitioning")) == (1, 1)
+    plan.advance(events("aaab"))
+    # The state meets the events twice: its counts before they are numbered, its slices once they are slices.
+    later = plan.explained(many)
+    assert (later.count("Range ("), later.count("FileScan")) == (1, 2)
+    assert (later.count("Exchange hashpartitioning"), later.count("REPARTITION_BY_COL")) == (2, 1)
+    assert not {"Python", "SortAggregate", "Exchange SinglePartition"} & set(re.findall(r"Exchange \w+|\w+", later))
+
+
+def test_bad_sizes_are_refused() -> None:
+    for size, slide in ((0, 1), (1, 0), (-1, 2)):
+        with pytest.raises(InvalidSpec, match=rf"need size > 0 and slide > 0, got CountWindows\(size={size}"):
+            CountWindows(size, slide)

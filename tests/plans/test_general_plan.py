@@ -1,0 +1,281 @@
+"""The general plan is the operator: for every spec, every cut into batches, state included after every batch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations, product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
+from tests.strategies import AGGREGATE, examples, sessions, specs, tumblings
+from windowlib.model import counting, operator
+from windowlib.model.aggregates import Sum
+from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.elements import Element, Firing, Late, Output, ProcessingTime, Watermark
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
+from windowlib.model.keyed import Instant, KeyRun, Result, updates_results
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import KeyState, OperatorState, Row
+from windowlib.model.timed_triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    ProcessingTimeoutTrigger,
+)
+from windowlib.model.triggers import (
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.model.windows import TimeWindow
+from windowlib.plans import stream, worker
+
+Batch = tuple[list[Element], int, int, bool]
+"""Elements, the watermark after them, the plan time, and whether stored elements are compacted."""
+
+
+@st.composite
+def histories(draw: st.DrawFn, keys: int = 3, max_size: int = 25) -> list[Batch]:
+    """Batches that come more or less in order of time; the last may complete the input."""
+    batches: list[Batch] = []
+    arrival, watermark_ms, plan_time_ms = 0, MIN_WATERMARK, -10
+    for number in range(draw(st.integers(1, 5))):
+        times = st.integers(-40 + 15 * number, -5 + 15 * number)
+        values = st.fixed_dictionaries({"value": st.integers(-9, 9), "gap_ms": st.integers(1, 12)})
+        drawn = draw(st.lists(st.tuples(st.integers(1, keys), times, values), max_size=max_size))
+        elements = [Element(f"k{key}", time, value, arrival + i) for i, (key, time, value) in enumerate(drawn)]
+        arrival += len(elements)
+        newest_ms = max((e.timestamp_ms or 0 for e in elements), default=-40)
+        watermark_ms = max(watermark_ms, newest_ms - draw(st.integers(0, 15)))
+        plan_time_ms += draw(st.integers(0, 12))
+        batches.append((elements, watermark_ms, plan_time_ms, draw(st.booleans())))
+    if draw(st.booleans()):
+        batches.append(([], MAX_WATERMARK, plan_time_ms + 1, False))
+    return batches
+
+
+ASSIGNERS: Sequence[Assigner] = (
+    Tumbling(10, 3), Sliding(10, 4, -1), Sliding(3, 7), Staggered(Tumbling(9)), Staggered(Sliding(4, 6)), Session(6),
+    DynamicSession("gap_ms"), Global(), Global(end_of_stream=True),
+)  # fmt: skip
+PLAIN: Sequence[Trigger] = (
+    EventTimeTrigger(), ProcessingTimeTrigger(), CountTrigger(2), ContinuousEventTimeTrigger(4),
+    ContinuousProcessingTimeTrigger(5), DeltaTrigger(3, "value"), NeverTrigger(), EndOfStreamTrigger(),
+)  # fmt: skip
+TRIGGERS: Sequence[Trigger | None] = (
+    None,
+    *PLAIN,
+    *map(PurgingTrigger, PLAIN),
+    *(ProcessingTimeoutTrigger(of, 7) for of in PLAIN[:4]),
+    ProcessingTimeoutTrigger(CountTrigger(3), 4, reset_on_element=True, clear_on_timeout=False),
+)
+EVICTORS: Sequence[Evictor | None] = (
+    None, CountEvictor(2), CountEvictor(1, after=True), TimeEvictor(4, after=True), DeltaEvictor(4, "value"),
+)  # fmt: skip
+LATENESSES = (0, 7)
+
+
+def allowed() -> list[WindowSpec]:
+    """The whole cross product, but for what a spec refuses."""
+    found = []
+    for assigner, trigger, evictor, lateness_ms in product(ASSIGNERS, TRIGGERS, EVICTORS, LATENESSES):
+        for time in ("event", "processing"):
+            if time == "processing" and lateness_ms:
+                continue  # it has no meaning there
+            try:
+                found.append(WindowSpec(assigner, AGGREGATE, trigger, evictor, lateness_ms, time=time))  # type: ignore[arg-type]
+            except InvalidSpec:
+                continue
+    return found
+
+
+ALLOWED = allowed()
+
+
+def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) -> None:
+    """Runs both; results, late elements, holes and state must be the same after every batch."""
+    reference = OperatorState()
+    published: set[tuple[str, int, int]] = set()
+    numbers: dict[tuple[str, int, int], int] = {}
+    for elements, watermark_ms, plan_time_ms, compact in batches:
+        watermark_in_ms = reference.watermark_ms
+        inputs = [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)]
+        holes = [e.arrival for e in elements if _in_hole(spec, e, watermark_in_ms, plan_time_ms)]
+        told = operator.run(spec, reference, inputs)
+        got = engine.advance(elements, watermark_in_ms, watermark_ms, plan_time_ms, compact=compact)
+        expected = _results(spec, told)
+        assert Counter(got.fired) == Counter(expected)
+        assert sorted(got.late) == sorted(one.element.arrival for one in told if isinstance(one, Late))
+        assert sorted(got.holes) == sorted(holes)
+        assert engine.state() == remembered_by_operator(reference.rows())
+        assert got.counters["n_taken"] == len(elements)
+        assert got.replaced <= published
+        for key, start_ms, end_ms, number in sorted(got.numbers, key=lambda firing: firing[-1]):
+            window = (key, start_ms, end_ms)
+            if not updates_results(spec):
+                assert number > numbers.get(window, 0)
+                assert spec.assigner.merges or number == numbers.get(window, 0) + 1
+            numbers[window] = number
+        if updates_results(spec):
+            _nothing_stays_inside(spec, published - got.replaced, got.fired, watermark_in_ms)
+            published = (published - got.replaced) | {(f.key, f.start_ms, f.end_ms) for f in got.fired}
+            assert len({(f.key, f.start_ms, f.end_ms) for f in got.fired}) == len(got.fired)
+        else:
+            assert not got.replaced
+
+
+def _results(spec: WindowSpec, told: Sequence[Output]) -> list[Fired]:
+    """The firings, or where they are versions of one result the last of each, as the general plan tells them."""
+    fired: list[Fired] = []
+    for one in told:
+        if not isinstance(one, Firing):
+            continue
+        start_ms, end_ms = stored_bounds((one.window.start_ms, one.window.end_ms))
+        new = Fired(one.key, start_ms, end_ms, one.result, str(one.timing))
+        if updates_results(spec):
+            fired = [f for f in fired if not _replaces(spec, new, f)]
+        fired.append(new)
+    return fired
+
+
+def _replaces(spec: WindowSpec, new: Fired, old: Fired) -> bool:
+    if not spec.assigner.merges:
+        return new[:3] == old[:3]
+    return new.key == old.key and new.start_ms <= old.start_ms and old.end_ms <= new.end_ms
+
+
+def _nothing_stays_inside(
+    spec: WindowSpec, kept: set[tuple[str, int, int]], fired: Sequence[Fired], watermark_ms: int
+) -> None:
+    """What was published and is in a window that fires now is replaced, unless its window had gone before."""
+    for new, (key, start_ms, end_ms) in product(fired, kept):
+        old = Fired(key, start_ms, end_ms, (), "")
+        gone = spec.time == "processing" or spec.is_late(TimeWindow(start_ms, end_ms), watermark_ms)
+        assert gone or not _replaces(spec, new, old)
+
+
+def _in_hole(spec: WindowSpec, element: Element, watermark_ms: int, plan_time_ms: int) -> bool:
+    assert element.timestamp_ms is not None
+    time_ms = element.timestamp_ms if spec.time == "event" else plan_time_ms
+    has_window = bool(spec.assigner.assign(time_ms, element.value, element.key))
+    return not has_window and not spec.is_element_late(element.timestamp_ms, watermark_ms)
+
+
+@examples(150, 2000)
+@given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
+def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
+    compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)
+
+
+@examples(200, 2000)
+@given(
+    assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), st.just(Global())),
+    trigger=st.one_of(st.builds(CountTrigger, st.integers(1, 4)), st.just(PurgingTrigger(CountTrigger(2)))),
+    lateness_ms=st.sampled_from([0, 7]),
+    time=st.sampled_from(["event", "event", "processing"]),
+    batches=histories(keys=1, max_size=6),
+)
+def test_the_twin_is_the_operator(
+    assigner: Assigner, trigger: Trigger, lateness_ms: int, time: Any, batches: list[Batch]
+) -> None:
+    """Few elements of one key in a batch: most windows are met again in the next, by bounds that touch or do not."""
+    spec = WindowSpec(assigner, AGGREGATE, trigger, allowed_lateness_ms=lateness_ms, time=time)
+    assert counting.fits(spec)
+    reference, rows = OperatorState(), list[Row]()
+    for elements, watermark_ms, plan_time_ms, _ in batches:
+        run = KeyRun(spec, "k1", Instant.of_run(reference.watermark_ms, watermark_ms, plan_time_ms))
+        for row in json.loads(json.dumps(rows)):
+            run.restore(row)
+        got = list(run.advance(elements))
+        told = operator.run(spec, reference, [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)])
+        assert [(one.window, one.value, one.timing) for one in got if isinstance(one, Result)] == [
+            (one.window, one.result, one.timing) for one in told if isinstance(one, Firing)
+        ]
+        assert [one for one in got if isinstance(one, Late)] == [one for one in told if isinstance(one, Late)]
+        rows = run.rows()
+        known = [{name: value for name, value in row.items() if name != "fired"} for row in rows]
+        assert [row for row in known if row != KeyState().row("k1", TimeWindow(*row["window"]))] == reference.rows()
+
+
+def test_every_pair_of_choices_is_compared() -> None:
+    """Each assigner with each trigger, evictor, lateness and time, and each of those with each other."""
+    history = _long_history()
+    missing = set().union(*map(_pairs, ALLOWED))
+    for spec in sorted(ALLOWED, key=lambda spec: hashlib.sha256(repr(spec).encode()).digest()):
+        if missing & _pairs(spec):
+            compare(WorkerEngine(spec), spec, history)
+            missing -= _pairs(spec)
+    assert not missing
+
+
+@pytest.mark.long("2160 specifications, 100 s; make check compares every pair of choices")
+def test_every_allowed_spec_is_compared() -> None:
+    """Each of the cross product once over one long history: none is left to chance."""
+    history = _long_history()
+    for spec in ALLOWED:
+        compare(WorkerEngine(spec), spec, history)
+
+
+def _pairs(spec: WindowSpec) -> set[tuple[str, str]]:
+    choices = (spec.assigner, spec.trigger, spec.evictor, spec.allowed_lateness_ms, spec.time)
+    return set(combinations([f"{number} {choice!r}" for number, choice in enumerate(choices)], 2))
+
+
+def test_an_accumulator_of_nothing_is_stored() -> None:
+    """0 is an accumulator, too: of a user's own aggregate, which is kept as JSON."""
+    engine = WorkerEngine(WindowSpec(Tumbling(10), Sum("value")))
+    for value, watermark_ms in ((0, 0), (3, 20)):
+        elements = [Element("a", 5, {"value": value, "gap_ms": 1}, value)]
+        outcome = engine.advance(elements, 0, watermark_ms, 0, compact=False)
+    assert [fired.result[0] for fired in outcome.fired] == [3]
+
+
+def test_the_last_version_in_a_run_replaces_what_those_before_it_would_have() -> None:
+    """Two late elements grow a published session twice in one run: one result, for the session that was published."""
+    engine = WorkerEngine(WindowSpec(Session(10), AGGREGATE, allowed_lateness_ms=100))
+    value = {"value": 1, "gap_ms": 1}
+    engine.advance([Element("a", 0, value, 0)], -50, 20, 0, compact=False)
+    grown = engine.advance([Element("a", 5, value, 1), Element("a", -3, value, 2)], 20, 20, 0, compact=False)
+    assert [(fired.start_ms, fired.end_ms, fired.result[0]) for fired in grown.fired] == [(-3, 15, 3)]
+    assert grown.replaced == {("a", 0, 10)}
+
+
+def _long_history() -> list[Batch]:
+    batches: list[Batch] = []
+    arrival = 0
+    for number in range(4):
+        elements = []
+        for i in range(30):
+            mixed = (number * 30 + i) * 7919 % 101
+            value = {"value": mixed % 19 - 9, "gap_ms": 1 + mixed % 11}
+            elements.append(Element(f"k{mixed % 3}", -30 + 12 * number + mixed * 13 % 37, value, arrival))
+            arrival += 1
+        batches.append((elements, -20 + 12 * number, -15 + 9 * number, number == 2))
+    return [*batches, ([], 60, 40, False), ([], MAX_WATERMARK, 100, False)]
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contents of more than one row, and more than one record batch out, without thousands of elements."""
+    monkeypatch.setattr(worker, "CHUNK", 3)
+    monkeypatch.setattr(stream, "ROWS_OUT", 5)
+
+
+@pytest.mark.spark
+@examples(8, 60)
+@given(spec=st.sampled_from(ALLOWED), batches=histories(keys=20, max_size=120))
+def test_the_plan_in_spark_is_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
+    compare(PlanEngine(spec, spark), spec, batches)

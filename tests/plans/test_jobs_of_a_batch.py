@@ -1,0 +1,76 @@
+"""How many Spark jobs a batch starts: each is known, none is there by accident."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, START_MS, arrive, clicks
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+CLEAN = CLICKS.replace('event_id = "id"\n', "")
+ALIGNED = CLEAN.replace('type = "session"\ngap = "10m"', 'type = "sliding"\nsize = "1h"\nslide = "20m"')
+INSTANT = 1  # the one row of watermarks, broadcast to whatever part of a plan needs some of it
+FIGURES, WINDOWS = 1, 1
+
+pytestmark = pytest.mark.spark
+
+
+def jobs_of_the_next_batch(definition: Definition, spark: SparkSession) -> int:
+    before = jobs_so_far(spark)
+    assert len(advance(definition, lambda: spark)) == 1
+    return jobs_so_far(spark) - before
+
+
+def jobs_so_far(spark: SparkSession) -> int:
+    """All that this session has started; the list of its jobs forgets the oldest."""
+    scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
+    return int(scheduler.numTotalJobs())
+
+
+def visits(first_minute: int, **changes: Any) -> list[dict[str, Any]]:
+    """A visit of three clicks, twenty minutes of silence before the next file's."""
+    return [
+        {"id": f"{minute}", "user": "ann", "at_ms": START_MS + minute * 60_000, "value": 1, **changes}
+        for minute in range(first_minute, first_minute + 3)
+    ]
+
+
+@pytest.mark.parametrize(("text", "instants"), [(CLEAN, 1), (ALIGNED, 2)], ids=["sessions", "sliding"])
+def test_a_clean_batch_is_one_job(tmp_path: Path, spark: SparkSession, text: str, instants: int) -> None:
+    definition = clicks(tmp_path, 0, text)
+    for number in (1, 2):
+        arrive(tmp_path, number, visits(100 * number))
+        assert jobs_of_the_next_batch(definition, spark) == WINDOWS + instants * INSTANT
+
+
+def test_a_late_event_replaces_in_one_job(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clicks(tmp_path, 0, CLEAN)
+    for number in (1, 2):
+        arrive(tmp_path, number, visits(100 * number))
+        jobs_of_the_next_batch(definition, spark)
+    arrive(tmp_path, 3, [*visits(210), *visits(100)])
+    named, replacement = 1, 1  # what is replaced, broadcast to the files that hold it; then those files, written again
+    assert jobs_of_the_next_batch(definition, spark) == WINDOWS + INSTANT + named + replacement
+    assert read_table(definition, "result_changes").column("change").to_pylist().count("change") == 1
+
+
+def test_a_row_that_may_be_refused_is_looked_at(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clicks(tmp_path, 0, CLEAN)
+    arrive(tmp_path, 1, [*visits(0), *visits(50, user=None)])
+    path_names = quarantine = 1
+    assert jobs_of_the_next_batch(definition, spark) == FIGURES + WINDOWS + INSTANT + path_names + quarantine
+
+
+def test_without_news_there_is_no_job(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clicks(tmp_path, 0, CLEAN)
+    arrive(tmp_path, 1, visits(0))
+    jobs_of_the_next_batch(definition, spark)
+    before = jobs_so_far(spark)
+    assert advance(definition, lambda: spark) == []
+    assert jobs_so_far(spark) == before

@@ -1,0 +1,318 @@
+"""Every check passes on a sound batch, and fails, alone, when the one thing it watches over is wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, definition
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.quality.check import check, critical_failures, dq_rows, explain
+from windowlib.quality.validations import KEPT_BATCHES, kept
+from windowlib.tables.meaning import DQ_RESULTS
+
+# What is judged, and changes of figures that make it fail, alone.
+SPOILED: dict[str, dict[str, int | None]] = {
+    "rows_unaccounted": {"rows_read": 1001},
+    "rows_without_reason": {"quarantined_malformed": 4},
+    "quarantine_rows_missing": {"quarantine_rows_written": 19},
+    "late_rows_missing": {"late_rows_written": 9},
+    "late_share": {"rows_late": 50, "late_rows_written": 50, "events_in_state_after": 830},
+    "unusable_share": {"quarantined_malformed": 15, "quarantined_duplicate": -1},
+    "events_unaccounted": {"events_retired": 199},
+    "windows_touching": {"windows_touching": 1},
+    "windows_past_cleanup": {"windows_past_cleanup": 1},
+    "watermark_fell_by_ms": {"watermark_out_ms": 1_763_689_999_999},
+    "watermark_ahead_by_ms": {"watermark_out_ms": 1_763_695_000_001},
+    "results_unaccounted": {"results_rows_after": 58},
+    "changes_unaccounted": {"changes_rows_written": 60},
+    "windows_fired": {"windows_fired_on_time": 136, "changes_rows_written": 145},
+}
+SPOILED_RERUN: dict[str, dict[str, int | None]] = {
+    "results_unaccounted": {"results_rows_after": 12},
+    "changes_unaccounted": {"changes_rows_written": 6},
+    "late_unaccounted": {"late_rows_after": 7},
+    "windows_touching": {"windows_touching": 1},
+    "windows_past_cleanup": {"windows_past_cleanup": 1},
+    "watermark_moved_ms": {"watermark_out_ms": 1_763_690_000_001},
+}
+WARNINGS = {"late_share", "unusable_share", "windows_fired"}
+
+SOUND_RESULTS = [("a", 0, 10), ("a", 20, 30), ("b", 0, 10)]
+LATEST_END_MS = FIGURES["watermark_out_ms"] + 1
+SPOILED_RESULTS = {
+    "expect_compound_columns_to_be_unique": ("a", 0, 10),
+    "expect_column_pair_values_a_to_be_greater_than_b": ("c", 10, 10),
+    "expect_column_max_to_be_between": ("c", 0, LATEST_END_MS + 1),
+}
+
+
+def judged(result: Any) -> str:
+    """The column a check looks at."""
+    return result.expectation.split("(")[1].rstrip(")")
+
+
+def failed(results: list[Any]) -> list[Any]:
+    return [result for result in results if not result.success]
+
+
+@pytest.fixture
+def clicks(tmp_path: Path):
+    return definition(tmp_path)
+
+
+def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:
+    times = pa.timestamp("us", tz="UTC")
+    table = pa.table(
+        {
+            "user_id": [row[0] for row in rows],
+            "window_start": pa.array([row[1] * 1000 for row in rows], pa.int64()).cast(times),
+            "window_end": pa.array([row[2] * 1000 for row in rows], pa.int64()).cast(times),
+            "events": [1] * len(rows),
+        }
+    )
+    pq.write_table(table, folder / "results.parquet")
+    return folder / "results.parquet"
+
+
+def test_a_sound_batch_passes_every_check(clicks, tmp_path):
+    results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("c", 0, LATEST_END_MS)])])
+    assert {result.suite for result in results} == {"events", "state", "results", "results_rows"}
+    assert failed(results) == []
+
+
+def test_every_check_can_fail(clicks, tmp_path):
+    """A new check without a way to spoil it fails here."""
+    results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])
+    of_rows = [result for result in results if result.suite == "results_rows"]
+    assert {judged(result) for result in results if result.suite != "results_rows"} == set(SPOILED)
+    assert {result.expectation.split("(")[0] for result in of_rows} == set(SPOILED_RESULTS)
+    assert len(results) == len(SPOILED) + len(SPOILED_RESULTS)
+
+
+@pytest.mark.parametrize("column", SPOILED)
+def test_one_wrong_figure_fails_one_check(clicks, column):
+    results = check(clicks, {**FIGURES, **SPOILED[column]}, HISTORY)
+    assert [judged(result) for result in failed(results)] == [column]
+    assert [judged(result) for result in critical_failures(results)] == ([] if column in WARNINGS else [column])
+
+
+def test_every_check_of_a_rerun_can_fail(clicks):
+    results = check(clicks, RERUN_FIGURES)
+    assert {result.suite for result in results} == {"rerun"}
+    assert failed(results) == []
+    assert [judged(result) for result in results] == list(SPOILED_RERUN)
+
+
+@pytest.mark.parametrize("column", SPOILED_RERUN)
+def test_one_wrong_figure_of_a_rerun_fails_one_check(clicks, column):
+    results = failed(check(clicks, {**RERUN_FIGURES, **SPOILED_RERUN[column]}))
+    assert [judged(result) for result in results] == [column]
+    assert critical_failures(results) == results
+
+
+@pytest.mark.parametrize("expectation", SPOILED_RESULTS)
+def test_one_wrong_result_row_fails_one_check(clicks, tmp_path, expectation):
+    file = results_file(tmp_path, [*SOUND_RESULTS, SPOILED_RESULTS[expectation]])
+    results = failed(check(clicks, FIGURES, HISTORY, [file]))
+    assert [result.expectation.split("(")[0] for result in results] == [expectation]
+    assert critical_failures(results) == results
+
+
+def test_bounds_are_inclusive(clicks):
+    at_the_bound = {
+        "late_share": {"rows_late": 49, "late_rows_written": 49, "events_in_state_after": 831},
+        "unusable_share": {"quarantined_malformed": 14, "quarantined_duplicate": 0},
+        "windows_fired": {"windows_fired_on_time": 135, "changes_rows_written": 144},
+        "few windows fired": {"windows_fired_on_time": 15, "changes_rows_written": 24},
+    }
+    for changes in at_the_bound.values():
+        assert failed(check(clicks, {**FIGURES, **changes}, HISTORY)) == []
+    too_few = {**FIGURES, "windows_fired_on_time": 14, "changes_rows_written": 23}
+    assert [judged(result) for result in failed(check(clicks, too_few, HISTORY))] == ["windows_fired"]
+
+
+@pytest.mark.parametrize(
+    "history", [HISTORY[:4], [{**past, "windows_fired_on_time": 0, "windows_fired_late": 0} for past in HISTORY]]
+)
+def test_without_enough_history_any_number_of_windows_may_fire(clicks, history):
+    figures = {**FIGURES, "windows_fired_on_time": 100_000, "changes_rows_written": 100_009}
+    assert failed(check(clicks, figures, history)) == []
+
+
+def test_the_first_batch_has_no_watermark_to_fall_from(clicks):
+    assert failed(check(clicks, {**FIGURES, "watermark_in_ms": None})) == []
+    nothing = {"watermark_in_ms": None, "watermark_candidate_ms": None, "watermark_out_ms": -(2**63)}
+    assert failed(check(clicks, {**FIGURES, **nothing})) == []
+
+
+def test_the_watermark_of_a_finished_source_is_allowed(clicks, tmp_path):
+    finished = {**FIGURES, "watermark_candidate_ms": MAX_WATERMARK, "watermark_out_ms": MAX_WATERMARK}
+    assert failed(check(clicks, finished, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])) == []
+
+
+def test_a_watermark_that_is_lost_has_fallen(clicks):
+    figures = {**FIGURES, "watermark_out_ms": None}
+    assert [judged(result) for result in failed(check(clicks, figures))] == ["watermark_fell_by_ms"]
+
+
+def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
+    moved = FIGURES["plan_time_ms"] - 3_600_000 - 300_000 - 1
+    quiet = {**FIGURES, "watermark_candidate_ms": None, "watermark_out_ms": moved}
+    assert [judged(result) for result in failed(check(clicks, quiet))] == ["watermark_ahead_by_ms"]
+    patient = definition(tmp_path, watermark='idle_timeout = "1h"')
+    assert failed(check(patient, quiet)) == []
+    too_far = {**quiet, "watermark_out_ms": moved + 1}
+    assert [judged(result) for result in failed(check(patient, too_far))] == ["watermark_ahead_by_ms"]
+    loud = {**quiet, "watermark_candidate_ms": FIGURES["watermark_in_ms"]}
+    assert [judged(result) for result in failed(check(patient, loud))] == ["watermark_ahead_by_ms"]
+
+
+def test_a_missing_figure_is_named(clicks):
+    with pytest.raises(KeyError, match="rows_admitted"):
+        check(clicks, {**FIGURES, "rows_admitted": None})
+
+
+def test_explain_says_what_was_expected_and_seen(clicks):
+    results = check(clicks, {**FIGURES, "rows_read": 1001})
+    assert explain(critical_failures(results)) == (
+        "- Every row read was either admitted or quarantined. Expected 0, observed 1 (rows_read 1001,"
+        " rows_admitted 980, rows_quarantined 20)."
+    )
+
+
+def test_rows_of_dq_results_fit_their_table(clicks):
+    rows = dq_rows(7, check(clicks, FIGURES, HISTORY))
+    table = pa.Table.from_pylist(
+        [{**row, "plan_time": datetime(2026, 1, 1, tzinfo=UTC)} for row in rows], DQ_RESULTS.columns
+    )
+    assert table.num_rows == len(SPOILED)
+    assert sorted(rows[0]) == sorted(set(DQ_RESULTS.columns.names) - {"plan_time"})
+    assert all(None not in row.values() for row in rows)
+
+
+def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
+    folder = clicks.root / "checks"
+    check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 10})
+    contents = (folder / f"{KEPT_BATCHES + 10}.json").read_text()
+    for batch_id in range(1, KEPT_BATCHES + 1):
+        (folder / f"{batch_id}.json").write_text(contents)
+    check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 11, "rows_read": 1001})
+    batches = kept(clicks.root)
+    assert [batch.batch_id for batch in batches[:3]] == [KEPT_BATCHES + 11, KEPT_BATCHES + 10, KEPT_BATCHES]
+    assert len(batches) == len(list(folder.iterdir())) == KEPT_BATCHES
+    assert batches[-1].batch_id == 3
+    assert [config["kwargs"]["column"] for config in batches[0].failed] == ["rows_unaccounted"]
+    assert batches[0].figures["rows_read"] == 1001
+
+
+# -- an author's own checks --------------------------------------------------------------------------------------------
+
+
+def own(tmp_path: Path, key: str, *expectations: dict[str, Any]):
+    (tmp_path / "own.json").write_text(json.dumps({"expectations": expectations}))
+    return definition(tmp_path, checks=f'{key} = "own.json"')
+
+
+def test_own_checks_of_figures_are_judged_with_their_severity(tmp_path):
+    clicks = own(
+        tmp_path,
+        "figures_suite",
+        {
+            "type": "expect_column_min_to_be_between",
+            "kwargs": {"column": "rows_read", "min_value": 1001},
+            "severity": "warning",
+            "description": "A batch reads more than a thousand rows.",
+        },
+        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "quarantined_future", "value_set": [0]}},
+    )
+    few, future = failed(check(clicks, FIGURES, HISTORY))
+    assert explain([few]) == "- A batch reads more than a thousand rows. Expected at least 1001, observed 1000."
+    assert (few.suite, few.severity) == ("own_figures", "warning")
+    assert future.sentence == "expect_column_values_to_be_in_set(quarantined_future) holds."
+    assert (future.severity, future.expected) == ("critical", "value_set=[0]")
+    assert future.observed == "1 unexpected among 1, such as 3"
+
+
+def test_own_checks_of_results_see_the_rows(tmp_path):
+    clicks = own(
+        tmp_path,
+        "results_suite",
+        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}},
+    )
+    file = results_file(tmp_path, SOUND_RESULTS)
+    assert [result.observed for result in failed(check(clicks, FIGURES, HISTORY, [file]))] == [
+        "1 unexpected among 3, such as b"
+    ]
+    assert failed(check(clicks, FIGURES, HISTORY)) == []  # a batch that wrote no results has none to judge
+    assert failed(check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [])])) == []
+
+
+def test_a_check_that_cannot_be_judged_fails(tmp_path):
+    clicks = own(
+        tmp_path,
+        "figures_suite",
+        {"type": "expect_column_max_to_be_between", "kwargs": {"column": "rows_red", "max_value": 1}},
+    )
+    (result,) = critical_failures(check(clicks, FIGURES, HISTORY))
+    assert '"rows_red"' in result.observed
+    assert "Traceback" not in (clicks.root / "checks" / "7.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("contents", "problem"),
+    [
+        ("{", "JSONDecodeError"),
+        ("[]", r"got \[\]"),
+        ('{"expectations": [{"type": "expect_wonders", "kwargs": {}}]}', "Great Expectations has"),
+        ('{"expectations": [{"type": "expect_column_max_to_be_between", "kwargs": {"kolumn": "a"}}]}', "kolumn|column"),
+    ],
+)
+def test_a_suite_that_cannot_be_read_is_named(tmp_path, contents, problem):
+    (tmp_path / "own.json").write_text(contents)
+    clicks = definition(tmp_path, checks='figures_suite = "own.json"')
+    with pytest.raises(InvalidSpec, match=rf"own\.json: .*need .*{problem}"):
+        check(clicks, FIGURES)
+
+
+def test_a_suite_file_must_be_there(tmp_path):
+    with pytest.raises(InvalidSpec, match=r'checks\.results_suite: no such file, given "gone\.json"'):
+        definition(tmp_path, checks='results_suite = "gone.json"')
+
+
+# -- imports --------------------------------------------------------------------------------------------------------
+
+
+def test_importing_the_check_imports_nothing_heavy():
+    code = "import sys, windowlib.quality.check; print({'great_expectations', 'pandas', 'pyspark'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_statistics_and_plots_are_imported_when_they_are_used() -> None:
+    program = """
+import sys, types
+from importlib import import_module
+from windowlib.quality.lazy_imports import lazily
+with lazily():
+    import_module("windowlib.quality.verdict")
+seldom = [sys.modules[name] for name in ("altair", "scipy.stats")]
+assert all(type(module) is not types.ModuleType for module in seldom), seldom  # not loaded yet
+assert seldom[1].entropy([0.5, 0.5]) > 0.69
+assert type(seldom[1]) is types.ModuleType
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_great_expectations_has_no_usage_statistics_to_turn_off() -> None:
+    assert importlib.util.find_spec("great_expectations.analytics") is None, "set GX_ANALYTICS_ENABLED=false again"

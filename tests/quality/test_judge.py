@@ -1,0 +1,129 @@
+"""Batches are judged in another process, and just as they would be in this one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.check_samples import FIGURES, HISTORY, definition
+from tests.quality.test_checks import SOUND_RESULTS, own, results_file
+from windowlib.engines.warm import state
+from windowlib.model.errors import InvalidSpec
+from windowlib.quality import check, judge
+from windowlib.quality.terms import Terms
+
+OF_THE_MOMENT = {"batch_id", "id", "run_id", "validation_time", "active_batch_definition", "batch_markers", "pid"}
+
+
+@pytest.fixture(autouse=True)
+def no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """None is there at first, nor an engine; the one that a test gets ends with it."""
+    monkeypatch.setenv(state.FOLDER_VARIABLE, str(tmp_path / "engine"))
+    monkeypatch.setattr(judge, "_judge", None)
+    yield
+    if judge._judge:
+        judge._judge.end()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A judge as an engine keeps it."""
+    place = state.folder()
+    with subprocess.Popen(judge.command_for_engine(), stdin=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not judge.socket_in(place).exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield process
+        process.kill()
+
+
+def own_judge() -> subprocess.Popen[bytes]:
+    assert judge._judge
+    assert judge._judge._process
+    return judge._judge._process
+
+
+def lasting(found: Any) -> Any:
+    """An outcome without what differs each time."""
+    if isinstance(found, dict):
+        return {name: lasting(value) for name, value in found.items() if name not in OF_THE_MOMENT}
+    return [lasting(one) for one in found] if isinstance(found, list) else found
+
+
+def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
+    suite = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
+    clicks = own(tmp_path, "results_suite", suite)
+    request = (Terms.of(clicks), FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])])
+    here = judge.judged(request)
+    judge.get_ready()
+    there = judge.judged(request)
+    assert lasting(there) == lasting(here)
+    assert [outcome["success"] for outcome in there] == [True, True, True, False, False]
+    assert psutil.Process(own_judge().pid).ppid() == os.getpid()
+
+
+def test_what_is_wrong_with_a_suite_is_said_as_here(tmp_path: Path) -> None:
+    clicks = own(tmp_path, "figures_suite", {"type": "expect_wonders", "kwargs": {}})
+    judge.get_ready()
+    with pytest.raises(InvalidSpec, match=r"own\.json: expectation 1, expect_wonders: need") as raised:
+        check.check(clicks, FIGURES)
+    assert own_judge().poll() is None  # it had no answer, and this process met the error itself
+    assert raised.traceback[-1].name == "_built"
+    with pytest.raises(KeyError, match="rows_admitted"):
+        check.check(definition(tmp_path), {**FIGURES, "rows_admitted": None})
+
+
+def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
+    judge.get_ready()
+    own_judge().kill()
+    with pytest.warns(UserWarning, match="the process that judges batches has ended"):
+        assert check.check(definition(tmp_path), FIGURES, HISTORY)
+    assert judge._judge is None
+    assert check.check(definition(tmp_path), FIGURES, HISTORY)
+
+
+def test_the_engine_s_is_found(tmp_path: Path, kept: subprocess.Popen[bytes]) -> None:
+    judge.get_ready()
+    assert judge._judge
+    assert not judge._judge.is_own
+    assert not check.critical_failures(check.check(definition(tmp_path), FIGURES, HISTORY))
+    assert kept.poll() is None
+    assert kept.stdin
+    kept.stdin.close()
+    assert kept.wait(30) == 0
+    assert check.check(definition(tmp_path), FIGURES, HISTORY)  # without a word: an engine may end when it likes
+
+
+def test_one_of_other_code_is_not_found(
+    kept: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "version", lambda package: "another")
+    judge.get_ready()
+    assert own_judge().poll() is None
+
+
+def test_one_that_was_killed_is_not_waited_for(kept: subprocess.Popen[bytes]) -> None:
+    os.kill(kept.pid, signal.SIGKILL)
+    kept.wait()
+    assert judge.socket_in(state.folder()).exists()
+    judge.get_ready()
+    assert own_judge().poll() is None
+
+
+def test_a_folder_that_somebody_else_made_is_not_looked_into(
+    kept: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert state.folder_if_any() == state.folder()
+    theirs = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: theirs)
+    assert state.folder_if_any() is None
+    assert judge._found() is None

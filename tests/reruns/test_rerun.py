@@ -1,0 +1,239 @@
+"""A rerun leaves what its rule says, whatever came before: random data, cuts into batches, ranges and reruns."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests import rerun_oracle as oracle
+from tests.rerun_oracle import Asked, Pipeline, Row, Standing
+from tests.strategies import examples, sessions, slidings, tumblings
+from windowlib.model.assigners import Assigner, DynamicSession
+from windowlib.replay.batches import Event
+from windowlib.replay.spark_batches import EVENTS, SparkEngine
+from windowlib.reruns.dry_run import preview
+from windowlib.reruns.previews import Preview
+from windowlib.runs.advance import advance
+from windowlib.runs.attempt import BatchReport
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+
+def clock() -> int:
+    return 10_000
+
+
+class Played:
+    """A pipeline with its files, and what it shows."""
+
+    def __init__(self, folder: Path, spark: Any, assigner: Assigner, lateness_ms: int, ooo_ms: int, partition_ms: int):
+        self.spark = spark
+        self.engine = SparkEngine(folder, lambda: spark, assigner, lateness_ms, ooo_ms, partition_ms)
+        self.definition = self.engine.definition
+        self.files: dict[str, list[Event]] = {}
+
+    def write(self, name: str, events: Sequence[Event], time: int) -> None:
+        """A file of the source, new or changed."""
+        path = self.engine.incoming / name
+        rows = [{column: getattr(event, column) for column in EVENTS.names} for event in events]
+        pq.write_table(pa.Table.from_pylist(rows, schema=EVENTS), path)
+        os.utime(path, ns=(time, time))
+        self.files[name] = list(events)
+
+    def run(self) -> list[BatchReport]:
+        return advance(self.definition, lambda: self.spark, clock=clock)
+
+    def correct(self, rerun: Rerun) -> BatchReport:
+        return advance(self.definition, lambda: self.spark, clock=clock, rerun=rerun)[-1]
+
+    def preview(self, rerun: Rerun) -> Preview:
+        return preview(self.definition, rerun, self.spark, clock)
+
+    def rows(self) -> list[Row]:
+        return [
+            Row(event.key, event.timestamp_ms, event.value, event.gap_ms, (name, number))
+            for name, events in self.files.items()
+            for number, event in enumerate(events)
+        ]
+
+    @property
+    def watermark_ms(self) -> int:
+        commit = Ledger(self.definition.root, clock).state().commit
+        assert commit
+        assert commit.watermark_out_ms is not None
+        return commit.watermark_out_ms
+
+    def standing(self) -> Standing:
+        results = {
+            (r["key"], _ms(r["window_start"]), _ms(r["window_end"])): (r["events"], r["total"])
+            for r in read_table(self.definition, "results").to_pylist()
+        }
+        merges = self.engine.assigner.merges
+        first, last = (
+            ("window_start_ms", "window_end_ms") if merges else ("state_window_start_ms", "state_window_end_ms")
+        )
+        state = {(r["key"], r[first], r[last]): (r["p0_count"], r["p1_sum"]) for r in self.engine.state()}
+        late = {
+            (r["source_file"], r["source_row"])
+            for r in read_table(self.definition, "late_events").to_pylist()
+            if r["readmitted_by"] is None
+        }
+        return Standing(results, state, late)
+
+    def changes(self, batch_id: int) -> set[tuple[Any, ...]]:
+        return {
+            (r["change"], r["key"], _ms(r["window_start"]), _ms(r["window_end"]), r["events"], r["total"])
+            for r in read_table(self.definition, "result_changes").to_pylist()
+            if r["batch_id"] == batch_id
+        }
+
+
+def _ms(moment: Any) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[list[Event]]:
+    """Files that come more or less in order of time, over many keys: each key is a history of its own."""
+    drawn = []
+    for number in range(draw(st.integers(1, 4))):
+        times = st.integers(-70 + 25 * number, -10 + 25 * number)
+        event = st.tuples(st.integers(0, 11), times, st.integers(-9, 9), st.integers(1, 12))
+        drawn.append(draw(st.lists(event, min_size=1, max_size=60)))
+    return [_events(number, batch) for number, batch in enumerate(drawn)]
+
+
+def _events(number: int, batch: Sequence[tuple[int, int, int, int]]) -> list[Event]:
+    return [Event(f"k{key}", time, value, f"e{number}-{row}", gap) for row, (key, time, value, gap) in enumerate(batch)]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A pipeline and the files it is given, one after another."""
+
+    assigner: Assigner
+    lateness_ms: int
+    ooo_ms: int
+    partition_ms: int
+    batches: list[list[Event]]
+
+    def play(self, folder: Path, spark: Any) -> Played:
+        """The pipeline after a run of each file."""
+        played = Played(folder, spark, self.assigner, self.lateness_ms, self.ooo_ms, self.partition_ms)
+        for number, events in enumerate(self.batches, 1):
+            played.write(f"{number}.parquet", events, number)
+            played.run()
+        return played
+
+
+def pipelines(latenesses_ms: Sequence[int] = (0, 1, 7, 30, 10**12)) -> st.SearchStrategy[Drawn]:
+    return st.builds(
+        Drawn,
+        st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings()),
+        st.sampled_from(latenesses_ms),
+        st.integers(0, 12),
+        st.sampled_from([5, 20, 3_600_000]),
+        batches(),
+    )
+
+
+def check_rerun(played: Played, asked: Asked) -> None:
+    """A dry run, the rerun, and what both leave."""
+    pipeline = Pipeline(played.engine.assigner, played.engine.allowed_lateness_ms, played.watermark_ms)
+    before = played.standing()
+    before.late &= {row.place for row in played.rows()}
+    expected = oracle.rerun(pipeline, before, played.rows(), asked)
+    key = None if asked.key is None else (asked.key,)
+    rerun = Rerun(asked.from_ms, asked.to_ms, "a test", "me", late_only=asked.late_only, key=key)
+    said = played.preview(rerun)
+    report = played.correct(rerun.expecting(said.preview_id))
+    after = played.standing()
+    assert after.results == expected.results
+    assert after.in_flight == expected.in_flight
+    assert after.late == expected.late
+    assert [check for check in report.checks if not check.success] == []
+    changes = played.changes(report.batch_id)
+    assert {(c[0], *c[1:4]) for c in changes} == _different(before, expected)
+    assert _said(played, said) == changes
+    assert said.summary.windows["added"] == sum(c[0] == "enter" for c in changes)
+    assert said.summary.late_readmitted == report.figures["late_readmitted"]
+    if not asked.late_only:
+        again = played.preview(Rerun(asked.from_ms, asked.to_ms, "again", "me"))
+        assert not any(again.summary.windows.values())
+
+
+def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
+    """The changes that lead from one to the other, and no others."""
+    found = {("enter", *bounds) for bounds in after.results.keys() - before.results.keys()}
+    found |= {("withdraw", *bounds) for bounds in before.results.keys() - after.results.keys()}
+    both = before.results.keys() & after.results.keys()
+    return found | {("change", *bounds) for bounds in both if before.results[bounds] != after.results[bounds]}
+
+
+def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
+    """The rows of a preview, as the feed tells them."""
+    names = {"entered": "enter", "changed": "change", "withdrawn": "withdraw"}
+    folder = played.definition.root / "_previews" / said.preview_id / "difference"
+    rows = set()
+    for path in folder.rglob("*.parquet"):
+        part = next(p.split("=")[1] for p in path.parts if p.startswith("part="))
+        for r in pq.ParquetFile(path).read().to_pylist():
+            bounds = _ms(r["window_start"]), _ms(r["window_end"])
+            rows.add((names[part], r["key"], *bounds, r["events"], r["total"]))
+    return rows
+
+
+@pytest.mark.both
+@examples(3, 25)  # of many keys, each a history of its own
+@given(drawn=pipelines(), data=st.data())
+def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        played = drawn.play(Path(folder), spark)
+        for _ in range(2):
+            from_ms = data.draw(st.integers(-90, 70))
+            check_rerun(played, Asked(from_ms, from_ms + data.draw(st.integers(1, 60))))
+
+
+@examples(3, 25)  # of many keys, each a history of its own
+@given(drawn=pipelines(), data=st.data())
+def test_a_corrected_file(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
+    """Events added, removed and changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        played = drawn.play(Path(folder), spark)
+        number = data.draw(st.integers(1, len(drawn.batches)))
+        old = drawn.batches[number - 1]
+        kept = [event for event in old if data.draw(st.booleans())]
+        times = st.integers(-70 + 25 * number, -35 + 25 * number)
+        event = st.tuples(st.integers(0, 11), times, st.integers(-9, 9), st.integers(1, 12))
+        new = kept + _events(number + 10, data.draw(st.lists(event, max_size=20)))
+        at = [event.timestamp_ms for event in (*old, *new)]
+        asked = Asked(min(at) - data.draw(st.integers(0, 9)), max(at) + 1 + data.draw(st.integers(0, 9)))
+        played.write(f"{number}.parquet", new, 100 + number)
+        check_rerun(played, asked)
+
+
+@examples(3, 25)  # of many keys, each a history of its own
+@given(drawn=pipelines((0, 1, 7, 30)), data=st.data())
+def test_late_events_readmitted(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        played = replace(drawn, batches=drawn.batches[::-1]).play(Path(folder), spark)  # later and later
+        late = played.standing().late
+        windows = played.engine.assigner.assign
+        places = [row for row in played.rows() if row.place in late and windows(row.time_ms, {"gap_ms": 1})]
+        assume(places)
+        one = data.draw(st.sampled_from(places))
+        key = data.draw(st.sampled_from([None, one.key]))
+        check_rerun(played, Asked(one.time_ms - data.draw(st.integers(0, 20)), one.time_ms + 9, True, key))

@@ -1,0 +1,561 @@
+"""Reruns beside everything else: gaps, changed files, previews that are out of date, dead and simultaneous runs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from tests.killed import stopped
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.inspection.status import status
+from windowlib.model.errors import StateMismatch
+from windowlib.reruns import batch
+from windowlib.reruns.dry_run import preview
+from windowlib.reruns.previews import FOLDER, Preview, load, previews
+from windowlib.runs import start
+from windowlib.runs.advance import advance
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.together import advance_together
+from windowlib.runs.verdicts import abandon
+from windowlib.source.files import SourceError
+from windowlib.tables.ledger import Rejected, Superseded
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun, RerunRefused
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
+FILES = 3
+HOUR_MS = 60 * MINUTE_MS
+SHORT = CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "10m"')  # more is late
+MIDDLE = Rerun(START_MS + 3 * HOUR_MS, START_MS + 6 * HOUR_MS, "a test", "ann")
+ALL = Rerun(START_MS - 10 * HOUR_MS, START_MS + 30 * HOUR_MS, "all of it", "ann")
+
+
+def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[BatchReport]:
+    return advance(definition, lambda: spark, clock=clock, rerun=rerun)
+
+
+def dry_run(definition: Definition, spark: SparkSession, rerun: Rerun) -> Preview:
+    return preview(definition, rerun, spark, clock)
+
+
+def done(folder: Path, spark: SparkSession, files: int = FILES, definition: str = SHORT) -> Definition:
+    """The pipeline after an ordinary run of its files."""
+    made = clicks(folder, files, definition)
+    run(made, spark)
+    return made
+
+
+def rewrite(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
+    """Another content for a file that was read."""
+    path = arrive(folder, number, rows)
+    os.utime(path, ns=(1_000 + number, 1_000 + number))
+
+
+def versions(definition: Definition) -> dict[str, int]:
+    commit = ledger_of(definition).state().commit
+    assert commit
+    return dict(commit.versions)
+
+
+@pytest.fixture(scope="module")
+def corrected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
+    """After a rerun that nobody disturbed."""
+    definition = done(tmp_path_factory.mktemp("corrected"), spark)
+    (report,) = run(definition, spark, MIDDLE)
+    assert report.figures["late_readmitted"]
+    assert report.figures["windows_withdrawn"]
+    return definition
+
+
+# -- what it leaves -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_outside_stays_as_it_is(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    before, after = tables(done(tmp_path, spark)), tables(corrected)
+    for table in ("source_files", "watermarks", "quarantine", "seen_ids"):
+        assert after[table] == before[table]
+    kept = set(before["results"]) & set(after["results"])
+    assert len(kept) > 50
+    changes = read_table(corrected, "result_changes").to_pylist()
+    of_rerun = [row for row in changes if row["cause"] == "rerun"]
+    assert {row["change"] for row in of_rerun} == {"enter", "change", "withdraw"}
+    assert {row["batch_id"] for row in of_rerun} == {4}
+    gone = [row for row in of_rerun if row["change"] != "withdraw"]
+    assert len(after["results"]) - len(kept) == len(gone)
+    assert {(row["change"], row["firing"]) for row in gone} == {("enter", 1), ("change", 2)}
+
+
+def test_the_feed_alone_gives_the_results(corrected: Definition) -> None:
+    shown: dict[tuple[Any, ...], Any] = {}
+    rows = read_table(corrected, "result_changes").to_pylist()
+    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
+        identity = (row["user"], row["window_start"], row["window_end"])
+        if row["change"] == "withdraw":
+            del shown[identity]
+        else:
+            shown[identity] = (row["clicks"], row["total"], row["first"], row["firing"])
+    found = {
+        (row["user"], row["window_start"], row["window_end"]): (
+            row["clicks"],
+            row["total"],
+            row["first"],
+            row["firing"],
+        )
+        for row in read_table(corrected, "results").to_pylist()
+    }
+    assert shown == found
+
+
+def test_it_is_told(corrected: Definition) -> None:
+    newest = status(corrected, clock()).commits[0]
+    assert newest.rerun is not None
+    assert newest.rerun.startswith("rerun 2026-03-02 03:00:00 UTC to 2026-03-02 06:00:00 UTC: ")
+    assert newest.rerun.endswith("Reason: a test (ann)")
+    late = read_table(corrected, "late_events").to_pylist()
+    readmitted = [row for row in late if row["readmitted_by"] is not None]
+    assert {row["readmitted_by"] for row in readmitted} == {4}
+    assert len(readmitted) == newest.counts["late_readmitted"]
+    suites = {row["suite"] for row in read_table(corrected, "dq_results").to_pylist() if row["batch_id"] == 4}
+    assert suites == {"rerun", "results_rows"}
+
+
+def test_an_ordinary_run_goes_on_from_it(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    """After a rerun of everything the next batch finds windows in flight as if nothing had ever been late."""
+    definition = done(tmp_path, spark)
+    run(definition, spark, ALL)
+    arrive(tmp_path, 4, events(4))
+    assert [report.batch_id for report in run(definition, spark)] == [5]
+    again = dry_run(definition, spark, Rerun(START_MS + 7 * HOUR_MS, START_MS + 8 * HOUR_MS, "", "ann"))
+    late_again = [r for r in read_table(definition, "late_events").to_pylist() if r["readmitted_by"] is None]
+    assert late_again
+    assert again.summary.windows["changed"] + again.summary.windows["added"] <= len(late_again)
+
+
+# -- previews -----------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_changes_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    before, at = tables(definition), versions(definition)
+    made = dry_run(definition, spark, MIDDLE)
+    assert (tables(definition), versions(definition)) == (before, at)
+    assert ledger_of(definition).state().plan is None
+    assert load(definition.root, made.preview_id) == made
+    assert [one.preview_id for one in previews(definition.root)] == [made.preview_id]
+    (row,) = read_table(definition, "previews").to_pylist()
+    assert (row["preview_id"], row["base_batch_id"]) == (made.preview_id, 3)
+    page = (definition.root / FOLDER / made.preview_id / "index.html").read_text()
+    assert f"windowlib rerun clicks.toml --apply {made.preview_id}" in page
+    assert f"<td>{made.summary.largest[0]['user']}</td>" in page
+
+
+def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    asked = Rerun(START_MS + 2 * HOUR_MS, START_MS + 3 * HOUR_MS, "early", "ann")
+    made = dry_run(definition, spark, asked)
+    arrive(
+        tmp_path, 4, [row | {"id": f"new-{row['id']}"} for row in events(4) if row["at_ms"] > START_MS + 8 * HOUR_MS]
+    )
+    run(definition, spark)
+    (report,) = run(definition, spark, asked.expecting(made.preview_id))
+    assert report.figures["windows_entered"] == made.summary.windows["added"]
+
+
+def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    made = dry_run(definition, spark, MIDDLE)
+    run(definition, spark, MIDDLE)
+    before, at = tables(definition), versions(definition)
+    with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* has moved:\n  u., ?|  u.: window"):
+        run(definition, spark, MIDDLE.expecting(made.preview_id))
+    assert (tables(definition), versions(definition)) == (before, at)
+    assert run(definition, spark) == []  # it was given up at once, and nothing waits
+
+
+def test_an_unknown_preview(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark, 1)
+    with pytest.raises(RerunRefused, match="no preview 'p1' here"):
+        run(definition, spark, MIDDLE.expecting("p1"))
+    assert run(definition, spark) == []
+
+
+def test_new_files_are_for_an_ordinary_run(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark, 2)
+    arrive(tmp_path, 3, events(3))
+    assert dry_run(definition, spark, MIDDLE).summary.files_waiting == 1
+    (report,) = run(definition, spark, MIDDLE)
+    assert report.figures["files_read"] == 2
+    assert [report.figures["rows_read"] for report in run(definition, spark)] == [82]
+
+
+# -- the source ---------------------------------------------------------------------------------------------------
+
+
+def test_a_gap_is_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    (tmp_path / "incoming" / "2.parquet").unlink()
+    with pytest.raises(RerunRefused, match=r"the source has a gap: 1 file with 82 rows.*\n  2\.parquet: 82 rows, 2026"):
+        run(definition, spark, MIDDLE)
+    assert run(definition, spark) == []
+    accepted = Rerun(MIDDLE.from_ms, MIDDLE.to_ms, "lost", "ann", accept_gap=True)
+    made = dry_run(definition, spark, accepted)
+    assert made.summary.files_missing == ["2.parquet"]
+    (report,) = run(definition, spark, accepted)
+    assert report.figures["files_missing"] == 1
+    assert report.figures["windows_withdrawn"]
+    commit = ledger_of(definition).state().commit
+    assert commit
+    assert commit.rerun == accepted
+
+
+def test_a_table_that_was_vacuumed_has_a_gap(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, SHORT.replace('format = "parquet"', 'format = "delta"'))
+    for number in range(1, FILES + 1):
+        write_deltalake(tmp_path / "incoming", pa.Table.from_pylist(events(number), schema=SCHEMA), mode="append")
+        run(definition, spark)
+    assert run(definition, spark, MIDDLE)[0].figures["late_readmitted"]
+    (first,) = DeltaTable(tmp_path / "incoming", version=0).file_uris()
+    Path(first.removeprefix("file://")).unlink()
+    early = Rerun(START_MS + 2 * HOUR_MS, START_MS + 3 * HOUR_MS, "", "ann")
+    with pytest.raises(RerunRefused, match="the source has a gap: 1 file with 82 rows"):
+        run(definition, spark, early)
+
+
+def test_a_gap_outside_of_the_range_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    (tmp_path / "incoming" / "3.parquet").unlink()
+    asked = Rerun(START_MS - 4 * HOUR_MS, START_MS - 2 * HOUR_MS, "", "ann")
+    assert run(definition, spark, asked)[0].figures["files_missing"] == 0
+
+
+def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
+    """Ordinary runs refuse it and say what to do; a rerun of less than its events does too; one of all takes it in."""
+    definition = done(tmp_path, spark)
+    new = [row | {"value": row["value"] + 1000} for row in events(2)[:60]]
+    new += [{"id": "n1", "user": "u1", "at_ms": START_MS + 4 * HOUR_MS, "value": 7}]
+    new += [{"id": "n2", "user": None, "at_ms": START_MS + 4 * HOUR_MS, "value": 8}]
+    new += [{"id": "n1", "user": "u1", "at_ms": START_MS + 4 * HOUR_MS, "value": 9}]
+    rewrite(tmp_path, 2, new)
+    with pytest.raises(SourceError, match=r"2\.parquet has changed .* or rerun its time range: windowlib rerun "):
+        run(definition, spark)
+    with pytest.raises(
+        RerunRefused, match=r"2\.parquet has changed .*\. Rerun all of it: --from 2026-03-0.* --to 2026"
+    ):
+        run(definition, spark, MIDDLE)
+    with pytest.raises(RerunRefused, match=r"2\.parquet changed since it was read: rerun its time range before"):
+        run(definition, spark, Rerun(ALL.from_ms, ALL.to_ms, "", "ann", late_only=True))
+    (report,) = run(definition, spark, ALL)
+    assert report.figures["files_changed"] == 1
+    assert run(definition, spark) == []
+
+    fresh = done(tmp_path / "fresh", spark, 0, SHORT)
+    for number, rows in ((1, events(1)), (2, new), (3, events(3))):
+        arrive(tmp_path / "fresh", number, rows)
+    run(fresh, spark)
+    run(fresh, spark, ALL)
+    ours, theirs = tables(definition), tables(fresh)
+    for table in ("results", "open_windows"):
+        assert [_content(row) for row in read_table(definition, table).to_pylist()].sort(key=str) == [
+            _content(row) for row in read_table(fresh, table).to_pylist()
+        ].sort(key=str)
+        assert len(ours[table]) == len(theirs[table])
+    refused = {name: _refused(one) for name, one in (("ours", definition), ("theirs", fresh))}
+    assert refused["ours"] == refused["theirs"]
+    assert ("null_key", 61) in {(reason, row) for reason, file, row in refused["ours"] if file == "2.parquet"}
+    assert ("duplicate", 62) in {(reason, row) for reason, file, row in refused["ours"] if file == "2.parquet"}
+
+
+def _content(row: dict[str, Any]) -> tuple[Any, ...]:
+    """A window and what it holds, however often it has fired."""
+    return tuple(value for name, value in row.items() if name not in ("firing", "timing", "batch_id"))
+
+
+def _refused(definition: Definition) -> set[tuple[str, str, int]]:
+    rows = read_table(definition, "quarantine").to_pylist()
+    assert len(rows) == len({(row["source_file"], row["source_row"]) for row in rows})
+    return {(row["reason"], row["source_file"], row["source_row"]) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("range_h", "others"), [((-6, 30), True), ((-6, -4), False)], ids=["beside windows", "no window in the range"]
+)
+def test_late_events_that_a_changed_file_no_longer_has(
+    spark: SparkSession, tmp_path: Path, range_h: tuple[int, int], others: bool
+) -> None:
+    """They lie hours before every window."""
+    definition = clicks(tmp_path, 1, SHORT)
+    late = [{"id": "late", "user": "zoe", "at_ms": START_MS - 5 * HOUR_MS, "value": 1}]
+    beside = [{"id": "new", "user": "zoe", "at_ms": START_MS + 9 * HOUR_MS, "value": 1}] if others else []
+    run(definition, spark)
+    arrive(tmp_path, 2, [*late, *beside])
+    run(definition, spark)
+    assert [row["source_row"] for row in read_table(definition, "late_events").to_pylist() if row["user"] == "zoe"] == [
+        0
+    ]
+    rewrite(tmp_path, 2, beside)
+    first_ms, last_ms = (START_MS + hour * HOUR_MS for hour in range_h)
+    [report] = run(definition, spark, Rerun(first_ms, last_ms, "a test", "ann"))
+    assert report.figures["late_gone"] == 1
+    assert [row for row in read_table(definition, "late_events").to_pylist() if row["user"] == "zoe"] == []
+
+
+def test_changed_files_of_two_days(spark: SparkSession, tmp_path: Path) -> None:
+    """Each is taken in by a rerun of its own range; until then ordinary runs refuse."""
+    definition = clicks(tmp_path, 0, SHORT)
+    days = [
+        [row | {"id": f"{day}-{n}", "at_ms": START_MS + day * 24 * HOUR_MS} for n, row in enumerate(events(1)[:5])]
+        for day in (0, 1, 2)
+    ]
+    for number, rows in enumerate(days, 1):
+        arrive(tmp_path, number, rows)
+    run(definition, spark)
+    for number in (1, 2):
+        rewrite(tmp_path, number, [row | {"value": 1000} for row in days[number - 1]])
+    for left, day in ((1, 0), (0, 1)):
+        from_ms = START_MS + (24 * day - 1) * HOUR_MS
+        (report,) = run(definition, spark, Rerun(from_ms, from_ms + 2 * HOUR_MS, "", "ann"))
+        assert report.figures["files_changed"] == 1
+        assert report.figures["windows_changed"]
+        if left:
+            with pytest.raises(SourceError, match=r"2\.parquet has changed"):
+                run(definition, spark)
+    assert run(definition, spark) == []
+
+
+def test_a_changed_file_that_never_had_an_event(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark, 1)
+    unusable = [{"id": "x", "user": None, "at_ms": START_MS, "value": 1}]
+    arrive(tmp_path, 2, unusable)
+    run(definition, spark)
+    assert dry_run(definition, spark, MIDDLE).summary.late_readmitted == 0
+    assert dry_run(definition, spark, MIDDLE).summary.changes_nothing
+    rewrite(tmp_path, 2, unusable * 2)
+    made = dry_run(definition, spark, MIDDLE).summary
+    assert (made.is_empty, made.changes_nothing) == (True, False)  # the file waits to be taken in
+    (report,) = run(definition, spark, MIDDLE)
+    assert report.figures["files_changed"] == 1
+    assert [row["source_row"] for row in read_table(definition, "quarantine").to_pylist() if row["batch_id"] == 3] == [
+        0,
+        1,
+    ]
+    assert run(definition, spark) == []
+
+
+def test_windows_over_all_events(spark: SparkSession, tmp_path: Path) -> None:
+    unkeyed = SHORT.replace('key = ["user"]', "key = []")
+    definition = done(tmp_path, spark, FILES, unkeyed)
+    (report,) = run(definition, spark, ALL)
+    assert report.figures["late_readmitted"] == report.figures["late_rows_before"] > 0
+    admitted = [row for number in range(1, FILES + 1) for row in events(number)[:80]]
+    shown = read_table(definition, "results").to_pylist()
+    in_flight = read_table(definition, "open_windows").to_pylist()
+    unfired = sum(row["elements"] for row in in_flight if not row["published"])
+    assert sum(row["clicks"] for row in shown) + unfired == len(admitted)
+
+
+def test_after_the_end_of_the_input(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, FILES, SHORT)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    (report,) = run(definition, spark, MIDDLE)
+    assert report.figures["late_readmitted"]
+    assert report.figures["windows_open"] == 0
+    assert not any(dry_run(definition, spark, MIDDLE).summary.windows.values())
+
+
+def test_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    schema = pa.schema([("id", pa.string()), ("user", pa.int64()), ("at_ms", pa.int64()), ("value", pa.int64())])
+    arrive(tmp_path, 2, [row | {"user": 1} for row in events(2)], schema)
+    with pytest.raises(StateMismatch, match=r"column 'user' of .*2\.parquet is int64, but was string"):
+        run(definition, spark, ALL)
+
+
+# -- late events --------------------------------------------------------------------------------------------------
+
+
+def test_late_events_of_one_key(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    late = [row for row in read_table(definition, "late_events").to_pylist() if row["readmitted_by"] is None]
+    key = late[0]["user"]
+    wanted = {(row["source_file"], row["source_row"]) for row in late if row["user"] == key}
+    asked = Rerun(ALL.from_ms, ALL.to_ms, "for a customer", "ann", late_only=True, key=(key,))
+    (report,) = run(definition, spark, asked)
+    now = read_table(definition, "late_events").to_pylist()
+    assert {(r["source_file"], r["source_row"]) for r in now if r["readmitted_by"] == 4} == wanted
+    assert report.figures["late_readmitted"] == len(wanted)
+    assert {row["user"] for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] == 4} == {
+        key
+    }
+    with pytest.raises(RerunRefused, match="no such late event is without a window"):
+        run(definition, spark, asked)
+
+
+def test_the_number_of_key_columns_must_be_right(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark, 1)
+    asked = Rerun(ALL.from_ms, ALL.to_ms, "", "ann", late_only=True, key=("u1", "u2"))
+    with pytest.raises(RerunRefused, match="key 'u1, u2': this pipeline's key is user; give one value for each column"):
+        run(definition, spark, asked)
+
+
+# -- dead and simultaneous runs -----------------------------------------------------------------------------------
+
+
+def test_each_attempt_dies_one_commit_later(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    """Ordinary runs finish what a dead rerun has left."""
+    definition = done(tmp_path, spark)
+    written = [
+        name for name, rows in tables(corrected, COMMIT_ORDER).items() if any("'batch_id': 4" in r for r in rows)
+    ]
+    moments = [
+        "write:rerun",
+        "write:kept",
+        "ledger:prepare",
+        "commit:late_events",
+        "commit:dq_results",
+        "commit:results",
+        "ledger:commit",
+    ]
+    assert {"results", "result_changes", "dq_results"} <= set(written)
+    with stopped(moments[0]):
+        run(definition, spark, MIDDLE)
+    for moment in moments[1:]:
+        with stopped(moment):
+            run(definition, spark)
+    assert [report.batch_id for report in run(definition, spark)] == [4]
+    assert tables(definition) == tables(corrected)
+
+
+def test_a_rerun_first_finishes_what_another_has_left(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, FILES, SHORT)
+    with stopped("commit:results"):
+        run(definition, spark)
+    reports = run(definition, spark, MIDDLE)
+    assert ["rerun_from_ms" in report.figures for report in reports] == [False, True]
+    assert [report.batch_id for report in run(definition, spark)] == [3, 4]
+
+
+def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    other_file = tmp_path / "hours.toml"
+    other_file.write_text(SHORT.replace('name = "clicks"', 'name = "hours"'))
+    other = load_definition(other_file).model_copy(update={"root": tmp_path / "warehouse" / "hours"})
+    with stopped("commit:results"):
+        run(definition, spark, MIDDLE)
+    ends = advance_together([definition, other], lambda: spark, clock=clock)
+    assert [(len(end.reports), end.error) for end in ends] == [(1, None), (FILES, None)]
+    assert tables(definition) == tables(corrected)
+
+
+def test_an_abandoned_rerun_leaves_no_trace(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    before = tables(definition)
+    with stopped("commit:dq_results"):
+        run(definition, spark, MIDDLE)
+    assert abandon(definition, "ann", "changed my mind", clock) == 4
+    assert tables(definition) == before
+
+
+def test_a_rerun_waits_for_a_run_and_a_run_leaves(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = done(tmp_path, spark)
+    monkeypatch.setattr(start, "LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr(start, "spark_sessions", lambda definition: _Given(spark))
+    ledger = ledger_of(definition, clock)
+    _, claim = ledger.claim()  # a run at work
+    with pytest.raises(Superseded, match="another run holds this pipeline"):
+        start.rerun(definition, MIDDLE, clock=clock, wait_ms=100)
+    said: list[str] = []
+    timer = threading.Timer(0.5, ledger.write, ({"kind": "release"}, claim.epoch))
+    timer.start()
+    report = start.rerun(definition, MIDDLE, clock=clock, wait_ms=60_000, say=said.append)
+    timer.join()
+    assert report.batch_id == 4
+    assert "another run is at work: waiting for its end" in said
+
+
+class _Given:
+    """Sessions of a run that are one session of the test's."""
+
+    tries = 1
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def __call__(self) -> SparkSession:
+        return self.spark
+
+    def prepare(self, plan: object) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def test_either_order_gives_the_same_results(spark: SparkSession, tmp_path: Path) -> None:
+    """A rerun before a batch that does not touch its windows, and after it."""
+
+    def results(place: Path, *steps: Callable[[Definition], object]) -> list[tuple[Any, ...]]:
+        definition = done(place, spark, 2)
+        for step in steps:
+            step(definition)
+        return sorted((_content(row) for row in read_table(definition, "results").to_pylist()), key=str)
+
+    early = Rerun(START_MS - HOUR_MS, START_MS + HOUR_MS, "", "ann")
+    newer = [row for row in events(3) if row["at_ms"] > START_MS + 6 * HOUR_MS]
+
+    def batch(definition: Definition) -> None:
+        arrive(definition.file.parent, 3, newer)
+        run(definition, spark)
+
+    def rerun(definition: Definition) -> None:
+        run(definition, spark, early)
+
+    assert results(tmp_path / "a", batch, rerun) == results(tmp_path / "b", rerun, batch)
+
+
+# -- what cannot be rerun -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "why"),
+    [
+        ('type = "tumbling_count"\nsize = 3', "would move the bounds of every later window"),
+        ('type = "tumbling"\nsize = "10m"\n[window.trigger]\ntype = "count"\nn = 3', "the order and the time in which"),
+    ],
+)
+def test_windows_that_depend_on_order_are_refused(spark: SparkSession, tmp_path: Path, window: str, why: str) -> None:
+    text = SHORT[: SHORT.index("[window]")] + f"[window]\n{window}\n" + SHORT[SHORT.index("[aggregates]") :]
+    definition = done(tmp_path, spark, 1, text)
+    with pytest.raises(RerunRefused, match=why):
+        run(definition, spark, MIDDLE)
+    assert run(definition, spark) == []
+
+
+def test_before_the_first_run(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(RerunRefused, match="nothing has been run yet"):
+        run(clicks(tmp_path, 1, SHORT), spark, MIDDLE)
+
+
+def test_a_rerun_that_its_checks_refuse_waits(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = done(tmp_path, spark)
+    before = tables(definition)
+    figures = batch.figures_of
+    monkeypatch.setattr(batch, "figures_of", lambda *given: figures(*given) | {"changes_rows_written": 0})
+    with pytest.raises(Rejected, match="`result_changes` has one row for each result that was added, changed"):
+        run(definition, spark, MIDDLE)
+    assert tables(definition) == before
+    assert abandon(definition, "ann", "wrong figures", clock) == 4

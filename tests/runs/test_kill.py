@@ -1,0 +1,100 @@
+"""A run that is killed and started again leaves the same tables as one that was not, wherever it was killed."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import clicks, clock, tables
+from tests.killed import FILES, stopped
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.runs.verdicts import abandon
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.read import read_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
+
+Tables = dict[str, list[str]]
+
+
+def run(definition: Definition, spark: SparkSession, max_batches: int | None = None) -> list[int]:
+    """Advances; gives the ids of the batches."""
+    return [report.batch_id for report in advance(definition, lambda: spark, clock=clock, max_batches=max_batches)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
+    """The pipeline after a run of all its files that nobody disturbed."""
+    definition = clicks(tmp_path_factory.mktemp("undisturbed"), FILES)
+    assert run(definition, spark) == [1, 2, 3]
+    changes = {(row["change"], row["cause"]) for row in read_table(definition, "result_changes").to_pylist()}
+    assert {("enter", "firing"), ("enter", "merge"), ("enter", "late"), ("withdraw", "merge")} <= changes
+    return definition
+
+
+def committed(definition: Definition) -> int | None:
+    """The newest batch that exists."""
+    commit = ledger_of(definition).state().commit
+    return commit and commit.batch_id
+
+
+def as_of(rows: Tables, batch_id: int) -> Tables:
+    return {name: [row for row in found if f"'batch_id': {batch_id}" in row] for name, found in rows.items()}
+
+
+@pytest.mark.classic  # its processes run on Spark
+def test_killed_by_sigkill_three_times(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    for batch_id, moment in ((1, "write:windows"), (2, "commit:result_changes"), (3, "ledger:commit")):
+        command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment]
+        child = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+        assert child.returncode == -signal.SIGKILL, child.stderr
+    definition = clicks(tmp_path, FILES)
+    assert committed(definition) == 2
+    assert run(definition, spark) == [3]
+    assert tables(definition) == tables(undisturbed)
+
+
+def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, FILES)
+    assert run(definition, spark, max_batches=1) == [1]
+    frozen = plan(definition, clock)  # killed right after it
+    assert (frozen and frozen.batch_id) == 2
+    written = [name for name in COMMIT_ORDER if as_of(tables(undisturbed), 2).get(name)]
+    moments = ["write:windows", "ledger:prepare", *(f"commit:{name}" for name in written), "ledger:commit"]
+    for moment in moments:
+        with stopped(moment):
+            run(definition, spark)
+        assert committed(definition) == 1
+    assert run(definition, spark) == [2, 3]
+    assert tables(definition) == tables(undisturbed)
+
+
+def test_abandoning_is_killed_and_the_next_run_plans_anew(
+    undisturbed: Definition, spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = clicks(tmp_path, FILES)
+    assert run(definition, spark, max_batches=1) == [1]
+    before = tables(definition)
+    with stopped("commit:run_metrics"):
+        run(definition, spark)
+    with stopped("restore:open_windows"):
+        abandon(definition, "ann", "too many clicks", clock)
+    assert tables(definition) == before
+    assert run(definition, spark) == [3, 4]  # 2 is never used again
+    assert tables(definition) == {name: renumbered(rows) for name, rows in tables(undisturbed).items()}
+
+
+def renumbered(rows: list[str]) -> list[str]:
+    """Rows of batches 2 and 3 as batches 3 and 4 would have written them."""
+    return sorted(_BATCH.sub(lambda found: found[1] + str(int(found[2]) + 1), row) for row in rows)
+
+
+_BATCH = re.compile(r"('batch_id': |'figure': 'batch_id', 'value': )([2-9])")

@@ -1,0 +1,164 @@
+"""What is prepared is what is published: whatever was edited, refused or done by others meanwhile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, clicks, clock, tables
+from tests.killed import stopped
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.runs.verdicts import abandon, approve
+from windowlib.tables import delta, log
+from windowlib.tables.ledger import Rejected
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.opened import Tables
+from windowlib.tables.prepare import ForeignChange
+from windowlib.tables.read import read_table
+from windowlib.tables.standing import LostRows
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+NEVER = """
+{"name": "never", "expectations": [{"type": "expect_column_values_to_be_between",
+ "kwargs": {"column": "rows_read", "max_value": 1}, "severity": "critical", "description": "one row a batch",
+ "id": null, "meta": {}}], "meta": {}, "notes": null}
+"""
+
+
+def no_spark() -> SparkSession:
+    raise AssertionError("nothing is computed")
+
+
+def versions(definition: Definition) -> dict[str, int | None]:
+    opened = Tables(definition.root)
+    return {name: delta.version(opened[name]) for name in COMMIT_ORDER}
+
+
+@pytest.fixture
+def undisturbed(spark: SparkSession, tmp_path: Path) -> Definition:
+    definition = clicks(tmp_path / "undisturbed", files=2)
+    advance(definition, lambda: spark, clock=clock)
+    return definition
+
+
+def test_a_setting_edited_after_a_run_was_killed_changes_nothing_of_its_batch(
+    spark: SparkSession, undisturbed: Definition, tmp_path: Path
+) -> None:
+    definition = clicks(tmp_path / "edited", files=2)
+    with stopped("commit:results"):
+        advance(definition, lambda: spark, clock=clock, max_batches=1)
+    edited = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5h"')
+    advance(clicks(tmp_path / "edited", 0, edited), no_spark, clock=clock, max_batches=1)
+    advance(clicks(tmp_path / "edited", 0), lambda: spark, clock=clock)
+    assert tables(definition) == tables(undisturbed)
+
+
+def test_the_next_attempt_reports_the_batch_as_the_first_would_have(
+    spark: SparkSession, undisturbed: Definition, tmp_path: Path
+) -> None:
+    definition = clicks(tmp_path / "killed", files=1)
+    with stopped("ledger:commit"):
+        advance(definition, lambda: spark, clock=clock)
+    [report] = advance(definition, no_spark, clock=clock)
+    counted = read_table(undisturbed, "run_metrics").to_pylist()
+    known = {row["figure"]: row["value"] for row in counted if row["batch_id"] == 1 and row["value"] is not None}
+    assert (report.batch_id, report.figures) == (1, known)
+    assert report.checks
+    assert all(check.success for check in report.checks)
+
+
+def refused(folder: Path, spark: SparkSession) -> Definition:
+    """A pipeline whose only batch was refused by a check of its own."""
+    folder.mkdir(parents=True)
+    (folder / "never.json").write_text(NEVER)
+    definition = clicks(
+        folder, 2, CLICKS.replace("max_files_per_run = 1\n", "") + '[checks]\nfigures_suite = "never.json"\n'
+    )
+    with pytest.raises(Rejected, match="one row a batch"):
+        advance(definition, lambda: spark, clock=clock)
+    return definition
+
+
+def test_what_is_approved_is_what_was_judged(spark: SparkSession, tmp_path: Path) -> None:
+    definition = refused(tmp_path / "refused", spark)
+    with pytest.raises(Rejected):
+        advance(definition, no_spark, clock=clock)
+    assert not (definition.root / "results" / "_delta_log").exists()
+    approve(definition, "ann", "a busy day", clock)
+    for file in (definition.file.parent / "incoming").iterdir():
+        file.unlink()  # nothing is read again
+    [report] = advance(definition, no_spark, clock=clock, max_batches=1)
+    assert report.figures["rows_read"] == 164
+    assert read_table(definition, "results").num_rows == report.figures["results_rows_after"]
+
+
+def test_what_is_abandoned_leaves_no_file(spark: SparkSession, tmp_path: Path) -> None:
+    definition = refused(tmp_path / "refused", spark)
+    assert abandon(definition, "ann", "too many", clock) == 1
+    left = [file.relative_to(definition.root).parts[0] for file in definition.root.rglob("*.parquet")]
+    assert set(left) == {"ledger"}
+    assert not (definition.root / "_prepared").exists()
+
+
+def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, files=1)
+    advance(definition, lambda: spark, clock=clock)
+    DeltaTable(definition.root / "results").delete("user = 'u1'")
+    clicks(tmp_path, files=2)
+    before = versions(definition)
+    with pytest.raises(ForeignChange, match=r"table results was changed by another program: version \d+, DELETE, by"):
+        advance(definition, lambda: spark, clock=clock)
+    assert versions(definition) == before
+    DeltaTable(definition.root / "results").restore(before["results"] - 1 if before["results"] else 0)
+    assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
+
+
+def test_a_compaction_is_built_upon(spark: SparkSession, undisturbed: Definition, tmp_path: Path) -> None:
+    definition = clicks(tmp_path / "compacted", files=1)
+    advance(definition, lambda: spark, clock=clock)
+    for name in ("results", "watermarks", "run_metrics", "open_windows"):
+        DeltaTable(definition.root / name).optimize.compact()
+        DeltaTable(definition.root / name).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    clicks(tmp_path / "compacted", files=2)
+    advance(definition, lambda: spark, clock=clock)
+    assert tables(definition) == tables(undisturbed)
+
+
+@pytest.mark.parametrize("left", ["", '{"add": {"pa'], ids=["empty", "cut"])
+def test_a_log_entry_that_a_power_cut_left_is_named(spark: SparkSession, tmp_path: Path, left: str) -> None:
+    definition = clicks(tmp_path, files=1)
+    advance(definition, lambda: spark, clock=clock)
+    clicks(tmp_path, files=2)
+    newest = versions(definition)["open_windows"]
+    assert newest is not None
+    log.file_of(definition.root / "open_windows", newest).write_text(left)
+    with pytest.raises(log.DamagedLog, match=r"open_windows/_delta_log/0+1\.json is .* Restore the file from a backup"):
+        advance(definition, lambda: spark, clock=clock)
+
+
+def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, files=1)
+    advance(definition, lambda: spark, clock=clock)
+    clicks(tmp_path, files=2)
+    newest = versions(definition)["open_windows"]
+    assert newest is not None
+    entry = log.file_of(definition.root / "open_windows", newest)
+    lines = entry.read_text().splitlines()
+    entry.write_text("\n".join(line for line in lines if "add" not in json.loads(line)))
+    with pytest.raises(LostRows, match=r"open_windows holds 0 rows at version 1, but batch 1 left \d+"):
+        advance(definition, lambda: spark, clock=clock)
+
+
+def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, files=1)
+    advance(definition, lambda: spark, clock=clock)
+    ledger_of(definition, clock).write({"kind": "migrate"})
+    with pytest.raises(Exception, match="of a kind that this version of windowlib does not know: migrate"):
+        ledger_of(definition, clock).state()

@@ -1,0 +1,190 @@
+"""Several runs of one pipeline at once: one of them does the work, the others leave and have changed nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, PLAN_TIME_MS, clicks, clock, tables
+from tests.killed import dead_owner
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.runs.verdicts import abandon
+from windowlib.tables import delta
+from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.opened import Table
+from windowlib.tables.read import read_table
+
+ROOT = Path(__file__).parents[2]
+APPENDS = """
+import sys
+from pathlib import Path
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+for number in range(20):
+    Ledger(Path(sys.argv[1]), wall_clock_ms).write({"kind": "heartbeat"})
+"""
+
+
+def much_later() -> int:
+    """When a silent run on another machine counts as dead."""
+    return PLAN_TIME_MS + 600_000
+
+
+@pytest.mark.slow
+def test_three_processes_that_append_to_one_ledger_lose_no_row(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", APPENDS, str(tmp_path)]
+    processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    ended = [(process.communicate()[1], process.returncode) for process in processes]
+    assert [code for _, code in ended] == [0, 0, 0], ended
+    ledger = Table(tmp_path / "ledger")
+    rows = [
+        row["sequence"]
+        for file in delta.files(ledger, delta.version(ledger))
+        for row in delta.read_parquet(ledger.folder / file.path).to_pylist()
+    ]
+    assert sorted(rows) == list(range(1, 61))
+
+
+def test_a_claim_holds_while_its_owner_lives(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, clock, lease_timeout_ms=1000)
+    ledger.claim()
+    with pytest.raises(Superseded, match=f"another run holds this pipeline .process {os.getpid()} on this machine"):
+        Ledger(tmp_path, much_later).claim()
+
+
+def test_a_claim_of_a_process_that_has_ended_holds_no_run_up(tmp_path: Path) -> None:
+    with dead_owner():
+        Ledger(tmp_path, clock).claim()
+    before, claim = Ledger(tmp_path, clock).claim()
+    assert before.left_by_a_dead_run
+    assert claim.epoch == 2
+
+
+def test_a_claim_from_another_machine_holds_while_it_is_heard_of(tmp_path: Path) -> None:
+    with dead_owner(host="elsewhere"):
+        _, claim = Ledger(tmp_path, clock).claim()
+    with pytest.raises(Superseded, match="on elsewhere, last heard of 0 s ago"):
+        Ledger(tmp_path, clock).claim()
+    Ledger(tmp_path, much_later).write({"kind": "heartbeat"}, claim.epoch)
+    with pytest.raises(Superseded, match="on elsewhere"):
+        Ledger(tmp_path, much_later).claim()
+    _, next_claim = Ledger(tmp_path, lambda: much_later() + 600_000).claim()
+    with pytest.raises(Superseded, match=rf"claim {next_claim.epoch}, this run has {claim.epoch}"):
+        Ledger(tmp_path, clock).write({"kind": "heartbeat"}, claim.epoch)
+
+
+@pytest.mark.slow
+def test_of_two_runs_at_once_one_works_and_one_leaves(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, files=1, definition=f'engine = "sail"\n{CLICKS}')
+    command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
+    environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
+    processes = [
+        subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    ended = [(*process.communicate(), process.returncode) for process in processes]
+    (done_out, _, done), (_, left_err, left) = sorted(ended, key=lambda end: end[2])
+    assert (done, left) == (0, 4), ended
+    assert "batch 1  read 82" in done_out
+    assert left_err.startswith("error: another run holds this pipeline (process ")
+    assert len(left_err.splitlines()) == 1
+    kinds = [row["kind"] for row in read_table(definition, "ledger").to_pylist()]
+    assert sorted(kind for kind in kinds if kind != "heartbeat") == ["claim", "commit", "plan", "prepare", "release"]
+    assert read_table(definition, "source_files").num_rows == 1
+
+
+@pytest.fixture(scope="module")
+def after_one_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has committed its first file of two."""
+    folder = tmp_path_factory.mktemp("after") / "one"
+    advance(clicks(folder, files=2), lambda: spark, clock=clock, max_batches=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def after_two_batches(
+    spark: SparkSession, after_one_batch: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Definition:
+    return run(copy(after_one_batch, tmp_path_factory.mktemp("after") / "two"), spark)
+
+
+def copy(pipeline: Path, folder: Path) -> Definition:
+    """The same pipeline, with all it has, in another folder."""
+    shutil.copytree(pipeline, folder)
+    return clicks(folder, files=0)
+
+
+def run(definition: Definition, spark: SparkSession) -> Definition:
+    advance(definition, lambda: spark, clock=clock)
+    return definition
+
+
+def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Callable[[], object]) -> None:
+    """A run on another machine that falls silent just before its first commit, and goes on after `meanwhile`."""
+    commit = delta.commit_logged
+    with dead_owner(host="elsewhere") as patch:
+
+        def silent(*arguments: Any) -> int:
+            if len(arguments) < 5:  # of the ledger's, before it
+                return commit(*arguments)
+            patch.undo()
+            meanwhile()
+            return commit(*arguments)
+
+        patch.setattr(delta, "commit_logged", silent)
+        advance(definition, lambda: spark, clock=clock)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_a_run_that_was_taken_over_changes_nothing_any_more(
+    spark: SparkSession, after_one_batch: Path, after_two_batches: Definition, tmp_path: Path
+) -> None:
+    definition = copy(after_one_batch, tmp_path / "zombie")
+    done: list[dict[str, int | None]] = []
+
+    def take_over() -> None:
+        advance(definition, lambda: spark, clock=much_later)
+        done.append(versions(definition))
+
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        run_interrupted(definition, spark, take_over)
+    assert versions(definition) == done[0]
+    assert tables(definition) == tables(after_two_batches)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_a_run_whose_batch_was_abandoned_changes_nothing_any_more(
+    spark: SparkSession, after_one_batch: Path, tmp_path: Path
+) -> None:
+    definition = copy(after_one_batch, tmp_path / "zombie")
+    before = tables(definition)
+    done: list[dict[str, int | None]] = []
+
+    def give_up() -> None:
+        abandon(definition, "ann", "it hangs", much_later)
+        done.append(versions(definition))
+
+    with pytest.raises(Superseded, match="another run is at work on batch 2"):
+        run_interrupted(definition, spark, give_up)
+    assert versions(definition) == done[0]
+    assert tables(definition) == before
+    state = ledger_of(definition).state()
+    assert (state.plan, state.last_batch_id) == (None, 2)
+
+
+def versions(definition: Definition) -> dict[str, int | None]:
+    return {name: delta.version(Table(definition.root / name)) for name in COMMIT_ORDER}

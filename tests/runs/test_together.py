@@ -1,0 +1,293 @@
+"""Several pipelines in one run: the same tables as each alone makes, for one read of the source."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import COMPARED, MINUTE_MS, START_MS, arrive, clock, events, tables
+from tests.killed import stopped
+from tests.plans.test_jobs_of_a_batch import jobs_so_far, visits
+from tests.streams import COUNT, TOTAL, arrives, definition_text, pipeline, pipelines
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.definition.definition import Definition
+from windowlib.definition.several import sharing_refusal
+from windowlib.model.errors import InvalidSpec
+from windowlib.runs.advance import advance
+from windowlib.runs.together import Ended, advance_together
+from windowlib.runs.verdicts import approve
+from windowlib.source import files as source
+from windowlib.tables.read import read_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+OWN = tuple(name for name in COMPARED if name != "seen_ids")
+
+
+def together(definitions: Sequence[Definition], spark: SparkSession, **options: Any) -> list[Ended]:
+    """Runs them in one run, in which sharing does not fail."""
+    notes: list[str] = []
+    ends = advance_together(definitions, lambda: spark, clock=clock, on_note=notes.append, **options)
+    assert notes == []
+    return ends
+
+
+def batches(ends: Sequence[Ended]) -> list[list[int]]:
+    """The ids of the batches of each."""
+    assert [end.error for end in ends] == [None] * len(ends)
+    return [[report.batch_id for report in end.reports] for end in ends]
+
+
+@contextmanager
+def reads_counted() -> Iterator[list[int]]:
+    """How many files each read of a source was of."""
+    reads: list[int] = []
+    rows = source.rows
+
+    def counted(spark: Any, definition: Any, files: Sequence[Any], staging: Any) -> source.Rows:
+        reads.append(len(files))
+        return rows(spark, definition, files, staging)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "rows", counted)
+        yield reads
+
+
+@pytest.fixture(scope="module")
+def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Definition]:
+    """Every pipeline after runs of its own over three files."""
+    folder = tmp_path_factory.mktemp("alone")
+    definitions = pipelines(folder)
+    arrives(folder, 1, 2, 3)
+    for definition in definitions:
+        advance(definition, lambda: spark, clock=clock)
+    late = {definition.name: read_table(definition, "late_events").num_rows for definition in definitions}
+    assert min(late.values()) > 0, late
+    changes = {row["cause"] for one in definitions for row in read_table(one, "result_changes").to_pylist()}
+    assert changes == {"firing", "late", "merge"}
+    assert {row["reason"] for row in read_table(definitions[0], "quarantine").to_pylist()} == {"null_key"}
+    return definitions
+
+
+def same(found: Sequence[Definition], expected: Sequence[Definition]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert tables(one, OWN) == tables(other, OWN), one.name
+
+
+@pytest.mark.classic  # on Sail nothing is shared
+def test_together_as_alone(alone: list[Definition], spark: SparkSession, tmp_path: Path) -> None:
+    definitions = pipelines(tmp_path)
+    arrives(tmp_path, 1, 2, 3)
+    with reads_counted() as reads:
+        ends = together(definitions, spark)
+    assert batches(ends) == [[1, 2, 3]] * len(definitions)
+    assert reads == [1, 1, 1]  # each file once, for all of them
+    same(definitions, alone)
+    assert list(tmp_path.glob("warehouse/*/_*")) == []  # nothing is left of what was shared
+
+
+def test_killed_together_and_finished_alone_or_together(
+    alone: list[Definition], spark: SparkSession, tmp_path: Path
+) -> None:
+    definitions = pipelines(tmp_path)
+    arrives(tmp_path, 1, 2, 3)
+    for moment in ("write:windows", "commit:result_changes", "ledger:commit"):
+        with stopped(moment):
+            together(definitions, spark, max_batches=1)
+    advance(definitions[1], lambda: spark, clock=clock)
+    for end in together(definitions, spark):
+        assert end.error is None
+    same(definitions, alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1))
+def test_random_files_read_alone_or_together_in_turns(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    lists = [pipelines(tmp_path / way) for way in ("alone", "together")]
+    for number in range(1, 6):
+        rows = events(seed * 10 + number, chance.choice((5, 80, 200)))
+        moved = [{**row, "at_ms": row["at_ms"] - seed * 10 * 120 * 60_000} for row in rows]
+        for way in ("alone", "together"):
+            arrive(tmp_path / way, number, moved)
+        if chance.random() < 0.6:
+            for definition in lists[0]:
+                advance(definition, lambda: spark, clock=clock)
+            chosen = [one for one in lists[1] if chance.random() < 0.8]
+            if chosen:
+                together(chosen, spark)
+            for definition in lists[1]:
+                advance(definition, lambda: spark, clock=clock)
+    for definition in lists[0]:
+        advance(definition, lambda: spark, clock=clock)
+    together(lists[1], spark)
+    same(lists[1], lists[0])
+
+
+@pytest.mark.classic  # counts Spark's jobs
+def test_one_job_for_all_and_one_for_each(spark: SparkSession, tmp_path: Path) -> None:
+    ways = {way: pipelines(tmp_path / way) for way in ("alone", "together")}
+    for way in ways:
+        arrive(tmp_path / way, 1, visits(100))
+    before = jobs_so_far(spark)
+    for definition in ways["alone"]:
+        advance(definition, lambda: spark, clock=clock)
+    between = jobs_so_far(spark)
+    together(ways["together"], spark)
+    shared = 1
+    assert jobs_so_far(spark) - between == shared + (between - before)
+    same(ways["together"], ways["alone"])
+
+
+@pytest.mark.classic  # on Sail nothing is shared
+def test_a_pipeline_one_batch_behind_goes_first(spark: SparkSession, tmp_path: Path) -> None:
+    definitions = pipelines(tmp_path)[:3]
+    arrives(tmp_path, 1)
+    for definition in definitions[1:]:
+        advance(definition, lambda: spark, clock=clock)
+    arrives(tmp_path, 2)
+    with reads_counted() as reads:
+        assert batches(together(definitions, spark)) == [[1, 2], [2], [2]]
+    assert len(reads) == 2
+
+
+def others() -> dict[str, str]:
+    """Definitions whose batches share nothing, each for a reason of its own."""
+
+    def named(name: str, like: str, replaced: dict[str, str]) -> str:
+        return definition_text(like, {f'name = "{like}"': f'name = "{name}"', **replaced})
+
+    hour = 'type = "tumbling"\nsize = "1h"\nallowed_lateness = "1h"'
+    return {
+        "once": named("once", "hours", {'_unit = "ms"': '_unit = "ms"\nevent_id = "id"'}),
+        "firsts": named("firsts", "sliding", {TOTAL: 'earliest = "first(value)"'}),
+        "holes": named("holes", "sliding", {'size = "40m"': 'size = "5m"'}),
+        "counts": named("counts", "hours", {hour: 'type = "tumbling_count"\nsize = 3'}),
+    }
+
+
+@pytest.mark.classic  # on Sail nothing is shared
+def test_others_go_alone(spark: SparkSession, tmp_path: Path) -> None:
+    lists = []
+    for folder in (tmp_path / "alone", tmp_path / "together"):
+        lists.append([*pipelines(folder)[:2], *(pipeline(folder, name, text) for name, text in others().items())])
+        arrives(folder, 1, 2)
+    assert [sharing_refusal(definition) is None for definition in lists[0]] == [True, True, False, False, False, False]
+    for definition in lists[0]:
+        advance(definition, lambda: spark, clock=clock)
+    with reads_counted() as reads:
+        assert batches(together(lists[1], spark)) == [[1, 2]] * 6
+    assert len(reads) == 2 * (1 + 4)
+    same(lists[1], lists[0])
+
+
+def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    definitions = pipelines(tmp_path)[:3]
+    suite = tmp_path / "none.json"
+    usable = {"column": "rows_quarantined", "max_value": 0}
+    check = {"type": "expect_column_max_to_be_between", "kwargs": usable, "severity": "critical"}
+    suite.write_text(json.dumps({"expectations": [check]}))
+    text = definition_text("visits") + '[checks]\nfigures_suite = "none.json"\n'
+    definitions[0] = pipeline(tmp_path, "visits", text)
+    arrives(tmp_path, 1, 2)
+    ends = together(definitions, spark)
+    assert [type(end.error).__name__ for end in ends] == ["Rejected", "NoneType", "NoneType"]
+    assert [len(end.reports) for end in ends] == [0, 2, 2]
+    approve(definitions[0], "ann", "one click is no loss", clock)
+    again = together(definitions, spark)
+    assert [len(end.reports) for end in again] == [1, 0, 0]  # the second batch is refused in its turn
+    assert type(again[0].error).__name__ == "Rejected"
+
+
+@pytest.mark.classic  # on Sail nothing is shared
+def test_the_pipeline_that_has_a_mistake_reports_it(spark: SparkSession, tmp_path: Path) -> None:
+    definitions = pipelines(tmp_path)[:2]
+    text = definition_text("hours", {COUNT: 'clicks = "sum(1 / (value - value))"'})
+    definitions.append(pipeline(tmp_path, "hours", text))
+    arrives(tmp_path, 1)
+    notes: list[str] = []
+    ends = advance_together(definitions, lambda: spark, clock=clock, on_note=notes.append)
+    assert [len(end.reports) for end in ends] == [1, 1, 0]
+    assert isinstance(ends[2].error, InvalidSpec)
+    assert "hours.toml does not fit its source" in str(ends[2].error)
+    assert len(notes) == 1
+    assert "hours, short_visits, visits could not share" in notes[0]
+
+
+@pytest.mark.classic  # on Sail nothing is shared
+def test_plans_made_at_different_times_share_unless_an_event_is_of_the_future(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    skewed = {'out_of_orderness = "5m"': 'out_of_orderness = "5m"\nmax_future_skew = "1h"'}
+    definitions = [pipeline(tmp_path, name, definition_text(name, skewed)) for name in ("visits", "hours")]
+    arrives(tmp_path, 1)
+    now = clock()
+    for number, definition in enumerate(definitions):
+        plan(definition, lambda now=now + number: now)
+    with reads_counted() as reads:
+        assert batches(together(definitions, spark)) == [[1], [1]]
+        assert len(reads) == 1
+        arrive(tmp_path, 2, [*events(2), {"id": "x", "user": "ann", "at_ms": now + 3_600_001, "value": 1}])
+        for number, definition in enumerate(definitions):
+            plan(definition, lambda now=now + number: now)
+        assert batches(together(definitions, spark)) == [[2], [2]]
+        assert len(reads) == 1 + 3  # looked at together, then read by each
+    refused = [[row["reason"] for row in read_table(one, "quarantine").to_pylist()] for one in definitions]
+    assert [found.count("future") for found in refused] == [1, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.classic  # on Sail nothing is shared
+def test_slices_not_worth_sharing_are_not_made_again(spark: SparkSession, tmp_path: Path) -> None:
+    odd = definition_text("hours", {'size = "1h"': 'size = "61s"', '"hours"': '"odd"'})
+    definitions = [pipeline(tmp_path, "hours"), pipeline(tmp_path, "odd", odd)]
+    for number in (1, 2):
+        at_ms = START_MS + number * 60 * MINUTE_MS
+        rows = [{"id": str(n), "user": f"u{n % 5000}", "at_ms": at_ms + 59 * n, "value": 1} for n in range(60_000)]
+        arrive(tmp_path, number, rows)
+    notes: list[str] = []
+    with reads_counted() as reads:
+        assert batches(advance_together(definitions, lambda: spark, on_note=notes.append)) == [[1, 2], [1, 2]]
+    assert len(reads) == 1 + 2
+    assert len(notes) == 1
+    assert "hours, odd share slices of 1s, 60,000 of 60,000 events" in notes[0]
+
+
+@pytest.mark.classic  # Sail parses no text
+def test_text_is_parsed_once(spark: SparkSession, tmp_path: Path) -> None:
+    text = {
+        '"parquet"': '"csv"',
+        'path = "incoming"': 'path = "incoming"\nschema = {user = "string", at_ms = "bigint", value = "bigint"}',
+    }
+    lists = []
+    for way in ("alone", "together"):
+        names = ("visits", "hours")
+        lists.append([pipeline(tmp_path / way, name, definition_text(name, text)) for name in names])
+        lines = ["user,at_ms,value", *(f"{row['user']},{row['at_ms']},{row['value']}" for row in events(1)), "ann,x,1"]
+        (tmp_path / way / "incoming" / "1.csv").write_text("\n".join(lines))
+        (tmp_path / way / "incoming" / "1.csv").touch()
+    for definition in lists[0]:
+        advance(definition, lambda: spark, clock=clock)
+    with reads_counted() as reads:
+        together(lists[1], spark)
+    assert len(reads) == 1
+    for one, other in zip(lists[1], lists[0], strict=True):
+        names = ("results", "open_windows", "late_events", "quarantine")
+        assert tables(one, names) == tables(other, names)
+
+
+def test_what_cannot_run_together_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    definitions = pipelines(tmp_path)[:2]
+    with pytest.raises(InvalidSpec, match="are one pipeline, visits; name it once"):
+        together([*definitions, definitions[0]], spark)
+    other = pipeline(tmp_path, "hours", definition_text("hours") + '[spark]\nmaster = "local[1]"\n')
+    with pytest.raises(InvalidSpec, match=r"differ in engine or \[spark\]"):
+        together([*definitions, other], spark)
+    assert ledger_of(definitions[0]).state().plan is None

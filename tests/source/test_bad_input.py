@@ -1,0 +1,380 @@
+"""Bad input ends as one clear sentence that names the thing; nothing is lost; once it is mended the next run works."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from windowlib.batches import figures
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
+from windowlib.model.errors import InvalidSpec, StateMismatch, WindowError
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.runs.advance import advance
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.exits import REJECTED, USER, exit_code
+from windowlib.runs.verdicts import abandon, approve
+from windowlib.source.files import SourceError
+from windowlib.tables.ledger import NothingToDecide, Rejected
+from windowlib.tables.read import UnknownTable, read_table
+
+PLAIN = CLICKS.replace('event_id = "id"\n', "")
+TEXT = PLAIN.replace('format = "parquet"', 'format = "{kind}"').replace(
+    "[watermark]", '[source.schema]\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]'
+)
+ROW = {"id": "1", "user": "u1", "at_ms": START_MS, "value": 1}
+
+
+def no_spark() -> NoReturn:
+    raise AssertionError("needs no Spark")
+
+
+@contextmanager
+def refused(kind: type[WindowError], *says: str, code: int = USER) -> Iterator[None]:
+    """The block raises `kind`, whose message says all this, briefly, and ends a command with `code`."""
+    with pytest.raises(kind) as caught:
+        yield
+    message = str(caught.value)
+    assert not [part for part in says if part not in message], message
+    assert exit_code(caught.value) == code
+    assert "\tat " not in message
+    assert "Exception" not in message
+    assert len(message.splitlines()) == 1 or code == REJECTED
+
+
+def run(definition: Definition, spark: SparkSession) -> list[BatchReport]:
+    return advance(definition, lambda: spark, clock=clock)
+
+
+def with_file(folder: Path, columns: Mapping[str, pa.Array], definition: str = PLAIN) -> tuple[Definition, Path]:
+    """A pipeline whose one file has these columns."""
+    made, path = clicks(folder, 0, definition), folder / "incoming" / "1.parquet"
+    pq.write_table(pa.table(dict(columns)), path)
+    return made, path
+
+
+GOOD = {
+    "user": pa.array(["u1"]),
+    "at_ms": pa.array([START_MS]),
+    "value": pa.array([1]),
+}
+
+
+# -- what a plan refuses, without Spark -----------------------------------------------------------------------------
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0)
+    (tmp_path / "incoming").rmdir()
+    with refused(SourceError, f"the source folder {tmp_path / 'incoming'} does not exist", "clicks.toml"):
+        advance(definition, no_spark)
+    (tmp_path / "incoming").mkdir()
+    assert advance(definition, no_spark) == []
+
+
+def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0)
+    path = tmp_path / "incoming" / "1.parquet"
+    path.write_bytes(b"PAR1 not really")
+    with refused(SourceError, f"{path} is not a readable Parquet file", "nothing of this batch"):
+        plan(definition, clock)
+    assert not definition.root.exists()
+    arrive(tmp_path, 1, [ROW])
+    assert plan(definition, clock)
+
+
+@pytest.mark.parametrize(
+    ("given", "unit", "says"),
+    [
+        (pa.array(["2026-03-02"]), None, "'at_ms' is string in the files; need a timestamp"),
+        (pa.array([START_MS]), None, "'at_ms' is int64 in the files; need a timestamp"),
+        (pa.array([1.5]), "ms", "'at_ms' is double in the files; timestamp_unit = 'ms' needs an integer"),
+        (pa.array([START_MS], pa.timestamp("ns")), None, "'at_ms' is timestamp[ns], which Spark does not read"),
+    ],
+)
+def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: str | None, says: str) -> None:
+    text = PLAIN.replace('timestamp_unit = "ms"\n', f'timestamp_unit = "{unit}"\n' if unit else "")
+    definition, _ = with_file(tmp_path, {**GOOD, "at_ms": given}, text)
+    with refused(SourceError, says):
+        plan(definition, clock)
+
+
+def test_nanoseconds_in_a_column_that_nobody_uses(tmp_path: Path) -> None:
+    definition, path = with_file(tmp_path, {**GOOD, "seen": pa.array([1], pa.timestamp("ns"))})
+    with refused(SourceError, f"{path}: 'seen' is timestamp[ns]", 'coerce_timestamps="us"'):
+        plan(definition, clock)
+    pq.write_table(pq.read_table(path), path, coerce_timestamps="us", allow_truncated_timestamps=True)
+    assert plan(definition, clock)
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
+    with refused(StateMismatch, f"{path} has no column 'valeu'; it has at_ms, user, value"):
+        plan(definition, clock)
+
+
+def test_two_files_that_disagree(tmp_path: Path) -> None:
+    definition, path = with_file(tmp_path, GOOD, PLAIN.replace("max_files_per_run = 1\n", ""))
+    pq.write_table(pa.table({**GOOD, "value": pa.array(["1"])}), path.with_name("2.parquet"))
+    with refused(StateMismatch, "column 'value' of", "is string, but was int64"):
+        plan(definition, clock)
+
+
+def test_a_planned_file_that_changes(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    assert plan(definition, clock)
+    path = arrive(tmp_path, 1, [ROW])
+    with refused(SourceError, f"{path} has changed since its batch was planned", "windowlib abandon"):
+        run(definition, None)  # type: ignore[arg-type]  # Spark is not asked
+    path.unlink()
+    with refused(SourceError, f"{path} has gone since its batch was planned"):
+        run(definition, None)  # type: ignore[arg-type]
+    assert abandon(definition, "ann", "wrong file", clock) == 1
+    assert advance(definition, no_spark, clock=clock) == []
+
+
+def test_a_definition_that_changes_after_the_plan(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    assert plan(definition, clock)
+    other = clicks(tmp_path, 0, CLICKS.replace("10m", "20m"))
+    with refused(StateMismatch, "was written by another definition: window was", "or drop what was planned with it"):
+        plan(other, clock)
+    abandon(other, "ann", "another gap", clock)
+    frozen = plan(other, clock)
+    assert (frozen and frozen.batch_id) == 2
+
+
+def test_nothing_to_decide(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    with refused(NothingToDecide, "no batch of this pipeline is planned"):
+        abandon(definition, "ann", "why", clock)
+    plan(definition, clock)
+    with refused(NothingToDecide, "no batch of this pipeline waits for approval"):
+        approve(definition, "ann", "why", clock)
+    with refused(UnknownTable, "nothing is committed in"):
+        read_table(definition, "results")
+
+
+def test_a_delta_source_must_be_append_only(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, PLAIN.replace('"parquet"', '"delta"').replace("incoming", "events"))
+    with refused(SourceError, f"{tmp_path / 'events'} is not a Delta table"):
+        plan(definition, clock)
+    write_deltalake(str(tmp_path / "events"), pa.Table.from_pylist([ROW], schema=SCHEMA))
+    DeltaTable(str(tmp_path / "events")).delete("value = 1")
+    with refused(SourceError, "version 1 of", "removes rows", "must be append-only"):
+        plan(definition, clock)
+
+
+@pytest.mark.parametrize("header", ["at_ms,user,value", "user,at,value", "user,at_ms"])
+def test_a_csv_file_with_other_columns(tmp_path: Path, header: str) -> None:
+    definition = clicks(tmp_path, 0, TEXT.replace("{kind}", "csv"))
+    path = tmp_path / "incoming" / "1.csv"
+    path.write_text(f"{header}\nu1,1,1\n")
+    with refused(
+        StateMismatch, f"{path} begins with the columns {header.replace(',', ', ')}; need", "user, at_ms, value"
+    ):
+        plan(definition, clock)
+    path.write_text('\ufeffUser,"at_ms",value\nu1,1,1\n')
+    assert plan(definition, clock)
+
+
+# -- what shows only when Spark reads -------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("expression", "value", "says"),
+    [
+        ("sum(value)", 2**62, ["a number grows beyond its type", "total = 'sum(value)'", "decimal(38, 0)"]),
+        ("sum(cast(user as int))", 1, ["The value 'u1'", 'cannot be cast to "INT"', "try_cast"]),
+        ("sum(value) / (count(*) - count(*))", 1, ["Division by zero", "try_divide"]),
+        ("sum(value.x)", 1, ['Can\'t extract a value from "value"', "total = 'sum(value.x)'"]),
+        ("sum(frob(value))", 1, ["Cannot resolve routine `FROB`"]),
+    ],
+)
+def test_an_expression_that_does_not_fit(
+    spark: SparkSession, tmp_path: Path, expression: str, value: int, says: list[str]
+) -> None:
+    definition = clicks(tmp_path, 0, PLAIN.replace("sum(value)", expression))
+    minutes = (0, 1, 60)
+    arrive(tmp_path, 1, [{**ROW, "at_ms": START_MS + minute * MINUTE_MS, "value": value} for minute in minutes])
+    with refused(InvalidSpec, str(definition.file), *says, "windowlib abandon"):
+        run(definition, spark)
+    assert ledger_of(definition).state().commit is None
+    assert [log.parent.name for log in definition.root.glob("*/_delta_log")] == ["ledger"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_anew(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1, PLAIN)
+    run(definition, spark)
+    before = tables(definition)
+    path = arrive(tmp_path, 2, [{**ROW, "id": n, "value": 2**62} for n in "1234"])
+    with refused(InvalidSpec, "a number grows beyond its type"):
+        run(definition, spark)
+    assert tables(definition) == before
+    path.unlink()
+    broken = arrive(tmp_path, 3, events(2))
+    content = broken.read_bytes()
+    abandon(definition, "ann", "too large", clock)
+    broken.write_bytes(content[:4] + bytes(200) + content[204:])
+    with refused(SourceError, "a file cannot be read", str(broken)):
+        run(definition, spark)
+    assert tables(definition) == before
+    abandon(definition, "ann", "broken", clock)
+    broken.write_bytes(content)
+    assert [report.batch_id for report in run(definition, spark)] == [4]
+    assert read_table(definition, "source_files").num_rows == 2
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    run(definition, spark)
+    before = tables(definition)
+    path = tmp_path / "incoming" / "1.parquet"
+
+    arrive(tmp_path, 1, events(1)[:-5])
+    with refused(SourceError, f"{path} has changed since it was read"):
+        plan(definition, clock)
+    arrive(tmp_path, 1, events(1))
+
+    text = pa.schema([SCHEMA.field(name) for name in ("id", "user", "at_ms")] + [("value", pa.string())])
+    second = arrive(tmp_path, 2, [{**ROW, "value": "one"}], text)
+    with refused(StateMismatch, f"column 'value' of {second} is string, but was int64 in earlier files"):
+        plan(definition, clock)
+
+    with refused(StateMismatch, "was written by another definition: window was", "another name or warehouse"):
+        plan(clicks(tmp_path, 0, CLICKS.replace("10m", "20m")), clock)
+    assert tables(clicks(tmp_path, 0)) == before
+
+    arrive(tmp_path, 2, [])  # a file of no rows is a file
+    [report] = run(definition, spark)
+    assert (report.batch_id, report.figures["rows_read"]) == (2, 0)
+    assert {row["path"]: row["rows"] for row in read_table(definition, "source_files").to_pylist()} == {
+        "1.parquet": 82,
+        "2.parquet": 0,
+    }
+
+    arrive(tmp_path, 3, [{**ROW, "user": None}, {**ROW, "at_ms": None}])  # a file of no use
+    [report] = run(definition, spark)
+    assert (report.figures["rows_read"], report.figures["rows_admitted"]) == (2, 0)
+    assert report.watermark_out_ms == report.watermark_in_ms
+    reasons = [row["reason"] for row in read_table(definition, "quarantine").to_pylist() if row["batch_id"] == 3]
+    assert sorted(reasons) == ["null_key", "null_timestamp"]
+    assert tables(definition, ["results"]) == {"results": before["results"]}
+
+
+LINES = {
+    "json": [
+        '{"user": "u1", "at_ms": 1772409600000, "value": 1}',
+        '{"user": "u1", "at_ms": 17724',
+        '{"user": "u1", "at_ms": "noon", "value": 2}',
+        '{"user": null, "at_ms": 1772409600000, "value": 3}',
+    ],
+    "csv": ["user,at_ms,value", "u1,1772409600000,1", "u1,17724,2,3,4", "u1,noon,2", ",1772409600000,3"],
+}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    definition = clicks(tmp_path, 0, TEXT.replace("{kind}", kind))
+    (tmp_path / "incoming" / f"1.{kind}").write_text("\n".join(LINES[kind]) + "\n")
+    [report] = run(definition, spark)
+    assert (report.figures["rows_read"], report.figures["rows_admitted"]) == (4, 1)
+    kept = {row["raw"]: row["reason"] for row in read_table(definition, "quarantine").to_pylist()}
+    [without_key] = [raw for raw, reason in kept.items() if reason == "null_key"]
+    assert json.loads(without_key) == {"at_ms": START_MS, "value": 3}
+    assert {raw for raw, reason in kept.items() if reason == "malformed"} == set(LINES[kind][-3:-1])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) -> None:
+    sliding = 'type = "sliding"\nsize = "30d"\nslide = "20d"\noffset = "-7d"'
+    definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', sliding))
+    first_ms, last_ms = MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS
+    times = (-(2**63), first_ms - 1, first_ms, -1, 0, last_ms, last_ms + 1, 2**63 - 1)
+    arrive(tmp_path, 1, [{**ROW, "at_ms": at_ms} for at_ms in times])
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    last_events = {row["last_event_time"] for row in read_table(definition, "results").to_pylist()}
+    assert {utc(first_ms), utc(last_ms)} < last_events
+    refused_times = [json.loads(row["raw"])["at_ms"] for row in read_table(definition, "quarantine").to_pylist()]
+    assert sorted(refused_times) == [-(2**63), first_ms - 1, last_ms + 1, 2**63 - 1]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_a_delta_source_is_read_by_ranges_of_versions(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, PLAIN.replace('"parquet"', '"delta"').replace("max_files_per_run = 1\n", ""))
+    source = str(tmp_path / "incoming")
+
+    def append(number: int) -> None:
+        write_deltalake(source, pa.Table.from_pylist(events(number), schema=SCHEMA), mode="append")
+
+    append(1)
+    append(2)
+    [report] = run(definition, spark)
+    assert report.figures["rows_read"] == len(events(1)) + len(events(2))
+    append(3)
+    [report] = run(definition, spark)
+    assert report.figures["rows_read"] == len(events(3))
+    DeltaTable(source).optimize.compact()  # the same rows in other files
+    assert advance(definition, no_spark, clock=clock) == []
+    DeltaTable(source).delete("value = 7")
+    with refused(SourceError, "removes rows", "must be append-only"):
+        plan(definition, clock)
+    assert read_table(definition, "source_files").num_rows == 3
+
+
+# -- what the checks refuse -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    run(definition, spark)
+    before = tables(definition)
+    arrive(tmp_path, 2, events(2))
+    with pytest.MonkeyPatch.context() as patch:
+        of_batch = figures.of_batch
+        patch.setattr(figures, "of_batch", lambda *given: {**of_batch(*given), "windows_touching": 1})
+        with refused(Rejected, "batch 2 was refused by its checks", "Expected 0, observed 1", code=REJECTED):
+            run(definition, spark)
+        assert tables(definition) == before
+        with refused(Rejected, "windowlib approve", code=REJECTED):
+            advance(definition, no_spark, clock=clock)  # asked again, it answers without work
+
+        assert abandon(definition, "ann", "look first", clock) == 2
+        assert not list((definition.root / "results").rglob("2-*.parquet"))
+        assert tables(definition) == before
+        with refused(Rejected, "batch 3 was refused", code=REJECTED):
+            run(definition, spark)
+        assert approve(definition, "ann", "they may touch", clock) == 3
+        [report] = run(definition, spark)
+    assert report.batch_id == 3
+    assert [check.success for check in report.checks if check.severity == "critical"].count(False) == 1
+    decisions = [row for row in read_table(definition, "ledger").to_pylist() if row["who"]]
+    decided = [(row["kind"], row["batch_id"], row["who"]) for row in sorted(decisions, key=lambda row: row["sequence"])]
+    assert decided == [("abandon", 2, "ann"), ("approve", 3, "ann")]
+    assert read_table(definition, "source_files").num_rows == 2

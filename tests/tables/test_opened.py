@@ -1,0 +1,77 @@
+"""Tables that stay open show what others commit, and every run opens its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Schema
+
+from windowlib.tables import delta, opened
+from windowlib.tables.opened import Table, Tables
+
+SCHEMA = Schema.from_arrow(pa.schema([("number", pa.int64())]))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """An empty table."""
+    table = Table(tmp_path / "table")
+    assert delta.version(table) is None
+    delta.create(table, SCHEMA)
+    assert delta.version(table) == 0
+    return table
+
+
+def test_commits_of_others_are_seen(table: Table) -> None:
+    delta.append_rows(Table(table.folder), 0, [{"number": 1}])
+    assert delta.version(table) == 1
+    assert [file.rows for file in delta.files(table, 1)] == [1]
+    assert delta.files(table, 0) == []
+
+
+def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
+    delta.append_rows(table, 0, [{"number": 1}])
+    with pytest.raises(delta.Conflict):
+        delta.append_rows(table, 0, [{"number": 2}])
+    assert delta.version(table) == 1
+
+
+def test_a_table_made_anew_is_another_table(table: Table) -> None:
+    delta.append_rows(table, 0, [{"number": 1}])
+    assert delta.version(table) == 1
+    shutil.rmtree(table.folder)
+    assert delta.version(table) is None
+    delta.create(table, SCHEMA)
+    assert delta.version(table) == 0
+
+
+def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> None:
+    delta.append_rows(table, 0, [{"number": 1}])
+    newest = table.newest()
+    assert newest is not None
+    newest.create_checkpoint()
+    (table.folder / "_delta_log" / "00000000000000000000.json").unlink()
+    for one in (table, Table(table.folder)):
+        assert delta.version(one) == 1
+        assert [file.rows for file in delta.files(one, 1)] == [1]
+    delta.append_rows(Table(table.folder), 1, [{"number": 2}])
+    assert delta.version(table) == 2
+
+
+def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(folder: str, **options: int) -> DeltaTable:
+        asked.append(folder)
+        return DeltaTable(folder, **options)
+
+    monkeypatch.setattr(opened, "DeltaTable", counted)
+    tables = Tables(table.folder.parent)
+    for number in (1, 2, 3):
+        assert delta.version(tables["table"]) == number - 1
+        delta.append_rows(tables["table"], number - 1, [{"number": number}])
+        assert [file.rows for file in delta.files(tables["table"], number)] == [1] * number
+    assert asked == [str(table.folder)]

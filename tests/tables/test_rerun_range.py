@@ -1,0 +1,101 @@
+"""Which ranges a rerun takes, and what it says of the others; the command line's own mistakes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from tests.clicks import clicks
+from tests.rerun_oracle import Pipeline, Row
+from tests.strategies import slidings, tumblings
+from windowlib.cli.main import app
+from windowlib.definition.instants import iso_instant
+from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.rerun import TimeRange, needed, readmitted
+from windowlib.runs.exits import USER
+from windowlib.tables.rerun import Rerun, RerunRefused, time_ms, time_range
+
+NOW_MS = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "says"),
+    [
+        ("2026-03-03", "2026-03-04Z", 'from = "2026-03-03" has no zone: add Z for UTC'),
+        ("2026-03-03T00:00", "2026-03-04Z", 'from = "2026-03-03T00:00" has no zone'),
+        ("2026-03-03Z", "tomorrow", 'to = "tomorrow" is no time: need date, time and zone'),
+        ("2026-02-30Z", "2026-03-04Z", 'from = "2026-02-30Z" is no time: day'),
+        ("2026-03-03 Mars/Olympus", "2026-03-04Z", 'from = "2026-03-03 Mars/Olympus" is no time'),
+        ("2026-03-04Z", "2026-03-03Z", "from 2026-03-04 00:00:00 UTC is not before to 2026-03-03 00:00:00 UTC"),
+        ("2026-03-04Z", "2026-03-04Z", "is not before"),
+        ("2026-03-04Z", "2127-03-03Z", "to 2127-03-03 00:00:00 UTC lies in the future: it is 2027-01-15"),
+        ("2020-01-01Z", "2026-03-03Z", "2,253 days is more than the 400 that one rerun takes"),
+        ("2026-03-29 02:30 Europe/Berlin", "2026-04-01Z", "happens twice, or not at all, where clocks change"),
+    ],
+)
+def test_ranges_that_are_refused(start: str, end: str, says: str) -> None:
+    with pytest.raises(RerunRefused, match=re.escape(says)):
+        time_range(start, end, NOW_MS)
+
+
+@given(st.integers(0, NOW_MS))
+def test_what_we_write_we_read(at_ms: int) -> None:
+    assert time_ms("from", str(iso_instant(at_ms))) == at_ms
+
+
+def test_the_ledger_gives_back_what_it_was_given() -> None:
+    for rerun in (
+        Rerun(1, 2, "why", "ann"),
+        Rerun(1, 2, "", "ann", late_only=True, key=("u1", "é")).expecting("p1"),
+    ):
+        assert Rerun.from_json(rerun.to_json()) == rerun
+
+
+@given(st.one_of(tumblings(), slidings()), st.integers(-60, 60), st.integers(1, 40), st.integers(-99, 99))
+def test_an_event_is_read_if_a_window_of_its_own_is_computed_anew(
+    assigner: Tumbling | Sliding, from_ms: int, length_ms: int, time_ms: int
+) -> None:
+    asked = TimeRange(from_ms, from_ms + length_ms)
+    windows = Pipeline(assigner, 0, 0).windows(Row("k", time_ms, 0, 1, ("f", 0)))
+    computed = any(start < asked.to_ms and asked.from_ms < end for start, end in windows)
+    span, counted = needed(assigner, asked), readmitted(assigner, asked)
+    assert span.holds(counted)
+    assert counted.holds(asked)
+    if computed:
+        assert span.from_ms <= time_ms < span.to_ms
+    if isinstance(assigner, Tumbling) and counted.from_ms <= time_ms < counted.to_ms:
+        assert computed
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "need --from and --to, each a time with its zone"),
+        (("--from", "2026-03-03Z"), "need --from and --to"),
+        (("--from", "2026-03-03", "--to", "2026-03-04"), "has no zone"),
+        (("--from", "2026-03-03Z", "--to", "2026-03-04Z"), "say --dry-run to see what would change, or --yes"),
+        (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--dry-run"), "exclude one another"),
+        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply does what its dry run said: give no range"),
+        (("--apply", "p1"), "no preview 'p1' here"),
+        (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes"), "nothing has been run yet"),
+        (
+            ("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--wait", "soon"),
+            '--wait "soon" is not a duration',
+        ),
+    ],
+)
+def test_mistakes_of_the_command_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    definition = clicks(tmp_path, 0)
+    ended = call("rerun", definition.file, *arguments)
+    assert (ended.exit_code, says in ended.output) == (USER, True), ended.output
+    assert len(ended.output.strip().splitlines()) == 1

@@ -1,0 +1,23 @@
+"""`python -P -m windowlib COMMAND ...`, and the file that spark-submit is given: the command line `windowlib`.
+
+Python puts the folder of a file that it starts first on the path of modules, where its neighbours would hide packages
+of the same name: `windowlib/airflow` Airflow, `jobs/run.py` your own `run`. So that folder is removed before anything
+else is imported.
+"""
+
+import sys
+from pathlib import Path
+
+
+def start(*command: str) -> None:
+    """Runs `windowlib COMMAND` with the arguments of this process, which was started with a file."""
+    here = Path(str(sys.modules["__main__"].__file__)).resolve().parent
+    sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
+
+    from windowlib.cli.main import main
+
+    main(*command, *sys.argv[1:])
+
+
+if __name__ == "__main__":
+    start()

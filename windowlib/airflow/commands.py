@@ -1,0 +1,33 @@
+"""The command lines of Airflow's tasks: `windowlib` in this Python, whatever lies in the folder it is started from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import windowlib
+from windowlib.definition.definition import Definition
+
+START = Path(windowlib.__file__).with_name("__main__.py")  # for spark-submit, which starts files
+OWN_PYTHON = {"PYSPARK_DRIVER_PYTHON": sys.executable}  # spark-submit takes the one on PATH otherwise
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of `windowlib ARGUMENTS --json`."""
+    return [sys.executable, "-P", "-m", "windowlib", *arguments, "--json"]
+
+
+def of_pipeline(name: str, definition: Definition) -> list[str]:
+    """The command line of `windowlib NAME` for a pipeline."""
+    return command(name, str(definition.file))
+
+
+def advance_command(*definitions: Definition) -> list[str]:
+    """The command line of an advance: plain Python, or `spark-submit` when the master is a cluster of its kind."""
+    first = definitions[0]
+    arguments = ["run", *(str(definition.file) for definition in definitions)]
+    master = first.spark.master
+    if first.engine == "sail" or master.startswith(("local[", "sc://")) or master in ("local", "warm"):
+        return command(*arguments)
+    submit = str(Path(sys.executable).with_name("spark-submit"))
+    return [submit, "--master", master, str(START), *arguments, "--json"]

@@ -1,0 +1,155 @@
+"""What Airflow shows about a pipeline: a page in Markdown, made from its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import format_duration
+from windowlib.definition.windows import AnyWindow, windows_in_words
+from windowlib.model.assigners import Global
+from windowlib.model.spec import WindowSpec
+
+_PAGE = """\
+### {title}
+
+| | |
+|---|---|
+| windows | {windows}, of {key} |
+| allowed lateness | {lateness} |
+| watermark | the newest event time less {out_of_orderness}; {idle} |
+| computes | {aggregates} |
+| reads | `{source}` ({format}, event time in `{timestamp}`) |
+| tables | `{root}` |
+| definition | `{file}` |
+
+* **plan** fixes what is read: everything that has arrived, whatever date the run has. Nothing new: advance is skipped.
+* **advance** computes it in a process of its own, and publishes it only if the checks agree.
+* **report** brings the pages of the checks up to date, after a failure too; *Data Docs* among its details opens them.
+
+#### To look
+* `windowlib status {file}`
+* `windowlib read {file} results`
+
+#### To run again
+Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
+published stays as it is; with nothing new, advance is skipped. A run that failed half-way is finished by the next one,
+with the same input. Two runs at once do not disturb each other: one of them leaves (skipped). To recompute a past
+range, trigger the DAG `rerun_windows`.
+
+#### When it is red
+*Refused by its checks*: look at the report, decide, and clear the run:
+* `windowlib approve {file} --reason "..."`
+* `windowlib abandon {file} --reason "..."`
+
+*An error that a retry cannot fix*: the end of the log names it. Anything else is tried again {retries} times.
+"""
+
+
+_TOGETHER = """\
+### {names}
+
+These pipelines run together: `together` runs them with one command, so that those over one source read it once.
+
+* **advance_...** is green where that has run the pipeline to its end. Otherwise it runs it alone: so what stops one
+  pipeline does not stop the others. *Refused by its checks*: decide, then clear this task.
+* **report_...** brings the pages of its checks up to date, after a failure too; *Data Docs* opens them.
+
+Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input. To
+recompute a past range, trigger the DAG `rerun_windows`.
+"""
+
+
+_RERUN = """\
+### Recompute the windows of a past range
+
+After an upstream fix, after late files, after a mistake. Every window that meets the range is computed from what the
+source holds now; sessions that reach across its ends are computed whole; late events count. All other rows stay.
+
+* **check** refuses a range that cannot be: without a zone, the wrong way round, in the future, too long.
+* **preview** says what would change, and changes nothing. *Preview* among its details opens the page.
+* **approve** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
+* **apply** does exactly what the preview showed, as one batch; if anything that it would change has moved since, it
+  does nothing and fails with what moved. It waits for a scheduled run that is at work; a scheduled run leaves.
+* **report** brings the pages of the checks up to date.
+
+Pipelines: {names}. Those whose results depend on the order of events are not among them.
+"""
+
+
+def rerun_page(names: Sequence[str]) -> str:
+    """The page of the DAG for reruns."""
+    return _RERUN.format(names=", ".join(f"`{name}`" for name in names))
+
+
+def together_page(definitions: Sequence[Definition]) -> str:
+    """The page of pipelines that run together."""
+    pages = (page(definition).split("* **plan**")[0] for definition in definitions)
+    looks = "\n".join(f"* `windowlib status {definition.file}`" for definition in definitions)
+    names = ", ".join(definition.name for definition in definitions)
+    return "\n".join([_TOGETHER.format(names=names), *pages, f"#### To look\n{looks}\n"])
+
+
+def page(definition: Definition) -> str:
+    """The page of a pipeline."""
+    source, window, watermark = definition.source, definition.window, definition.watermark
+    return _PAGE.format(
+        title=_title(definition),
+        windows=_windows(window),
+        key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
+        lateness=_lateness(window),
+        out_of_orderness=format_duration(watermark.out_of_orderness_ms),
+        idle=_idle(watermark.idle_timeout_ms),
+        aggregates=_computes(definition),
+        source=source.path,
+        format=source.format,
+        timestamp=source.timestamp,
+        root=definition.root,
+        file=definition.file,
+        retries=definition.airflow.retries,
+    )
+
+
+def broken_page(message: str) -> str:
+    """The page of a definition that cannot be used, with its mistakes."""
+    mistakes = "\n".join(f"* {line}" for line in message.splitlines())
+    return f"### This definition cannot be used\nCorrect it, and the pipeline comes back by itself.\n\n{mistakes}\n"
+
+
+def _title(definition: Definition) -> str:
+    first = definition.file.read_text(encoding="utf-8").lstrip().splitlines()[0]
+    return first.lstrip("# ") if first.startswith("#") else f"The pipeline {definition.name}"
+
+
+def _windows(window: AnyWindow) -> str:
+    said = [windows_in_words(window)]
+    if window.own_trigger:
+        said.append(f"fired {window.own_trigger.words}")
+    if window.own_evictor:
+        said.append(f"of whose events {window.own_evictor.words}")
+    return ", ".join(said)
+
+
+def _computes(definition: Definition) -> str:
+    if definition.window.function:
+        return f"{', '.join(f'`{name}`' for name in definition.window.output)} by `{definition.window.function}`"
+    return ", ".join(f"`{name}` = `{_cell(sql)}`" for name, sql in definition.expressions.items())
+
+
+def _lateness(window: AnyWindow) -> str:
+    if window.time == "processing" or window.kind.model in (Global, WindowSpec):
+        return "does not apply: no event is late for these windows"
+    if not window.allowed_lateness_ms:
+        return "none: an event whose window has ended goes to `late_events`"
+    allowed = format_duration(window.allowed_lateness_ms)
+    return f"{allowed}: until then a late event updates its window's result, after that it goes to `late_events`"
+
+
+def _idle(idle_timeout_ms: int | None) -> str:
+    if idle_timeout_ms is None:
+        return "it waits while nothing arrives"
+    return f"after {format_duration(idle_timeout_ms)} without new events it moves on by the clock"
+
+
+def _cell(sql: str) -> str:
+    return sql.replace("|", "\\|")

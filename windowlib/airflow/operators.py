@@ -1,0 +1,118 @@
+"""The tasks of a pipeline in Airflow: plan, advance, report, and those of pipelines that run together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from windowlib.airflow.job import Job, Record, batch_sentence, last_words, raise_for
+
+
+class Plan(Job):
+    """Fixes what the next batch reads, or finds that there is nothing to do."""
+
+    def sentence(self, record: Record) -> str:
+        if record["batch_id"] is None:
+            return (
+                "nothing new: everything that has arrived is in the results already, and they stay as they are (a run"
+                " takes what is new, whatever its date; to recompute a past range, trigger the DAG rerun_windows)"
+            )
+        files = f"{record['files']} new files" if record["files"] else "no new file, but time moves on"
+        return f"batch {record['batch_id']}: {files}, watermark {record['watermark'] or 'none yet'}"
+
+
+class Advance(Job):
+    """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset."""
+
+    def execute(self, context: Context) -> list[Record]:
+        planned = context["ti"].xcom_pull(task_ids="plan")
+        if planned[-1]["batch_id"] is None:
+            raise AirflowSkipException("nothing is planned: nothing was changed")
+        return self.published(super().execute(context), context)
+
+    def published(self, batches: list[Record], context: Context) -> list[Record]:
+        """The batches, of which the newest goes into the event of the results' asset."""
+        if batches:
+            for asset in self.outlets:
+                context["outlet_events"][asset].extra = {"batches": len(batches), **batches[-1]}
+        return batches
+
+    def sentence(self, record: Record) -> str:
+        return batch_sentence(record)
+
+
+class Together(Advance):
+    """Runs several pipelines with one command. The task of each pipeline says what became of it, so this one fails only
+    where the command did not get so far."""
+
+    def execute(self, context: Context) -> list[Record]:
+        records, lines, code = self.run_command()
+        if not any("exit_code" in record for record in records):
+            raise_for(code, last_words(lines))
+        return records
+
+    def sentence(self, record: Record) -> str:
+        outcome = f"exit code {record['exit_code']}" if "exit_code" in record else super().sentence(record)
+        return f"{record['pipeline']}  {outcome}"
+
+
+class AfterTogether(Advance):
+    """One of several pipelines: done where `Together` has run it to its end, else it runs alone."""
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> list[Record]:
+        outcomes = context["ti"].xcom_pull(task_ids="together") or []
+        *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
+        if end["exit_code"] != 0:
+            return self.published(Job.execute(self, context), context)
+        if not batches:
+            raise AirflowSkipException("nothing is new: nothing was changed")
+        return self.published([{k: v for k, v in one.items() if k != "pipeline"} for one in batches], context)
+
+
+class DataDocs(BaseOperatorLink):
+    """The button that opens the report."""
+
+    name = "Data Docs"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        """Where `windowlib.airflow.plugin` shows the pages of this task's pipeline."""
+        of = operator.task_id if operator.dag_id.startswith("together_") else operator.dag_id
+        return f"/windowlib/{of.removeprefix('windows_').removeprefix('report_')}/"
+
+
+class Report(Job):
+    """Builds the pages of the checks in `root`; skipped before the first batch was checked."""
+
+    operator_extra_links = (DataDocs(),)
+
+    def __init__(self, *, root: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = str(root)
+
+    def execute(self, context: Context) -> list[Record]:
+        from windowlib.quality.validations import kept
+
+        if not kept(Path(self.root)):
+            raise AirflowSkipException("no batch has been checked yet: there is nothing to report")
+        return super().execute(context)
+
+    def sentence(self, record: Record) -> str:
+        return f"the report is in {record['page']}"
+
+
+class BrokenDefinition(BaseOperator):
+    """Stands for a pipeline whose definition cannot be used: fails, and says why."""
+
+    def __init__(self, *, message: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.message = message
+
+    def execute(self, context: Context) -> None:
+        raise AirflowFailException(f"this definition cannot be used:\n{self.message}")

@@ -1,0 +1,201 @@
+"""A local Airflow with the pipelines of `dags/pipelines/`, until Ctrl-C: `python -P -m windowlib.airflow.setup`.
+
+All of it is in the working folder: `dags/`, and Airflow's home `.airflow` with database (SQLite), settings and logs. It
+listens on this machine only. The first start also makes sample input for the example pipelines in `local/`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from windowlib.airflow.processes import ProcessGroup
+from windowlib.engines.setup_java import find_java
+from windowlib.model.errors import WindowError
+
+BIN = Path(sys.executable).parent  # not resolved: a virtual environment's Python is a link
+POOL = "windowlib"
+USER = PASSWORD = "admin"
+READY_SECONDS = 180
+
+FILES, WAITING = 10, 2  # sample files, and how many of them are held back for the reader to try
+
+
+class AirflowFailed(WindowError):
+    """Airflow did not start, or ended by itself."""
+
+
+def main() -> None:
+    """Starts Airflow, says where it is, and ends all of it on Ctrl-C."""
+    find_java()
+    folder = Path.cwd()
+    make_sample(folder / "local")
+    port = free_port()
+    settings = environment(folder, port)
+    log = home(folder) / "standalone.log"
+    print("Airflow starts (a minute, the first time) ...", flush=True)
+    prepare(settings)
+    with _until_signalled(), ProcessGroup([str(BIN / "airflow"), "standalone"], settings, grace_seconds=10) as airflow:
+        threading.Thread(target=_keep_log, args=(airflow.lines(), log), daemon=True).start()
+        wait_until_ready(airflow, port, log)
+        print(welcome(folder, port), flush=True)
+        airflow.wait()
+        raise AirflowFailed(f"Airflow has ended by itself; its last words:\n{_last_words(log)}")
+
+
+def home(folder: Path) -> Path:
+    """Airflow's home for the DAGs of a folder."""
+    return folder / ".airflow"
+
+
+def environment(folder: Path, port: int) -> dict[str, str]:
+    """Airflow's settings: all of it in the folder, on this port of this machine, no usage data reported."""
+    address = f"http://127.0.0.1:{port}"
+    return {
+        "AIRFLOW_HOME": str(home(folder)),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home(folder) / "passwords.json"),
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": address,
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # what Ctrl-C ended goes on soon after a new start
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
+
+
+def prepare(settings: Mapping[str, str]) -> None:
+    """Makes the home folder, the database, the login and the pool; what is there already stays."""
+    Path(settings["AIRFLOW_HOME"]).mkdir(exist_ok=True)
+    passwords = Path(settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
+    passwords.write_text(json.dumps({USER: PASSWORD}), encoding="utf-8")
+    _airflow(settings, "db", "migrate")
+    _airflow(settings, "pools", "set", POOL, "1", "one run of a pipeline at a time")
+
+
+def wait_until_ready(airflow: ProcessGroup, port: int, log: Path) -> None:
+    """Returns when scheduler and DAG processor are at work. Raises `AirflowFailed` when they are not in time."""
+    deadline = time.monotonic() + READY_SECONDS
+    while not _healthy(port):
+        if time.monotonic() > deadline or not airflow.alive():
+            raise AirflowFailed(f"Airflow did not start; its last words:\n{_last_words(log)}")
+        time.sleep(0.5)
+
+
+def welcome(folder: Path, port: int) -> str:
+    names = sorted(file.stem for file in (folder / "dags" / "pipelines").glob("*.toml"))
+    return f"""
+Airflow is ready:  http://127.0.0.1:{port}    user {USER}, password {PASSWORD}
+
+  Pipelines {", ".join(names)} look for new files now and every ten minutes.
+  More input:     mv local/waiting/* local/incoming/    (then trigger a run, or wait for the next)
+  Results:        {_shown(BIN, folder)}/windowlib read dags/pipelines/clicks.toml results
+  Airflow's log:  .airflow/standalone.log
+
+Ctrl-C ends it.
+"""
+
+
+def make_sample(folder: Path) -> None:
+    """Sample clicks in `folder/incoming`, the last files of them in `folder/waiting`; nothing if there are any."""
+    incoming, waiting = folder / "incoming", folder / "waiting"
+    if incoming.exists():
+        return
+    from windowlib.demo.clicks import ClickSettings
+    from windowlib.demo.truth import make_demo_data
+
+    made = folder / "made"
+    make_demo_data(ClickSettings(events=200_000, users=5_000, files=FILES), made)
+    waiting.mkdir(exist_ok=True)
+    for file in sorted(made.iterdir())[FILES - WAITING :]:
+        file.rename(waiting / file.name)
+    made.rename(incoming)
+
+
+def free_port(preferred: int = 8080) -> int:
+    """The preferred port of this machine, or, when it is taken, any free one."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise AirflowFailed("need a free port on 127.0.0.1, found none")
+
+
+def _airflow(settings: Mapping[str, str], *arguments: str) -> None:
+    done = subprocess.run(
+        [str(BIN / "airflow"), *arguments], env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise AirflowFailed(f"`airflow {' '.join(arguments)}` failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+
+
+def _healthy(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/api/v2/monitor/health", timeout=5) as answer:
+            health = json.load(answer)
+    except (URLError, OSError, ValueError):
+        return False
+    return all(health[part]["status"] == "healthy" for part in ("scheduler", "dag_processor"))
+
+
+def _shown(path: Path, folder: Path) -> Path:
+    return path.relative_to(folder) if path.is_relative_to(folder) else path
+
+
+def _keep_log(lines: Iterator[str], log: Path) -> None:
+    with log.open("w", encoding="utf-8") as file:
+        for line in lines:
+            print(line, file=file, flush=True)
+
+
+def _last_words(log: Path) -> str:
+    return "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]) if log.exists() else "(none)"
+
+
+@contextmanager
+def _until_signalled() -> Iterator[None]:
+    """A plain end for Ctrl-C, a closed terminal and `kill`; the block inside gets to end what it started."""
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        for again in signals:
+            signal.signal(again, signal.SIG_IGN)
+        print("\nAirflow ends ...", flush=True)
+        raise KeyboardInterrupt
+
+    for number in signals:
+        signal.signal(number, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("Airflow has ended; `make airflow` goes on where it was.")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except WindowError as error:
+        sys.exit(str(error))

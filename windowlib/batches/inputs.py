@@ -1,0 +1,90 @@
+"""What one attempt at a batch is given, and what it gives back.
+
+`Inputs` is all that a step may need of the attempt; no step changes it. A step takes it together with what earlier
+steps returned, and returns what it made; `windowlib.batches.batch` puts them together, and so does a rerun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.batches.pinned import Pinned
+from windowlib.batches.staging import Staging
+from windowlib.definition.definition import Definition
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.source.intake import Seen
+from windowlib.tables.ledger import Commit, Plan
+from windowlib.tables.opened import Tables
+from windowlib.tables.publish import Changes
+from windowlib.tables.rerun import Rerun
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from windowlib.plans.shared import Slicing
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the batches of several pipelines have in common: one read of the source, one look at it, one set of slices.
+
+    `rows` are the source's, or those of them that a pipeline may turn away; `folder` holds text that was parsed for
+    all.
+    """
+
+    rows: DataFrame
+    uris: Mapping[str, str]
+    seen: Seen
+    slicing: Slicing
+    slices: DataFrame
+    slice_rows: int
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One attempt at one frozen plan. `before` is the commit it builds on (None: the first batch), `opened`
+    the pipeline's tables, `attempt` names its
+    files, `staging` is the folder it writes in first.
+    """
+
+    definition: Definition
+    plan: Plan
+    before: Commit | None
+    spark: SparkSession
+    opened: Tables
+    attempt: str
+    staging: Path
+    shared: Shared | None = None
+
+    @property
+    def tables(self) -> Pinned:
+        """The tables that the batch builds on."""
+        return Pinned(self.opened, self.before.versions if self.before else {}, self.spark)
+
+    @property
+    def staged(self) -> Staging:
+        """What the attempt writes."""
+        return Staging(self.staging, self.attempt, self.definition.root, self.spark)
+
+    @property
+    def rerun(self) -> Rerun:
+        """What a rerun was asked to do."""
+        assert self.plan.rerun is not None, "a rerun has been planned"
+        return self.plan.rerun
+
+    @property
+    def watermark_in_ms(self) -> int:
+        return MIN_WATERMARK if self.plan.watermark_in_ms is None else self.plan.watermark_in_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch makes: the changes to each table, the watermark it leaves, its figures."""
+
+    changes: Mapping[str, Changes]
+    watermark_out_ms: int
+    figures: Mapping[str, int | None]

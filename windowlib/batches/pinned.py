@@ -1,0 +1,64 @@
+"""The tables that a batch builds on: every table at the version that the newest commit row names, as Spark reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltalake import Schema
+
+from windowlib.engines.choice import rows_with_file
+from windowlib.model.rerun import TimeRange
+from windowlib.tables import delta, publish
+from windowlib.tables.delta import DataFile
+from windowlib.tables.opened import Tables
+from windowlib.tables.statistics import overlapping
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TIMES = {"results": ("window_start", "window_end"), "late_events": ("event_time", "event_time")}
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The `opened` tables at `versions`; a table without a version does not exist yet."""
+
+    opened: Tables
+    versions: Mapping[str, int]
+    spark: SparkSession
+
+    def files(self, table: str) -> list[DataFile]:
+        """The files of a table."""
+        return delta.files(self.opened[table], self.versions.get(table))
+
+    def files_in(self, table: str, span: TimeRange) -> list[DataFile]:
+        """The files of `results` or `late_events` that may hold a window, or an event, in the span or touching it."""
+        return overlapping(self.files(table), *TIMES[table], span)
+
+    def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:
+        """The rows of a table, or of some of its files; None without files."""
+        chosen = self.files(table) if files is None else files
+        if not chosen:
+            return None
+        schema = publish.spark_schema(self.opened[table], self.versions[table])
+        return self.spark.read.schema(schema).parquet(*self._paths(table, chosen))
+
+    def rows_with_file(self, table: str, files: Sequence[DataFile]) -> DataFrame | None:
+        """The rows of some files of a table, with _file: the path or URI of each row's; None without files."""
+        if not files:
+            return None
+        schema = publish.spark_schema(self.opened[table], self.versions[table])
+        return rows_with_file(self.spark, self.opened[table].folder, self._paths(table, files), schema)
+
+    def schema(self, table: str) -> Schema:
+        """The columns of a table that exists."""
+        return self.opened[table].at(self.versions[table]).schema()
+
+    def count(self, table: str) -> int:
+        """The number of rows of a table, by its files' statistics."""
+        return sum(file.rows for file in self.files(table))
+
+    def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
+        return [str(self.opened[table].folder / file.path) for file in files]

@@ -1,0 +1,144 @@
+"""What the next batch will do, and whether it may. Needs no Spark: Airflow's plan task and `windowlib plan` run this.
+
+A plan takes everything new up to a source position (at most `max_files_per_run` files), or, without new files, what
+the passing of time makes due. It is frozen in the ledger before any work.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from windowlib.batches import watermarks
+from windowlib.batches.steps import step_of
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import StateMismatch
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
+from windowlib.source import files as source
+from windowlib.tables import delta
+from windowlib.tables.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
+from windowlib.tables.opened import Tables
+from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
+
+OTHER_PIPELINE = "give the new definition another name or warehouse"
+
+
+def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
+    """The ledger of a pipeline."""
+    return Ledger(definition.root, clock, definition.lease_timeout_ms)
+
+
+def plan(
+    definition: Definition,
+    clock: Clock = wall_clock_ms,
+    *,
+    finish: bool = False,
+    look: source.Look = source.found_files,
+) -> Plan | None:
+    """Freezes the next batch, or finds the frozen one; None when there is nothing to do. Needs no Spark.
+
+    `look` finds the files that are there. With `finish`, once nothing new is left, a last batch says that no more
+    events will come: every window fires.
+
+    Raises `Rejected` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
+    another definition, `SourceError` when the source cannot be read.
+    """
+    ledger = ledger_of(definition, clock)
+    state, found = ledger.freeze(lambda state: next_plan(definition, ledger.tables, state, clock, finish, look))
+    check_may_run(definition, state)
+    return found
+
+
+def next_plan(
+    definition: Definition,
+    tables: Tables,
+    state: LedgerState,
+    clock: Clock,
+    finish: bool,
+    look: source.Look = source.found_files,
+) -> Plan | None:
+    """What the next batch would do, from the state of the ledger."""
+    commit = state.commit
+    assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
+    _check_fingerprint(definition, commit, OTHER_PIPELINE)
+    sequence = commit.to_sequence if commit else 0
+    known = source.known_files(tables, state.pinned("source_files"))
+    files = source.new_files(definition, known, sequence, definition.source.max_files_per_run, look)
+    pinned = json.loads(commit.definition).get("source_types") if commit else None
+    types = source.check_readable(definition, files, pinned)
+    frozen = Plan(
+        batch_id=state.last_batch_id + 1,
+        plan_time_ms=clock(),
+        watermark_in_ms=commit.watermark_out_ms if commit else None,
+        from_sequence=sequence,
+        files=tuple(files),
+        fingerprint=definition.fingerprint,
+        definition=json.dumps({**definition.semantics(), "source_types": types or pinned}, sort_keys=True),
+    )
+    if files or _time_is_due(definition, tables, state, frozen):
+        return frozen
+    if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
+        return replace(frozen, finished=True)
+    return None
+
+
+def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: Clock) -> Plan:
+    """The plan of a rerun, from the state of the ledger. Raises `RerunRefused` where there is nothing to rerun."""
+    commit = state.commit
+    _check_fingerprint(definition, commit, OTHER_PIPELINE)
+    if commit is None:
+        raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `windowlib run {definition.file}`")
+    check_can_rerun(definition, rerun)
+    return Plan(
+        batch_id=state.last_batch_id + 1,
+        plan_time_ms=clock(),
+        watermark_in_ms=commit.watermark_out_ms,
+        from_sequence=commit.to_sequence,
+        files=(),
+        fingerprint=commit.fingerprint,
+        definition=commit.definition,
+        rerun=rerun,
+    )
+
+
+def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
+    """Whether an idle source lets time move on, or the clock has, far enough to fire or retire a window."""
+    policy, timers = watermarks.policy_of(definition), definition.plan.runs_operator  # of processing time
+    if policy.idle_timeout_ms is None and not timers:
+        return False
+    earlier = watermarks.last(tables, state.commit)
+    if state.commit is None or earlier is None or earlier["applied_ms"] == MAX_WATERMARK:
+        return False  # nothing has begun, or the source has ended: what is left then is due no more
+    known = SourceWatermark(earlier["applied_ms"], SourceState.ACTIVE, earlier["active_at_ms"])
+    quiet = observe(known, None, frozen.plan_time_ms, policy)
+    time_ms = earlier["applied_ms"]
+    if quiet.state is SourceState.IDLE:
+        time_ms = combine(time_ms, [quiet], frozen.plan_time_ms, policy)
+    elif not timers:
+        return False
+    files = delta.files(tables["open_windows"], state.pinned("open_windows"))
+    step = step_of(definition, frozen, frozen.watermark_in_ms or MIN_WATERMARK, time_ms)
+    return not definition.plan.reach(files, (), step).is_empty
+
+
+def check_may_run(definition: Definition, state: LedgerState) -> None:
+    _check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    _check_fingerprint(definition, state.plan, f"drop what was planned with it: `windowlib abandon {definition.file}`")
+    if state.plan and state.rejection and not state.approved_by:
+        raise Rejected(
+            f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
+            f"`windowlib approve {definition.file}` commits it all the same, `windowlib abandon {definition.file}`"
+            " drops it so that the next run plans again"
+        )
+
+
+def _check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
+    if stored is None or stored.fingerprint == definition.fingerprint:
+        return
+    then, now = json.loads(stored.definition), definition.semantics()
+    differing = sorted(key for key in now if then.get(key) != now[key])
+    raise StateMismatch(
+        f"{definition.root} was written by another definition: "
+        + "; ".join(f"{key} was {json.dumps(then.get(key))}, is {json.dumps(now[key])}" for key in differing)
+        + f". Undo the change in {definition.file}, or {otherwise}."
+    )

@@ -1,0 +1,105 @@
+"""The rows of a batch's source files: read, admitted or refused, and looked at before time can move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.steps import step_of
+from windowlib.definition.definition import Definition
+from windowlib.engines.choice import engine_of
+from windowlib.engines.spark import ROWS_PER_TASK
+from windowlib.plans import admission
+from windowlib.plans.admission import Admission
+from windowlib.source import files as source
+from windowlib.source import footers, intake
+from windowlib.source.intake import Seen
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Every row of a batch's files with timestamp_ms, reason, and arrival where something needs the order of arrival.
+
+    `uris` gives a file's path, relative to the source, for its URI.
+    """
+
+    rows: DataFrame
+    uris: Mapping[str, str]
+
+    def events(self, seen: Seen) -> DataFrame | None:
+        """The rows that are not refused; None without any."""
+        if not seen.admitted:
+            return None
+        events = self.rows if seen.admitted == seen.rows else self.rows.where("reason IS NULL")
+        # Where one task reads them in any case, slices need no shuffle of their own.
+        return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
+
+
+def read(inputs: Inputs) -> Admitted | None:
+    """The rows of the plan's files; None without files."""
+    if inputs.shared:
+        return Admitted(inputs.shared.rows, inputs.shared.uris)
+    if not inputs.plan.files:
+        return None
+    raw = source.rows(inputs.spark, inputs.definition, inputs.plan.files, inputs.staging)
+    return Admitted(_admitted(inputs, raw), raw.paths)
+
+
+def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
+    from windowlib.plans.duplicates import mark_duplicates
+
+    definition, event_id = inputs.definition, inputs.definition.source.event_id
+    rows = admission.events(raw.frame, admission_of(inputs), engine_of(inputs.spark))
+    if definition.plan.needs_arrival or definition.aggregates.needs_arrival or event_id:
+        rows = rows.withColumn("arrival", raw.arrival())
+    if event_id:
+        seen_ids = inputs.tables.rows("seen_ids")
+        rows = mark_duplicates(rows, event_id, seen_ids, lambda ids: inputs.staged.write_and_read(ids, "repeated"))
+    return rows
+
+
+def look(inputs: Inputs, given: Admitted | None) -> Seen:
+    """What the batch holds: by its files' footers where they suffice, else by the figures job."""
+    if given is None:
+        return Seen()
+    source, judge = inputs.definition.source, admission_of(inputs)
+    if inputs.shared:
+        return intake.as_judged_by(inputs.shared.seen, judge)
+    if source.format in ("parquet", "delta") and not source.event_id:
+        seen = footers.look(source.path, inputs.plan.files, judge)
+        if seen and footers_suffice(inputs, seen):
+            return seen
+    return intake.look(given.rows, judge, inputs.definition.storage.state_partition_ms, given.uris)
+
+
+def footers_suffice(inputs: Inputs, seen: Seen) -> bool:
+    """Whether spans of time as coarse as those of footers make the batch read no more state than it has events."""
+    step = step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, inputs.watermark_in_ms)
+    kind, files = inputs.definition.plan, inputs.tables.files("open_windows")
+    return seen.rows >= sum(file.rows for file in files if kind.touches(file, seen.buckets, step))
+
+
+def admission_of(inputs: Inputs) -> Admission:
+    """What decides about a row of the batch."""
+    definition, skew_ms = inputs.definition, inputs.definition.watermark.max_future_skew_ms
+    return Admission(
+        keys=definition.source.key,
+        timestamp=definition.source.timestamp,
+        timestamp_unit=definition.source.timestamp_unit,
+        assigner=definition.spec.assigner,
+        allowed_lateness_ms=definition.spec.allowed_lateness_ms,
+        by_event_time=definition.spec.time == "event",
+        watermark_in_ms=inputs.watermark_in_ms,
+        future_after_ms=None if skew_ms is None else inputs.plan.plan_time_ms + skew_ms,
+    )
+
+
+def source_columns(rows: DataFrame, definition: Definition) -> list[str]:
+    """The columns of admitted rows that are the source's own."""
+    ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
+    return [c for c in rows.columns if c not in ours or c == definition.source.timestamp]

@@ -1,0 +1,68 @@
+"""What a batch turns away and what it remembers of event ids: quarantine, late events, seen ids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.reading import Admitted, source_columns
+from windowlib.batches.windows_job import Windows
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.rejects import in_holes, late_events, quarantined
+from windowlib.plans.step import DROPPED, HOLE, Step
+from windowlib.source import files as source
+from windowlib.source.intake import Seen
+from windowlib.tables import publish
+from windowlib.tables.publish import Changes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def rejected(
+    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: Seen, windows: Windows
+) -> dict[str, Changes]:
+    """The changes to `quarantine`, `late_events` and `seen_ids`."""
+    return {
+        "quarantine": _quarantine(inputs, given, seen, windows),
+        "late_events": _late_events(inputs, step, given, events, seen, windows),
+        "seen_ids": _seen_ids(inputs, step, events),
+    }
+
+
+def _quarantine(inputs: Inputs, given: Admitted, seen: Seen, windows: Windows) -> Changes:
+    if not any(seen.reasons.values()):
+        return Changes()
+    rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
+    if holes is not None:
+        rows = in_holes(rows, holes)
+    refused = quarantined(rows, source_columns(rows, inputs.definition), inputs.plan.batch_id)
+    return Changes(inputs.staged.append(source.with_path(inputs.spark, refused, given.uris), "quarantine"))
+
+
+def _late_events(
+    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: Seen, windows: Windows
+) -> Changes:
+    if events is None:
+        return Changes()
+    dropped = windows.rows(inputs.spark, DROPPED)
+    late = inputs.definition.plan.late(events, dropped, step, seen.may_be_late)
+    if late is None:
+        return Changes()
+    own, event_id = source_columns(events, inputs.definition), inputs.definition.source.event_id
+    rows = source.with_path(inputs.spark, late_events(late, step, own, event_id), given.uris)
+    files = inputs.staged.append(rows, "late_events")
+    return Changes(files, schema=publish.table_schema(rows.schema, rows.columns, {}))
+
+
+def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None) -> Changes:
+    """New ids in; files whose every id is past the horizon out."""
+    of = inputs.definition.source
+    if not of.event_id:
+        return Changes()
+    new = []
+    if events is not None:
+        event_id = F.col(quoted(of.event_id)).cast("string").alias("event_id")
+        new = inputs.staged.append(events.select(event_id, "timestamp_ms").where("event_id IS NOT NULL"), "seen_ids")
+    oldest_ms = step.watermark_out_ms - of.dedup_horizon_ms
+    return Changes(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= oldest_ms])

@@ -1,0 +1,117 @@
+"""Published results that a batch replaces: the rows a late event updates, the sessions that merge into a larger one.
+
+The files of `results` that hold such rows are written again without them (found by time), and the new
+rows are added in the same commit, so a reader never sees an event twice, nor misses it. `result_changes` gets every
+row that was changed, added or removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.staging import Staging
+from windowlib.batches.windows_job import Windows
+from windowlib.definition.instants import time_of
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import PARTITION, RESULT_DAY
+from windowlib.plans.partitions import day as day_of
+from windowlib.plans.step import UPDATE, Step
+from windowlib.tables import meaning, publish
+from windowlib.tables.delta import DataFile
+from windowlib.tables.publish import Changes, joined
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEPT, CHANGED, ADDED, REMOVED = "kept", "changed", "added", "removed"
+
+
+def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, Changes]:
+    """Puts the rows of part `update` that the windows job left in the place of the rows they name in `replaced`."""
+    new = windows.rows(inputs.spark, UPDATE)
+    if new is None or windows.results is None:
+        return {}
+    touched = _touched(inputs.tables.files("results"), windows.left[UPDATE])
+    old = inputs.tables.rows("results", touched)
+    assert old is not None, "a published window is in `results`"
+    inputs.staged.write(_rows(new, old, step), "replacement", "part", PARTITION)
+    changes = joined([{"results": Changes(remove=touched)}, *_published(inputs.staged)])
+    return publish.with_schema(changes, windows.results)
+
+
+def _touched(files: Sequence[DataFile], updates: Sequence[Path]) -> list[DataFile]:
+    """The files of `results` in whose span of time a replaced window begins; such a window is in one of them.
+
+    A file that holds none of those windows after all is written again as it is.
+    """
+    found: dict[str, DataFile] = {}
+    for path in updates:
+        replaced = pq.read_table(path, columns=["replaced"]).column("replaced").combine_chunks().flatten()
+        starts_ms = np.sort(replaced.field("window_start_ms").to_numpy())
+        for file in files:
+            low, high = (time_of(bound["window_start"]) for bound in (file.low, file.high))
+            if np.searchsorted(starts_ms, low, "left") < np.searchsorted(starts_ms, high, "right"):
+                found[file.path] = file
+    return list(found.values())
+
+
+def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
+    """Rows to keep, new rows (changed: same bounds as before; added: other bounds), and removed ones."""
+    from pyspark.sql import Window
+
+    columns = [quoted(name) for name in step.result_names]
+    number = F.lit(1) if step.outputs is None else F.col("result_number")
+    by = F.struct("window_start", "window_end").alias("_by")  # the window that takes the place
+    named = new.select(*step.key_columns, by, F.explode("replaced").alias("_old")).select(
+        *step.key_columns,
+        F.timestamp_millis("_old.window_start_ms").alias("window_start"),
+        F.timestamp_millis("_old.window_end_ms").alias("window_end"),
+        "_by",
+    )
+    if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
+        named = named.distinct()
+    marked = old.join(named, [*step.keys, "window_start", "window_end"], "left")
+    kept = marked.where("_by IS NULL").select(*columns, F.lit(KEPT).alias("part"))
+    gone = marked.where("_by IS NOT NULL").select(*columns, "_by", F.lit(False).alias("_new"))
+    both = gone.unionByName(new.select(*columns, by, F.lit(True).alias("_new")))
+
+    of_one = Window.partitionBy(*step.key_columns, "_by")
+    is_new, same_bounds = F.col("_new"), F.col("_by") == F.struct("window_start", "window_end")
+    facts = {
+        "_firings": F.max(F.when(~is_new, F.col("firing"))).over(of_one),
+        "_rows_before": F.max(F.when(~is_new & same_bounds, number)).over(of_one),
+        "_rows_now": F.max(F.when(is_new, number)).over(of_one),
+    }
+    part = F.when(is_new, F.when(number <= F.col("_rows_before"), CHANGED).otherwise(ADDED)).when(
+        ~same_bounds | (number > F.col("_rows_now")), REMOVED
+    )
+    replacing = both.withColumns(facts).withColumns(
+        {
+            "part": part,
+            "firing": F.when(is_new, F.coalesce("_firings", F.lit(0)) + 1).otherwise(F.col("firing")),
+            "batch_id": F.lit(step.batch_id).cast("long"),
+        }
+    )
+    rows = kept.unionByName(replacing.where("part IS NOT NULL").select(*columns, "part"))
+    return rows.withColumn(PARTITION, F.expr(RESULT_DAY))
+
+
+def _published(staged: Staging) -> Iterator[dict[str, Changes]]:
+    """Moves the written files into `results` and `result_changes`."""
+    for path, partition in staged.written("replacement"):
+        day = day_of(partition[PARTITION])
+        match partition["part"]:
+            case "kept":
+                yield staged.result(path, day, None, None)
+            case "changed":
+                yield staged.result(path, day, meaning.CHANGED, "late")
+            case "added":
+                yield staged.result(path, day, meaning.ADDED, "merge")
+            case _:
+                yield staged.removed(path, day, "merge")

@@ -1,0 +1,86 @@
+"""The folder that one attempt writes in, and the way from there into the tables' folders.
+
+Files get names that no other attempt uses. Until a commit names them no reader sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.tables import publish
+from windowlib.tables.delta import DataFile
+from windowlib.tables.meaning import COMMIT_ORDER, REMOVED
+from windowlib.tables.publish import Changes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SOLELY_DISTINCT = ("long", "timestamp", "double")  # types whose values hardly repeat: a dictionary is built in vain
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """Where an attempt writes (`folder`), what its files are named by, and the folder of the tables (`root`)."""
+
+    folder: Path
+    attempt: str
+    root: Path
+    spark: SparkSession
+
+    def write(self, frame: DataFrame, name: str, *partition_by: str) -> None:
+        """Runs one job that writes rows below `name`, split by partition columns."""
+        various = [f.name for f in frame.schema if f.dataType.typeName() in SOLELY_DISTINCT]
+        options = {f"parquet.enable.dictionary#{name}": False for name in various if name not in partition_by}
+        frame.write.options(**options).partitionBy(*partition_by).parquet(str(self.folder / name))
+
+    def written(self, name: str) -> list[tuple[Path, dict[str, str]]]:
+        """The files below `name` that are still there, with the partition values of their path."""
+        return list(publish.staged(self.folder / name))
+
+    def write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
+        """The rows, computed once."""
+        self.write(frame, name)
+        return self.spark.read.schema(frame.schema).parquet(str(self.folder / name))
+
+    def unused(self, name: str) -> str:
+        """A name that begins with `name` and that nothing was written under."""
+        number = len(list(self.folder.glob(f"{name}-*"))) if self.folder.is_dir() else 0
+        return f"{name}-{number}"
+
+    def move(self, path: Path, table: str, partition: Mapping[str, Any]) -> DataFile:
+        """A file that was written, moved into a table's folder."""
+        return publish.move(path, self.root / table, self._name(path), partition)
+
+    def append(self, frame: DataFrame, table: str) -> list[DataFile]:
+        """Writes rows and moves them into the folder of an unpartitioned table."""
+        self.write(frame, table)
+        moved = [self.move(path, table, {}) for path, _ in self.written(table)]
+        return [file for file in moved if file.rows]
+
+    def result(self, path: Path, window_day: date, change: str | None, cause: str | None) -> dict[str, Changes]:
+        """A file of rows moved into `results` and, as the same file, into `result_changes`; no change: only moved."""
+        file = self.move(path, "results", {"window_day": window_day})
+        if change is None:
+            return {"results": Changes(add=(file,))}
+        name, partition = Path(file.path).name, {"change": change, "cause": cause, "window_day": window_day}
+        linked = publish.link(file, self.root / "results", self.root / "result_changes", name, partition)
+        return {"results": Changes(add=(file,)), "result_changes": Changes(add=(linked,))}
+
+    def removed(self, path: Path, window_day: date, cause: str) -> dict[str, Changes]:
+        """A file of rows that are no longer results, moved into `result_changes`."""
+        partition = {"change": REMOVED, "cause": cause, "window_day": window_day}
+        return {"result_changes": Changes(add=(self.move(path, "result_changes", partition),))}
+
+    def discard(self) -> None:
+        """Removes the attempt's files from the tables' folders; for an attempt that no commit will name."""
+        for table in COMMIT_ORDER:
+            for path in (self.root / table).rglob(f"{self.attempt}-*.parquet"):
+                path.unlink()
+
+    def _name(self, path: Path) -> str:
+        below = "-".join(path.parent.relative_to(self.folder).parts)
+        return f"{self.attempt}-{below}-{path.name}".replace("=", "-")

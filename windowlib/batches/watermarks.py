@@ -1,0 +1,88 @@
+"""How a run moves time: the rule is `model.watermark`; here are its inputs, and the row that explains each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
+from windowlib.model.watermark import (
+    MAX_WATERMARK,
+    MIN_WATERMARK,
+    SourceState,
+    SourceWatermark,
+    WatermarkPolicy,
+    combine,
+    observe,
+)
+from windowlib.source.intake import Seen
+from windowlib.tables import delta
+from windowlib.tables.ledger import Commit, Plan
+from windowlib.tables.meaning import WATERMARKS
+from windowlib.tables.opened import Tables
+
+SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
+
+
+def policy_of(definition: Definition) -> WatermarkPolicy:
+    """The core's policy of a definition."""
+    return WatermarkPolicy(definition.watermark.out_of_orderness_ms, definition.watermark.idle_timeout_ms)
+
+
+def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
+    """The newest row of `watermarks` as of a commit."""
+    table, version = tables[WATERMARKS.name], before.versions.get(WATERMARKS.name) if before else None
+    files = delta.files(table, version)
+    if not files:
+        return None
+    newest = max(files, key=lambda f: f.high["batch_id"])
+    rows = delta.rows_of(delta.read_parquet(table.folder / newest.path, WATERMARKS.columns))
+    return max(rows, key=lambda row: row["batch_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How a batch moves time: `row` is its row in `watermarks`."""
+
+    row: Mapping[str, Any]
+
+    @property
+    def applied_ms(self) -> int:
+        return int(self.row["applied_ms"])
+
+    @property
+    def candidate_ms(self) -> int | None:
+        found: int | None = self.row["candidate_ms"]
+        return found
+
+
+def move(definition: Definition, plan: Plan, earlier: Mapping[str, Any] | None, seen: Seen) -> Moved:
+    """The watermark after a batch; `earlier` is the row of `watermarks` before it."""
+    policy = policy_of(definition)
+    known = SourceWatermark(
+        earlier["applied_ms"] if earlier else MIN_WATERMARK,
+        SourceState.ACTIVE,
+        earlier["active_at_ms"] if earlier else None,
+    )
+    newest_ms = seen.newest.timestamp_ms if seen.newest else None
+    now = observe(known, newest_ms, plan.plan_time_ms, policy)
+    candidate_ms = None if newest_ms is None else policy.candidate_ms(newest_ms)
+    if plan.finished:
+        now, candidate_ms = replace(now, state=SourceState.FINISHED), MAX_WATERMARK
+    applied_ms = combine(known.watermark_ms, [now], plan.plan_time_ms, policy)
+    row = {
+        "batch_id": plan.batch_id,
+        "source": SOURCE,
+        "plan_time": utc(plan.plan_time_ms),
+        "state": now.state.value,
+        "candidate_ms": candidate_ms,
+        "applied_ms": applied_ms,
+        "clamped": candidate_ms is not None and candidate_ms < applied_ms,
+        "max_event_time_ms": newest_ms,
+        "source_file": seen.newest.file if seen.newest else None,
+        "source_row": seen.newest.row if seen.newest else None,
+        "active_at_ms": now.heard_ms,
+    }
+    return Moved(row)

@@ -1,0 +1,135 @@
+"""The windows job of a batch: reads the state it can reach, runs the plan, writes once, sorts files into tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deltalake import Schema
+
+from windowlib.batches.inputs import Inputs
+from windowlib.definition import own_code
+from windowlib.engines.spark import size_tasks
+from windowlib.plans.kinds.kind import Given
+from windowlib.plans.partitions import PARTITION, day
+from windowlib.plans.reach import Reach
+from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by_part
+from windowlib.source.intake import Seen
+from windowlib.tables import publish
+from windowlib.tables.delta import DataFile
+from windowlib.tables.meaning import ADDED
+from windowlib.tables.publish import Changes, joined
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+COMPACT_AFTER = 16  # files of stored elements in one partition: the next run that reads them writes what lives as one
+TABLES = {OPEN: "open_windows", CONTENTS: "state_windows"}  # where rows of these parts go
+CAUSES = {ON_TIME: "firing", LATE: "late"}  # and why rows of these are new in `results`
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What the windows job has written: changes, counts by figure, and by part the files that are left for later jobs.
+
+    `schema` is that of the rows it wrote, `results` the schema of their table; None where it had nothing to do.
+    """
+
+    changes: Mapping[str, Changes]
+    counted: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    schema: StructType | None = None
+    results: Schema | None = None
+
+    def rows(self, spark: SparkSession, part: str) -> DataFrame | None:
+        """The rows of a part that are left; None without any. Given their columns, Spark need not look for them."""
+        from pyspark.sql.types import StructType
+
+        files = self.left.get(part)
+        if not files or self.schema is None:
+            return None
+        schema = StructType([field for field in self.schema if field.name not in ("part", PARTITION)])
+        return spark.read.schema(schema).parquet(*map(str, files))
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The files of stored elements in the partitions that a batch reads, and the partitions it writes again in full."""
+
+    files: Sequence[DataFile] = ()
+    compacted: Collection[int] = ()
+
+    def dead(self, opened: Sequence[DataFile]) -> list[DataFile]:
+        """The files of partitions that were compacted, or where no window that was written holds any element."""
+        alive = {file.partition[PARTITION] for file in opened if file.high.get("elements")}
+        living = alive - set(self.compacted)
+        return [file for file in self.files if file.partition[PARTITION] not in living]
+
+
+def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Windows:
+    """Writes what fires, what stays in flight and what is late, and moves the files."""
+    kind, shared = inputs.definition.plan, inputs.shared
+    buckets = kind.buckets(seen.buckets, step)
+    reached = kind.reach(inputs.tables.files("open_windows"), buckets, step)
+    replaced = {"open_windows": Changes(remove=reached.replaced)}
+    fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, seen.rows)
+    rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
+    size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
+    stored = _stored(inputs, reached) if kind.stored_columns(step) else Stored()
+    given = Given(
+        events=fresh if events is not None else None,
+        rewritten=inputs.tables.rows("open_windows", reached.rewritten),
+        read=inputs.tables.rows("open_windows", reached.read),
+        buckets=buckets,
+        contents=inputs.tables.rows("state_windows", stored.files),
+        compacted=stored.compacted,
+    )
+    if given.events is None and given.rewritten is None and given.read is None:
+        return Windows(replaced)
+    for reference in inputs.definition.own_classes:
+        own_code.ship(reference)
+    elements, parts = step.engine.counters(), step.engine.counters()
+    made = kind.advance(given, step, elements)
+    inputs.staged.write(counted_by_part(made, parts), "windows", "part", PARTITION)
+    moved, left = _moved(inputs)
+    dead = {"state_windows": Changes(remove=stored.dead(moved.get("open_windows", Changes()).add))}
+    results = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
+    changes = joined([replaced, _schemas(inputs, step, made), publish.with_schema(moved, results), dead])
+    return Windows(changes, {**elements.values(), **parts.values()}, left, made.schema, results)
+
+
+def _stored(inputs: Inputs, reached: Reach[DataFile]) -> Stored:
+    """The stored elements that a batch reads."""
+    partitions = {file.partition[PARTITION] for file in reached.rewritten}
+    files = [file for file in inputs.tables.files("state_windows") if file.partition[PARTITION] in partitions]
+    counts = {p: sum(f.partition[PARTITION] == p for f in files) for p in partitions}
+    return Stored(files, {partition for partition, count in counts.items() if count >= COMPACT_AFTER})
+
+
+def _schemas(inputs: Inputs, step: Step, made: DataFrame) -> dict[str, Changes]:
+    """The columns of the tables of state."""
+    kind, by_end = inputs.definition.plan, {PARTITION: "long"}
+    columns = {"open_windows": kind.state_columns(step), "state_windows": kind.stored_columns(step)}
+    return {
+        table: Changes(schema=publish.table_schema(made.schema, names, by_end))
+        for table, names in columns.items()
+        if names
+    }
+
+
+def _moved(inputs: Inputs) -> tuple[dict[str, Changes], dict[str, list[Path]]]:
+    """Files of state and of results into their tables; those of updates, late events and holes are left, by part."""
+    staged, moved, left = inputs.staged, list[Mapping[str, Changes]](), dict[str, list[Path]]()
+    for path, partition in staged.written("windows"):
+        part = partition["part"]
+        if part in TABLES:
+            file = staged.move(path, TABLES[part], {PARTITION: int(partition[PARTITION])})
+            moved.append({TABLES[part]: Changes(add=(file,))})
+        elif part in CAUSES:
+            moved.append(staged.result(path, day(partition[PARTITION]), ADDED, CAUSES[part]))
+        else:
+            left.setdefault(part, []).append(path)
+    return joined(moved), left

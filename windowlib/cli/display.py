@@ -1,0 +1,239 @@
+"""What the command line shows: one line per batch, tables of rows, a pipeline's status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from windowlib.definition.instants import instant, iso_instant
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from windowlib.inspection.plan import Explanation
+    from windowlib.inspection.status import Status
+    from windowlib.runs.attempt import BatchReport
+
+ROWS_SHOWN = 20
+Say = Callable[[str], None]
+
+
+def as_json(value: Any) -> str:
+    """One line of JSON; times in ISO 8601, decimals as text so that no digit is lost, bytes in hexadecimal."""
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime():
+            text = value.isoformat()
+            return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case bytes():
+            return value.hex()
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+def console(*, quiet: bool = False) -> Console:
+    """The screen; without one (a file, a pipe) lines are as long as they are."""
+    return Console(quiet=quiet) if sys.stdout.isatty() else Console(quiet=quiet, width=10_000)
+
+
+@contextmanager
+def progress(screen: Console, says: str = "looking for new input") -> Iterator[Say]:
+    """A line at the bottom of a terminal that says what is being done, and a call to change it; else nothing."""
+    if not screen.is_terminal:
+        yield lambda what: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=screen, transient=True) as shown:
+        line = shown.add_task(says)
+        yield lambda what: shown.update(line, description=what)
+
+
+def batch_line(report: BatchReport) -> str:
+    """One line about a batch, and one more for each check that failed without stopping it.
+
+    >>> from windowlib.runs.attempt import BatchReport
+    >>> figures = {"rows_read": 9, "rows_admitted": 7, "rows_late": 1, "quarantined_future": 2}
+    >>> figures |= {"windows_fired_on_time": 5, "windows_open": 3}
+    >>> batch_line(BatchReport(3, figures, None, 0, 1.25)).split("  ")  # doctest: +NORMALIZE_WHITESPACE
+    ['batch 3', 'read 9', 'admitted 7', 'late 1', 'quarantined 2 (future 2)', 'fired 5', 'in flight 3',
+     'watermark 1970-01-01 00:00:00 UTC', '1.2 s']
+    """
+    figures = {name: value or 0 for name, value in report.figures.items()}
+    if "rerun_from_ms" in figures:
+        return _rerun_line(report, figures)
+    reasons = {
+        name.removeprefix("quarantined_"): n for name, n in figures.items() if name.startswith("quarantined_") and n
+    }
+    quarantined = f"quarantined {sum(reasons.values()):,}"
+    if reasons:
+        quarantined += f" ({', '.join(f'{reason} {count:,}' for reason, count in reasons.items())})"
+    late_firings = figures.get("windows_fired_late", 0)
+    fired = f"fired {figures['windows_fired_on_time'] + late_firings:,}" + (
+        f" (late {late_firings:,})" if late_firings else ""
+    )
+    parts = [
+        f"batch {report.batch_id}",
+        f"read {figures['rows_read']:,}",
+        f"admitted {figures['rows_admitted']:,}",
+        f"late {figures['rows_late']:,}",
+        quarantined,
+        fired,
+        f"in flight {figures['windows_open']:,}",
+        f"watermark {instant(report.watermark_out_ms)}",
+        f"{report.seconds:.1f} s",
+    ]
+    return _with_checks(parts, report)
+
+
+def _rerun_line(report: BatchReport, figures: Mapping[str, int]) -> str:
+    parts = [
+        f"batch {report.batch_id}",
+        f"rerun {instant(figures['rerun_from_ms'])} to {instant(figures['rerun_to_ms'])}",
+        f"added {figures['windows_entered']:,}",
+        f"removed {figures['windows_withdrawn']:,}",
+        f"changed {figures['windows_changed']:,}",
+        f"readmitted {figures['late_readmitted']:,}",
+        f"files {figures['files_read']:,}"
+        + (f" ({missing:,} missing)" if (missing := figures["files_missing"]) else ""),
+        f"{report.seconds:.1f} s",
+    ]
+    return _with_checks(parts, report)
+
+
+def _with_checks(parts: Iterable[str], report: BatchReport) -> str:
+    failed = (check for check in report.checks if not check.success)
+    return "\n".join(
+        ["  ".join(parts), *(f"  {check.severity}: {check.sentence} Observed {check.observed}." for check in failed)]
+    )
+
+
+def batch_record(report: BatchReport) -> dict[str, Any]:
+    """The same for machines: the figures by name, and the checks that failed."""
+    return {
+        **report.figures,
+        "watermark": iso_instant(report.watermark_out_ms),
+        "seconds": round(report.seconds, 3),
+        "failed_checks": [asdict(check) for check in report.checks if not check.success],
+    }
+
+
+def show_rows(screen: Console, rows: pa.Table) -> None:
+    """The first rows of a table, and how many there are."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in rows.column_names:
+        table.add_column(escape(name), overflow="fold")
+    for row in rows.slice(0, ROWS_SHOWN).to_pylist():
+        table.add_row(*(_cell(value) for value in row.values()))
+    if rows.num_columns:
+        screen.print(table)
+    shown = f", the first {ROWS_SHOWN} are shown (--out FILE.csv for all)" if rows.num_rows > ROWS_SHOWN else ""
+    screen.print(f"{rows_of(rows)}{shown}", highlight=False)
+
+
+def rows_of(rows: pa.Table) -> str:
+    """How many rows a table has, in words."""
+    return f"{rows.num_rows:,} {'row' if rows.num_rows == 1 else 'rows'}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "[dim]null[/dim]"
+    if isinstance(value, datetime):
+        return instant(round(value.timestamp() * 1000))
+    if isinstance(value, date):
+        return value.isoformat()
+    return escape(value if isinstance(value, str) else as_json(value))
+
+
+def show_explanation(screen: Console, explanation: Explanation) -> None:
+    """How a pipeline's windows are computed, one fact a line."""
+    facts = asdict(explanation)
+    screen.print(f"[bold]{facts.pop('pipeline')}[/bold]", highlight=False)
+    for name, value in facts.items():
+        for number, line in enumerate(value if isinstance(value, list) else [value]):
+            screen.print(f"  {'' if number else name:<9}{escape(line)}", soft_wrap=True, highlight=False)
+
+
+def show_status(screen: Console, status: Status) -> None:
+    """A pipeline's status in sentences; what waits for the operator comes last."""
+
+    def say(text: str) -> None:
+        screen.print(text, soft_wrap=True, highlight=False)
+
+    say(f"[bold]{status.pipeline}[/bold]  {escape(status.folder)}")
+    if not status.commits:
+        say("no batch is committed yet")
+    else:
+        _show_commits(screen, status)
+    if status.time:
+        say(f"watermark [bold]{instant(status.time.watermark_ms)}[/bold], the source is {status.time.state}")
+        _say_each(say, status.time.explanation)
+    if status.windows_in_flight:
+        oldest = status.oldest_window_start_ms  # None where windows have no bounds
+        since = "" if oldest is None else f", the oldest from {instant(oldest)}"
+        say(f"in flight {status.windows_in_flight:,} windows (or slices of them){since}")
+    if status.checks:
+        checks = status.checks
+        say(f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
+        _say_each(say, (f"{c['severity']}: {c['sentence']} Observed {c['observed']}." for c in checks.failed))
+    _say_what_waits(say, status)
+
+
+def _show_commits(screen: Console, status: Status) -> None:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("batch", "committed (UTC)", "read", "admitted", "late", "quarantined", "fired", "watermark (UTC)"):
+        table.add_column(name, justify="left" if "(UTC)" in name else "right", no_wrap=True)
+    for commit in status.commits:
+        counts = commit.counts
+        fired = counts.get("windows_fired_on_time", 0) + counts.get("windows_fired_late", 0)
+        numbers = [counts.get(f"rows_{name}", 0) for name in ("read", "admitted", "late", "quarantined")]
+        figures = ["", "", "", "", "rerun"] if commit.rerun else [f"{number:,}" for number in [*numbers, fired]]
+        cells = [str(commit.batch_id), _seconds(commit.at_ms), *figures]
+        table.add_row(*cells, _seconds(commit.watermark_ms))
+    screen.print(table)
+    for commit in status.commits:
+        if commit.rerun:
+            screen.print(f"batch {commit.batch_id}: {escape(commit.rerun)}", soft_wrap=True, highlight=False)
+
+
+def _seconds(time_ms: int) -> str:
+    """A time of a table whose column is narrow: whole seconds, UTC."""
+    return instant(time_ms // 1000 * 1000).removesuffix(" UTC")
+
+
+def _say_what_waits(say: Any, status: Status) -> None:
+    if not status.same_definition:
+        say("[bold]the definition has changed[/bold] since the newest batch: the next run will say how, and refuse")
+    if status.source_problem:
+        say(f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
+    elif status.files_waiting is not None:
+        say(f"{status.files_waiting:,} files wait to be read")
+    if unfinished := status.unfinished:
+        state = "was refused by its checks" if unfinished.rejection else "is planned and not committed"
+        planned = f"{unfinished.files} files, planned {instant(unfinished.planned_at_ms)}"
+        say(f"[bold]batch {unfinished.batch_id} {state}[/bold] ({planned})")
+        _say_each(say, (unfinished.rejection or "").splitlines())
+        _say_each(say, [f"approved by {unfinished.approved_by}"] if unfinished.approved_by else [])
+        _say_each(say, [unfinished.advice])
+
+
+def _say_each(say: Any, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        say(f"  {escape(sentence)}")

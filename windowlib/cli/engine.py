@@ -1,0 +1,136 @@
+"""The commands `windowlib engine start`, `stop` and `status`: the warm engine of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from windowlib.cli.options import HELP, Json
+from windowlib.runs.exits import with_exit_code
+
+if TYPE_CHECKING:
+    from windowlib.engines.warm.engine import Status
+
+engine_app = typer.Typer(no_args_is_help=True, context_settings=HELP)
+NEVER = "never"
+
+
+@engine_app.command("start")
+@with_exit_code
+def engine_start(
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A Spark setting.", show_default=False)
+    ] = None,
+    idle: Annotated[str, typer.Option(help='End after so long without a client, such as "1h"; "never".')] = "1h",
+    port: Annotated[int | None, typer.Option(help="Listen there.", show_default="a free port")] = None,
+    as_json: Json = False,
+) -> None:
+    """Start the engine, or find the one that runs with the same settings; one with others is replaced.
+
+    [dim]windowlib engine start --idle 8h --conf spark.driver.memory=4g[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.engines.warm.engine import start
+    from windowlib.quality.judge import command_for_engine
+
+    state = start(settings(conf or []), idle_seconds(idle), port, [command_for_engine()])
+    record = {"port": state.port, "pid": state.server.pid if state.server else None}
+    typer.echo(text(record) if as_json else f"the engine is ready on port {state.port}")
+
+
+@engine_app.command("stop")
+@with_exit_code
+def engine_stop(as_json: Json = False) -> None:
+    """End the engine, whatever it is doing. A run that used it is finished by the next one.
+
+    [dim]windowlib engine stop[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.engines.warm.engine import stop
+
+    stopped = stop()
+    typer.echo(text({"stopped": stopped}) if as_json else "the engine has ended" if stopped else "no engine runs")
+
+
+@engine_app.command("status")
+@with_exit_code
+def engine_status(as_json: Json = False) -> None:
+    """Say whether the engine runs, since when, with which settings, and how many clients are connected.
+
+    [dim]windowlib engine status[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.engines.warm.engine import status as look
+
+    found = look()
+    for line in [text(record(found))] if as_json else sentences(found):
+        typer.echo(line)
+
+
+def settings(given: Sequence[str]) -> dict[str, str]:
+    """Spark settings from texts; raises `InvalidSpec` for a text that is not one.
+
+    >>> settings(["spark.driver.memory=4g", "spark.driver.extraJavaOptions=-Da=b"])
+    {'spark.driver.memory': '4g', 'spark.driver.extraJavaOptions': '-Da=b'}
+    """
+    from windowlib.model.errors import InvalidSpec
+
+    for text in given:
+        name, is_given, _ = text.partition("=")
+        if not is_given or not name.startswith("spark."):
+            raise InvalidSpec(f'--conf "{text}" is not a Spark setting: need "spark.name=value"')
+    return {name: value for name, _, value in (text.partition("=") for text in given)}
+
+
+def idle_seconds(given: str) -> float | None:
+    """After how long an engine without clients ends; None for never; raises `InvalidSpec`.
+
+    >>> idle_seconds("1h 30m"), idle_seconds("never")
+    (5400.0, None)
+    """
+    from windowlib.definition.durations import parse_duration
+    from windowlib.model.errors import InvalidSpec
+
+    if given == NEVER:
+        return None
+    try:
+        duration_ms = parse_duration(given)
+    except ValueError as error:
+        raise InvalidSpec(f'--idle "{given}" is not a duration: need one such as "1h 30m", or "{NEVER}"') from error
+    if duration_ms <= 0:
+        raise InvalidSpec(f'--idle "{given}" must be greater than 0: need one such as "1h 30m", or "{NEVER}"')
+    return duration_ms / 1000
+
+
+def sentences(status: Status | None) -> list[str]:
+    """The engine's status for people."""
+    from windowlib.definition.instants import instant
+
+    if status is None:
+        return ["no engine runs; a run that needs one starts it, and so does `windowlib engine start`"]
+    clients = f"{status.clients} client{'' if status.clients == 1 else 's'} connected"
+    ends = "never ends by itself"
+    if status.idle_seconds is not None:
+        ends = f"ends after {status.idle_seconds:,.0f} s without a client"
+    return [
+        f"the engine runs since {instant(round(status.started_at * 1000))} on port {status.port}: {clients}",
+        f"  process {status.pid}, {status.memory_bytes >> 20:,} MB; {ends}",
+        *(f"  {name} {version}" for name, version in status.versions.items()),
+        *(f"  {name} = {value}" for name, value in status.conf.items()),
+        *([] if status.fits else ["  it does not fit this installation any more: the next run replaces it"]),
+        f"  its log: {status.log}",
+    ]
+
+
+def record(status: Status | None) -> dict[str, Any]:
+    """The engine's status for machines."""
+    from dataclasses import asdict
+
+    from windowlib.definition.instants import iso_instant
+
+    if status is None:
+        return {"running": False}
+    started = iso_instant(round(status.started_at * 1000))
+    return {"running": True, **asdict(status), "started_at": started, "log": str(status.log)}

@@ -1,0 +1,169 @@
+"""The command `windowlib explain`; it imports what takes time when it needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from windowlib.cli.options import Json, Keys, Pipeline
+from windowlib.runs.exits import load_pipeline
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow, Version
+    from windowlib.inspection.lineage.key_events import EventOf
+    from windowlib.plans.kinds.kind import Bounds
+
+INDENT = " " * 13
+
+
+def explain(
+    pipeline: Pipeline,
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help='Around then: "2026-03-03T10:00Z".', show_default=False)
+    ],
+    key: Keys = None,
+    as_of: Annotated[
+        int | None, typer.Option("--as-of", metavar="BATCH", help="As it was after that batch.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why a key's windows around a time say what they say: their events, when they fired, each version.
+
+    [dim]windowlib explain clicks.toml --key u42 --at 2026-03-03T10:00Z[/dim]
+    """
+    from dataclasses import asdict
+
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console, progress
+    from windowlib.inspection.lineage.explain_window import explain_window
+    from windowlib.tables.rerun import time_ms
+
+    with progress(console(quiet=as_json), "reading"):
+        found = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
+    if as_json:
+        typer.echo(text(asdict(found)))
+    else:
+        show(console(), found)
+
+
+def show(screen: Console, found: Explained) -> None:
+    """Each window: its bounds, its result, how that came about, and the events."""
+    from rich.markup import escape
+
+    from windowlib.definition.instants import instant
+
+    key = ", ".join(f"{name} {value}" for name, value in found.key.items())
+    about = f"{key}, {instant(found.at_ms)}" if key else instant(found.at_ms)
+    after = f"after batch {found.as_of}, watermark {instant(found.watermark_ms)}"
+    screen.print(f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}", soft_wrap=True, highlight=False)
+    for window in found.windows:
+        _show_window(screen, window)
+    for note in found.notes:
+        screen.print(escape(note), soft_wrap=True, highlight=False)
+
+
+def _show_window(screen: Console, window: ExplainedWindow) -> None:
+    from rich.markup import escape
+
+    def say(name: str, text: str) -> None:
+        screen.print(f"  {name:<11}{escape(text)}", soft_wrap=True, highlight=False)
+
+    places = {
+        "holds": "",
+        "before": ", the nearest before",
+        "after": ", the nearest after",
+        "held": ", removed since",
+    }
+    screen.print(f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}", soft_wrap=True, highlight=False)
+    for row in window.published:
+        say(
+            "published", f"{_values(row['values'])}  (firing {row['firing']}, {row['timing']}, batch {row['batch_id']})"
+        )
+    if not window.published:
+        say("published", "no")
+    say("in flight", _in_flight(window))
+    for version in window.versions:
+        say(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
+        for line in _details(version):
+            screen.print(escape(f"{INDENT}{line}"), soft_wrap=True, highlight=False)
+    if window.events:
+        say("events", f"{len(window.events):,}")
+        _show_events(screen, window.events, "")
+    if window.beside:
+        say("not in it", f"{len(window.beside):,} in its bounds")
+        _show_events(screen, window.beside, "why")
+    for note in window.notes:
+        say("note", note)
+
+
+def _in_flight(window: ExplainedWindow) -> str:
+    from windowlib.definition.instants import instant
+
+    until = instant(window.cleanup_time_ms)
+    if window.in_flight:
+        elements = window.in_flight.elements
+        kept = "" if window.cleanup_time_ms is None else f", until the watermark reaches {until}"
+        return f"yes, {elements:,} {'event' if elements == 1 else 'events'}{kept}"
+    if window.cleaned_up_by is not None:
+        return f"no: batch {window.cleaned_up_by} moved the watermark to its cleanup time {until} or past it"
+    return "no"
+
+
+def _details(version: Version) -> list[str]:
+    """When a version was made, of what, and who decided."""
+    from windowlib.definition.instants import instant
+
+    before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
+    moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"
+    lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
+    lines += [f"in the place of {_bounds(one.bounds_ms)}: {_values(one.values)}" for one in version.took_place_of]
+    if version.who:
+        what = "by" if version.cause == "rerun" else "approved by"
+        lines.append(f"{what} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")
+    return lines
+
+
+def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
+    from rich.markup import escape
+    from rich.padding import Padding
+    from rich.table import Table
+
+    from windowlib.cli.display import ROWS_SHOWN
+    from windowlib.definition.instants import instant
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    names = list(events[0].values)
+    again = any(event.readmitted_by is not None for event in events)
+    heads = ["event time (UTC)", *names, "file", "row", "batch"]
+    for name in [*heads, *(["readmitted by"] if again else []), *([last] if last else [])]:
+        table.add_column(escape(name), justify="right" if name in ("row", "batch") else "left", overflow="fold")
+    for event in events[:ROWS_SHOWN]:
+        cells = [instant(event.time_ms).removesuffix(" UTC"), *(_text(event.values.get(name)) for name in names)]
+        cells += [event.file, str(event.row), str(event.batch_id)]
+        if again:
+            cells.append("" if event.readmitted_by is None else f"batch {event.readmitted_by}")
+        table.add_row(*map(escape, [*cells, *([event.why or ""] if last else [])]))
+    screen.print(Padding(table, (0, 0, 0, len(INDENT)), expand=False))
+    if len(events) > ROWS_SHOWN:
+        screen.print(f"{INDENT}the first {ROWS_SHOWN} are shown (--json for all)", highlight=False)
+
+
+def _bounds(bounds_ms: Bounds) -> str:
+    from windowlib.inspection.lineage.key_events import in_words
+    from windowlib.inspection.lineage.key_windows import UNBOUNDED
+
+    return "one window without bounds" if bounds_ms == UNBOUNDED else in_words(bounds_ms)
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_text(value)}" for name, value in values.items())
+
+
+def _text(value: Any) -> str:
+    from windowlib.cli.display import as_json
+
+    return value if isinstance(value, str) else as_json(value)

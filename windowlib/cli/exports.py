@@ -1,0 +1,61 @@
+"""Writes a table as CSV, JSON or Parquet, by the file's ending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from windowlib.cli.display import as_json
+from windowlib.model.errors import WindowError
+
+
+class UnknownFormat(WindowError, ValueError):
+    """A file's ending names no format that is written here."""
+
+
+def check_ending(file: Path) -> None:
+    """Raises `UnknownFormat` unless the file's ending is one of those known."""
+    if file.suffix.lower() not in WRITERS:
+        raise UnknownFormat(
+            f"{file}: need a name that ends in {', '.join(WRITERS)}, given {file.suffix or 'no ending'}"
+        )
+
+
+def export(rows: pa.Table, file: Path) -> None:
+    """Writes all rows; an existing file is replaced once the new one is complete."""
+    check_ending(file)
+    unfinished = file.with_name(f"{file.name}.unfinished")
+    WRITERS[file.suffix.lower()](rows, unfinished)
+    unfinished.replace(file)
+
+
+def _csv(rows: pa.Table, file: Path) -> None:
+    """Nested values become JSON texts, which CSV has no other way to hold."""
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
+            texts = [None if value is None else as_json(value) for value in rows[field.name].to_pylist()]
+            rows = rows.set_column(index, field.name, pa.array(texts, pa.string()))
+    pa_csv.write_csv(rows, file)
+
+
+def _json(rows: pa.Table, file: Path) -> None:
+    """An array with one row a line."""
+    with file.open("w", encoding="utf-8") as out:
+        out.write("[")
+        separator = "\n"
+        for batch in rows.to_batches():
+            for row in batch.to_pylist():
+                out.write(separator + as_json(row))
+                separator = ",\n"
+        out.write("\n]\n")
+
+
+def _parquet(rows: pa.Table, file: Path) -> None:
+    pq.write_table(rows, file)
+
+
+WRITERS: dict[str, Callable[[pa.Table, Path], None]] = {".csv": _csv, ".json": _json, ".parquet": _parquet}

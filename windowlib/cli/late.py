@@ -1,0 +1,278 @@
+"""The commands `windowlib late list`, `late what-if` and `late readmit`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from windowlib.cli.options import HELP, DryRun, From, Json, Keys, OptionalReason, Pipeline, To, Wait, Who, Yes
+from windowlib.cli.rerun import ask_and_do, asked_range
+from windowlib.runs.exits import load_pipeline, with_exit_code
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from windowlib.inspection.late.events import LateGroup
+    from windowlib.inspection.late.what_if import WhatIf
+    from windowlib.inspection.lineage.cuts import Cut
+
+late_app = typer.Typer(no_args_is_help=True, context_settings=HELP)
+SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (UTC)")
+BAR = 20  # characters
+
+
+class By(StrEnum):
+    """What late events are counted by."""
+
+    REASON = "reason"
+    KEY = "key"
+    HOUR = "hour"
+
+
+@late_app.command("readmit")
+@with_exit_code
+def readmit(
+    pipeline: Pipeline,
+    who: Who,
+    start: From = None,
+    end: To = None,
+    key: Keys = None,
+    reason: OptionalReason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    wait: Wait = "10m",
+    as_json: Json = False,
+) -> None:
+    """Add late events to their windows after all; each row of late_events then names the batch that did it.
+
+    [dim]windowlib late readmit clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --key u42 --dry-run[/dim]
+    """
+    from windowlib.tables.rerun import Rerun
+
+    definition = load_pipeline(pipeline)
+    asked = asked_range(start, end)
+    chosen = tuple(key) if key else None
+    wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, late_only=True, key=chosen)
+    ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
+
+
+@late_app.command("list")
+@with_exit_code
+def late_list(
+    pipeline: Pipeline,
+    start: From = None,
+    end: To = None,
+    by: Annotated[By | None, typer.Option(help="Count them by this.", show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also those that a rerun has readmitted since.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the events that came too late and are in no window, newest arrival first; or count them.
+
+    [dim]windowlib late list clicks.toml --by hour[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console
+    from windowlib.inspection.late.events import groups, late_rows, newest_first
+    from windowlib.inspection.lineage.cuts import asked_range
+
+    span = asked_range(start, end)
+    cut = _cut(pipeline)
+    rows = late_rows(cut, span, readmitted=everything)
+    found = groups(rows, by.value if by else None, cut.definition.source.key)
+    if as_json:
+        for line in map(_group_record, found) if by else newest_first(rows):
+            typer.echo(text(line))
+        return
+    screen = console()
+    if not rows:
+        which = "late" if everything else "without a window"
+        screen.print(f"no event is {which}{' in this range' if start or end else ''}", highlight=False)
+        return
+    if by:
+        _show_groups(screen, found, everything)
+    else:
+        _show_events(screen, newest_first(rows), cut, everything)
+    _show_whole(screen, rows, cut)
+
+
+@late_app.command("what-if")
+@with_exit_code
+def late_what_if(
+    pipeline: Pipeline,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DURATION", help='An allowed_lateness such as "6h"; several times for several.', show_default=False
+        ),
+    ] = None,
+    start: From = None,
+    end: To = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw it.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """Say how many of the late events a larger allowed_lateness would have kept, and what it would have changed.
+
+    Nothing is run and nothing is changed. Without --allow: 5m, 1h, 6h, 1d and 7d, as far as they are larger.
+
+    [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
+    """
+    from dataclasses import asdict
+
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console
+    from windowlib.inspection.late.plot import picture as draw
+    from windowlib.inspection.late.what_if import what_if
+    from windowlib.inspection.lineage.cuts import CannotLook, asked_range
+
+    if picture and picture.suffix != ".svg":
+        raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")
+    asked_ms = [_duration(one) for one in allow or ()]
+    span = asked_range(start, end)
+    found = what_if(_cut(pipeline), asked_ms, span)
+    if picture:
+        try:
+            picture.write_text(draw(found), encoding="utf-8")
+        except OSError as error:
+            raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
+    if as_json:
+        typer.echo(text(asdict(found)))
+        return
+    _show_what_if(console(), found)
+    if picture:
+        typer.echo(f"drawn: {picture}")
+
+
+def _cut(pipeline: Path) -> Cut:
+    from windowlib.inspection.lineage.cuts import cut
+
+    return cut(load_pipeline(pipeline))
+
+
+def _duration(text: str) -> int:
+    from windowlib.definition.durations import ALLOWED, parse_duration
+    from windowlib.inspection.lineage.cuts import CannotLook
+
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise CannotLook(f"--allow {text!r}: need {ALLOWED}") from error
+
+
+def _group_record(group: LateGroup) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from windowlib.definition.instants import iso_instant
+
+    record = asdict(group)
+    times = {name: iso_instant(record.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
+    return {**record.pop("of"), **record, **times}
+
+
+def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from windowlib.cli.display import ROWS_SHOWN
+    from windowlib.inspection.late.events import REASONS, spread
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    names = list(found[0].of)
+    for name in [*names, "events", *(["readmitted"] if everything else []), *SPREAD]:
+        table.add_column(escape(name), justify="right" if name in ("events", "readmitted") else "left")
+    for group in found[:ROWS_SHOWN]:
+        counts = [f"{group.events:,}", *([f"{group.readmitted:,}"] if everything else [])]
+        what = [escape(REASONS.get(str(value), _plain(value))) for value in group.of.values()]
+        table.add_row(*what, *counts, *spread(group))
+    if names:
+        screen.print(table)
+    if len(found) > ROWS_SHOWN:
+        screen.print(f"{len(found):,} groups, the first {ROWS_SHOWN} are shown (--json for all)", highlight=False)
+
+
+def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everything: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from windowlib.cli.display import ROWS_SHOWN
+    from windowlib.inspection.late.events import NO_WINDOW, how_late, reason
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    key = cut.definition.source.key
+    names = [*key, "event time (UTC)", "late by", "window it missed (UTC)", "file", "row", "batch"]
+    for name in [*names, *(["readmitted by"] if everything else [])]:
+        table.add_column(escape(name), overflow="fold", justify="right" if name in ("row", "batch") else "left")
+    for row in rows[:ROWS_SHOWN]:
+        missed = f"{_plain(row['window_start'])} to {_plain(row['window_end'])}"
+        cells = [
+            *(_plain(row[name]) for name in key),
+            _plain(row["event_time"]),
+            how_late(row["late_by_ms"]),
+            "none: it lay between two" if reason(row) == NO_WINDOW else missed,
+            row["source_file"],
+            str(row["source_row"]),
+            str(row["batch_id"]),
+        ]
+        if everything:
+            cells.append("" if row["readmitted_by"] is None else f"batch {row['readmitted_by']}")
+        table.add_row(*map(escape, cells))
+    screen.print(table)
+    if len(rows) > ROWS_SHOWN:
+        screen.print(f"the {ROWS_SHOWN} that came last are shown (--json for all)", highlight=False)
+
+
+def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:
+    from windowlib.inspection.late.events import groups, readmit_hint, spread
+
+    [whole] = groups(rows, None, ())
+    least, median, most, *_ = spread(whole)
+    events = f"{whole.events:,} late {'event' if whole.events == 1 else 'events'}"
+    again = f", {whole.readmitted:,} of them readmitted" if whole.readmitted else ""
+    late = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
+    screen.print(f"{events}{again}, {late}", soft_wrap=True, highlight=False)
+    if hint := readmit_hint(cut, rows):
+        screen.print(hint, soft_wrap=True, highlight=False, markup=False)
+
+
+def _show_what_if(screen: Console, found: WhatIf) -> None:
+    from rich.table import Table
+
+    from windowlib.definition.durations import format_duration
+    from windowlib.inspection.late.plot import percent
+
+    def say(text: str) -> None:
+        screen.print(text, soft_wrap=True, highlight=False)
+
+    now = f"allowed_lateness {format_duration(found.allowed_lateness_ms)}"
+    say(f"[bold]{found.pipeline}[/bold]  {now}: {found.late:,} late {'event' if found.late == 1 else 'events'}")
+    if found.late:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in ("allowed_lateness", "would have kept", "", "windows that would differ", "state kept longer by"):
+            table.add_column(name, justify="left" if name in ("", "allowed_lateness") else "right", no_wrap=True)
+        if found.windows_kept is not None:
+            table.add_column("windows kept for late events", justify="right")
+        for row in found.rows:
+            cells = [
+                format_duration(row.allowed_lateness_ms),
+                f"{row.events:,} ({percent(row.share)})",
+                ("█" * round(row.share * BAR)).ljust(BAR, "░"),
+                f"{row.windows:,}",
+                format_duration(row.allowed_lateness_ms - found.allowed_lateness_ms),
+            ]
+            if row.windows_kept is not None:
+                cells.append(f"{row.windows_kept:,} (now {found.windows_kept:,})")
+            table.add_row(*cells)
+        screen.print(table)
+    for note in found.notes:
+        say(f"note: {note}")
+
+
+def _plain(value: Any) -> str:
+    """A value of a table as text; times in UTC, without saying so."""
+    from datetime import datetime
+
+    from windowlib.definition.instants import instant, time_of
+
+    return instant(time_of(value)).removesuffix(" UTC") if isinstance(value, datetime) else str(value)

@@ -1,0 +1,91 @@
+"""Commands that only look: `windowlib read`, `status`, `explain-plan`, `report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windowlib.cli.options import Json, Pipeline
+from windowlib.runs.exits import load_pipeline
+
+
+def read(
+    pipeline: Pipeline,
+    table: Annotated[str, typer.Argument(help="results, late_events, quarantine, ledger, …", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Write all rows to FILE.csv, .json or .parquet.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a table as of the newest run. All tables read so belong together.
+
+    [dim]windowlib read clicks.toml results --out results.csv[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console, rows_of, show_rows
+    from windowlib.cli.exports import check_ending, export
+    from windowlib.tables.read import read_table
+
+    if out:
+        check_ending(out)
+    rows = read_table(load_pipeline(pipeline), table)
+    if out:
+        export(rows, out)
+        typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")
+    elif as_json:
+        for batch in rows.to_batches():
+            for row in batch.to_pylist():
+                typer.echo(text(row))
+    else:
+        show_rows(console(), rows)
+
+
+def status(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Show a pipeline's status: newest runs, the watermark and what holds it back, what is in flight, what waits.
+
+    [dim]windowlib status clicks.toml[/dim]
+    """
+    from dataclasses import asdict
+
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console, show_status
+    from windowlib.inspection.status import status as look
+    from windowlib.tables.ledger import wall_clock_ms
+
+    found = look(load_pipeline(pipeline), wall_clock_ms())
+    if as_json:
+        typer.echo(text(asdict(found)))
+    else:
+        show_status(console(), found)
+
+
+def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Say which plan runs the windows of a pipeline, and why; starts no Spark.
+
+    [dim]windowlib explain-plan clicks.toml[/dim]
+    """
+    from dataclasses import asdict
+
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console, show_explanation
+    from windowlib.inspection.plan import explain
+
+    found = explain(load_pipeline(pipeline))
+    if as_json:
+        typer.echo(text(asdict(found)))
+    else:
+        show_explanation(console(), found)
+
+
+def report(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Build the pages of the checks: each batch, each check, and how the figures develop.
+
+    [dim]windowlib report clicks.toml[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.quality.report import report as build
+
+    page = build(load_pipeline(pipeline))
+    typer.echo(text({"page": str(page)}) if as_json else f"open {page}")

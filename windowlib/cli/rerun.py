@@ -1,0 +1,178 @@
+"""The command `windowlib rerun`, and how it and `windowlib late readmit` ask, wait and apply."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes
+from windowlib.runs.exits import load_pipeline
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from windowlib.definition.definition import Definition
+    from windowlib.model.rerun import TimeRange
+    from windowlib.reruns.previews import Preview
+    from windowlib.tables.rerun import Rerun
+
+
+def rerun(
+    pipeline: Pipeline,
+    who: Who,
+    start: From = None,
+    end: To = None,
+    reason: OptionalReason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    apply: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Do exactly what a dry run said, or nothing.", show_default=False),
+    ] = None,
+    accept_gap: Annotated[
+        bool, typer.Option("--accept-gap", help="Continue although source files are gone; their events are removed.")
+    ] = False,
+    wait: Wait = "10m",
+    as_json: Json = False,
+) -> None:
+    """Recompute the windows of a time range from what the source holds now; leave every other row as it is.
+
+    Sessions that cross the ends of the range are recomputed whole; late events and changed files count. The rerun is
+    one batch: it is published as a whole, or not at all. Without --dry-run, --yes or --apply it shows what would change
+    and asks.
+
+    [dim]windowlib rerun clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --dry-run[/dim]
+    """
+    definition = load_pipeline(pipeline)
+    if apply:
+        _only("--apply", start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
+        _apply(definition, apply, who, wait, as_json)
+        return
+    from windowlib.tables.rerun import Rerun
+
+    asked = asked_range(start, end)
+    wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, accept_gap=accept_gap)
+    ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
+
+
+def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, wait: str, as_json: bool) -> None:
+    """A dry run, or the rerun, or one after the other with a question between them."""
+    from windowlib.tables.rerun import RerunRefused, check_can_rerun
+
+    check_can_rerun(definition, wanted)
+    if yes and dry_run:
+        raise RerunRefused("--yes and --dry-run exclude one another")
+    if yes:
+        _correct(definition, wanted, wait, as_json)
+        return
+    if not dry_run and not sys.stdin.isatty():
+        raise RerunRefused(
+            "without a terminal nothing can be asked: say --dry-run to see what would change, or --yes to apply it"
+        )
+    shown = _preview(definition, wanted, as_json)
+    if dry_run or shown.summary.changes_nothing:
+        return
+    typer.confirm("Apply exactly this?", abort=True)
+    _correct(definition, wanted.expecting(shown.preview_id), wait, as_json)
+
+
+def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
+    from dataclasses import asdict
+
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import console, progress
+    from windowlib.reruns.dry_run import preview
+    from windowlib.runs.start import with_spark
+    from windowlib.tables.ledger import wall_clock_ms
+
+    with progress(console(quiet=as_json)) as say:
+        found = with_spark(definition, lambda spark: preview(definition, wanted, spark, wall_clock_ms), say)
+    if as_json:
+        record = asdict(found)
+        typer.echo(text(record | {"correction": record.pop("rerun")}))
+    else:
+        show_preview(console(), found, definition)
+    return found
+
+
+def show_preview(screen: Console, preview: Preview, definition: Definition) -> None:
+    """What would change, as a table, and how to apply it."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from windowlib.definition.commands import argument
+    from windowlib.reruns.page import PAGE
+    from windowlib.reruns.previews import FOLDER
+    from windowlib.reruns.words import NOTHING, facts, largest, notes
+
+    def say(text: str) -> None:
+        screen.print(text, soft_wrap=True, highlight=False)
+
+    say(f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}")
+    if preview.summary.is_empty:
+        say(NOTHING)
+    for name, text in facts(preview):
+        say(f"  {escape(name):<12} {escape(text)}")
+    if preview.summary.largest:
+        names, rows = largest(preview, definition.source.key)
+        table = Table(box=None, header_style="bold", pad_edge=False, title="largest changes", title_justify="left")
+        for name in names:
+            table.add_column(escape(name))
+        for row in rows:
+            table.add_row(*map(escape, row))
+        screen.print(table)
+    for note in notes(preview):
+        say(f"note: {escape(note)}")
+    say(f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
+    file = escape(argument(definition.file))
+    say(f"to do exactly this: windowlib rerun {file} --apply {preview.preview_id}")
+
+
+def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
+    from dataclasses import replace
+
+    from windowlib.reruns.previews import load
+
+    found = load(definition.root, preview_id)
+    _correct(definition, replace(found.rerun.expecting(preview_id), who=who), wait, as_json)
+
+
+def _correct(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import batch_line, batch_record, console, progress
+    from windowlib.definition.durations import parse_duration
+    from windowlib.runs.start import rerun as run
+
+    with progress(console(quiet=as_json)) as say:
+        try:
+            wait_ms = parse_duration(wait)
+        except ValueError as error:
+            from windowlib.model.errors import InvalidSpec
+
+            raise InvalidSpec(f'--wait "{wait}" is not a duration: need one such as "10m"') from error
+        run(
+            definition,
+            wanted,
+            wait_ms=wait_ms,
+            say=say,
+            on_batch=lambda report: typer.echo(text(batch_record(report)) if as_json else batch_line(report)),
+        )
+
+
+def asked_range(start: str | None, end: str | None) -> TimeRange:
+    """The range of `--from` and `--to`, half-open; raises `RerunRefused`."""
+    from windowlib.tables.ledger import wall_clock_ms
+    from windowlib.tables.rerun import RerunRefused, time_range
+
+    if start is None or end is None:
+        raise RerunRefused("need --from and --to, each a time with its zone, such as 2026-03-03T00:00Z")
+    return time_range(start, end, wall_clock_ms())
+
+
+def _only(option: str, **others: object) -> None:
+    from windowlib.tables.rerun import RerunRefused
+
+    if any(others.values()):
+        raise RerunRefused(f"{option} does what its dry run said: give no range and no other choice with it")

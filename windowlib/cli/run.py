@@ -1,0 +1,142 @@
+"""The commands `windowlib run` and `windowlib plan`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windowlib.cli.options import Json, Pipeline, Pipelines
+from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from windowlib.cli.display import Say
+    from windowlib.definition.definition import Definition
+    from windowlib.runs.attempt import BatchReport
+    from windowlib.tables.ledger import Plan
+
+NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
+
+
+class Engine(StrEnum):
+    """What computes a run."""
+
+    SPARK = "spark"
+    SAIL = "sail"
+
+
+def run(
+    pipelines: Pipelines,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="The input is complete: fire every window; later events are late.")
+    ] = False,
+    max_batches: Annotated[
+        int | None, typer.Option(min=1, help="Stop after so many batches (of each).", show_default=False)
+    ] = None,
+    engine: Annotated[
+        Engine | None,
+        typer.Option(
+            help="Compute this run with [b]spark[/b], or in this process without Java with [b]sail[/b];"
+            " otherwise as the definition says.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read everything new, fire the windows that the watermark has passed, check and publish the results.
+
+    When nothing is new, nothing is done. A run that was killed is finished by the next one.
+
+    Several pipelines over one source read it once, together; what stops one does not stop the others, and the exit
+    code is the worst.
+
+    [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
+    """
+    from windowlib.cli.display import console, progress
+
+    chosen = {"engine": engine.value} if engine else {}
+    definitions = [load_pipeline(pipeline).model_copy(update=chosen) for pipeline in pipelines]
+    with progress(console(quiet=as_json)) as say:
+        if len(definitions) > 1:
+            raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
+        reports = _run_one(definitions[0], max_batches, finish, as_json, say)
+    if not reports and not as_json:
+        typer.echo(NOTHING_NEW)
+
+
+def plan(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Fix what the next run will read, without running it; or say that there is nothing to do.
+
+    [dim]windowlib plan clicks.toml[/dim]
+    """
+    from windowlib.batches.planning import plan as freeze
+    from windowlib.cli.display import as_json as text
+
+    frozen = freeze(load_pipeline(pipeline))
+    typer.echo(text(_plan_record(frozen)) if as_json else _plan_line(frozen))
+
+
+def _plan_record(frozen: Plan | None) -> dict[str, object]:
+    from windowlib.definition.instants import iso_instant
+
+    if frozen is None:
+        return {"batch_id": None, "files": 0}
+    times = {"plan_time": iso_instant(frozen.plan_time_ms), "watermark": iso_instant(frozen.watermark_in_ms)}
+    return {"batch_id": frozen.batch_id, "files": len(frozen.files), **times}
+
+
+def _plan_line(frozen: Plan | None) -> str:
+    from windowlib.definition.instants import instant
+
+    if frozen is None:
+        return "nothing to do: no new file, and no window that the watermark has passed"
+    files = f"{len(frozen.files)} new files" if frozen.files else "no new file, but time advances"
+    if frozen.rerun:
+        files = f"unfinished: {frozen.rerun.title}"
+    return f"batch {frozen.batch_id}: {files}, watermark {instant(frozen.watermark_in_ms)}"
+
+
+def _run_one(
+    definition: Definition, max_batches: int | None, finish: bool, as_json: bool, say: Say
+) -> Sequence[BatchReport]:
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import batch_line, batch_record
+    from windowlib.runs.start import run
+
+    def on_batch(report: BatchReport) -> None:
+        typer.echo(text(batch_record(report)) if as_json else batch_line(report))
+
+    return run(definition, say=say, on_batch=on_batch, max_batches=max_batches, finish=finish)
+
+
+def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
+    """Runs several pipelines; the worst of their exit codes."""
+    from windowlib.cli.display import as_json as text
+    from windowlib.cli.display import batch_line, batch_record
+    from windowlib.runs.start import run_together
+
+    def on_batch(definition: Definition, report: BatchReport) -> None:
+        named = {"pipeline": definition.name, **batch_record(report)}
+        typer.echo(text(named) if as_json else f"{definition.name}  {batch_line(report)}")
+
+    ends = run_together(
+        definitions,
+        say=say,
+        on_batch=on_batch,
+        on_note=lambda note: typer.echo(f"note: {note}", err=True),
+        max_batches=max_batches,
+        finish=finish,
+    )
+    codes = []
+    for end in ends:
+        name = end.definition.name
+        pipeline_folder.set(end.definition.root)
+        codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
+        if as_json:
+            typer.echo(text({"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}))
+        elif not end.reports and not end.error:
+            typer.echo(f"{name}  {NOTHING_NEW}")
+    return worst(codes)

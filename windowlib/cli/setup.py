@@ -1,0 +1,72 @@
+"""The command `windowlib setup`: what a run on this machine can use, and pip does not bring."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def setup(
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing: end with an error where a JAR is missing or another.")
+    ] = False,
+    ivy_settings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.xml",
+            exists=True,
+            dir_okay=False,
+            envvar="WINDOWLIB_IVY_SETTINGS",
+            help="Settings of Ivy's that name another repository than the public Maven one.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Look for Java, fetch JARs for Spark, and archive the classes that it loads, so that it starts faster.
+
+    With the JARs Spark writes files faster on this machine and reads Delta tables itself. Once after an installation; a
+    second time does nothing. All is put into the cache folder: the user's, or the one that [b]WINDOWLIB_CACHE[/b]
+    names. Runs work without it, more slowly.
+
+    [dim]windowlib setup[/dim]
+    """
+    from windowlib.engines.setup_java import find_java
+
+    typer.echo(f"Java: {find_java()}")
+    typer.echo(_jars(check, ivy_settings))
+    typer.echo(_class_archive(check))
+
+
+def _jars(check: bool, ivy_settings: Path | None) -> str:
+    from windowlib.cli.display import console, progress
+    from windowlib.engines import jars
+    from windowlib.engines.cache import cache_folder
+    from windowlib.engines.setup_jars import fetch
+
+    folder, wanted = cache_folder(), jars.locked()
+    if check or jars.present(folder, wanted):
+        jars.check(folder, wanted)
+        return f"JARs: {len(wanted)} in {folder}, each as locked"
+    typer.echo(f"fetching {len(wanted)} JARs (14 MB, half a minute) ...")
+    with progress(console(), "fetching JARs"):
+        fetch(folder, wanted, ivy_settings)
+    return f"JARs: {len(wanted)} fetched into {folder}, each as locked"
+
+
+def _class_archive(check: bool) -> str:
+    from windowlib.cli.display import console, progress
+    from windowlib.engines import jvm, setup_cds
+    from windowlib.engines.spark import settings_of
+
+    if jvm.archive_fits(settings_of("local[*]", {})):
+        return f"class archive: {jvm.archive()}"
+    if check:
+        return "class archive: none that fits, so Spark starts more slowly"
+    typer.echo("running two small pipelines to archive the classes that they load (half a minute) ...")
+    with progress(console(), "making the class archive"):
+        try:
+            return f"class archive: made as {setup_cds.make()}"
+        except setup_cds.NoArchive as error:  # no run depends on it
+            return f"class archive: {error}; Spark starts more slowly"

@@ -1,0 +1,61 @@
+"""The commands `windowlib demo` and `windowlib replay`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Replayer(StrEnum):
+    """What replays a recording."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+
+
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FOLDER]", help="Your own files instead of generated ones.", show_default=False),
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Where everything is put.")] = Path("demo"),
+    key: Annotated[str | None, typer.Option(help="Own files: the key's column.", show_default=False)] = None,
+    timestamp: Annotated[
+        str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
+    ] = None,
+) -> None:
+    """Run two pipelines over a million generated events, file by file, and compare the results with the known truth.
+
+    [dim]windowlib demo[/dim]   or, over files of your own:   [dim]windowlib demo logs/ --timestamp at --key user[/dim]
+    """
+    from rich.console import Console
+
+    from windowlib.demo.run import Stage, demo_own_data
+    from windowlib.demo.run import demo as play
+    from windowlib.engines.spark import session
+
+    stage = Stage(folder, Console(), session)
+    if data:
+        demo_own_data(stage, data, key, timestamp)
+    elif not play(stage):
+        raise RuntimeError("the results differ from the truth; the table above says where")
+
+
+def replay(
+    recording: Annotated[
+        Path, typer.Argument(metavar="FILE.json", help="Scenarios, or with --batches a recording.", show_default=False)
+    ],
+    batches: Annotated[bool, typer.Option("--batches", help="The file is a recording of batches.")] = False,
+    engine: Annotated[Replayer, typer.Option(help="What computes it.")] = Replayer.REFERENCE,
+) -> None:
+    """Say what would happen: run scenarios, or batches of events; print what fires, is late, and stays in flight.
+
+    [dim]windowlib replay --batches --engine spark recording.json[/dim]
+    """
+    from windowlib.cli.display import as_json as text
+    from windowlib.replay.recordings import replay_file
+
+    typer.echo(text(replay_file(recording, batches=batches, engine=engine.value)))

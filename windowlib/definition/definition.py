@@ -1,0 +1,156 @@
+"""A pipeline's definition: one TOML file that says what is read, how time moves, which windows, which aggregates.
+
+`load_definition` reads and checks it as a whole and reports every mistake at once. Paths are relative to the file;
+durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in `windowlib.definition.file`;
+rules that concern several keys in `rules` and `refusals`, next to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, ValidationError
+
+from windowlib.definition.aggregate_sql import read_aggregates
+from windowlib.definition.fields import resolved
+from windowlib.definition.file import DefinitionFile
+from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
+from windowlib.definition.own_code import Role, StandIn, load
+from windowlib.definition.refusals import refusals
+from windowlib.definition.rules import across_keys
+from windowlib.definition.spec import parts_of, plan_of, spec_of
+from windowlib.definition.windows import own_classes
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.keyed import updates_results
+from windowlib.model.spec import WindowSpec
+from windowlib.plans.aggregate_set import AggregateSet
+from windowlib.plans.kinds.kind import PlanKind
+
+__all__ = ["Definition", "InvalidDefinition", "load_definition"]
+
+WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
+
+
+class Definition(DefinitionFile):
+    """A definition that was read and checked, with the places it speaks of."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    file: Path
+    root: Path  # <warehouse>/<name>: the folder of all its tables
+
+    @cached_property
+    def aggregates(self) -> AggregateSet:
+        return read_aggregates(self.expressions)
+
+    @cached_property
+    def plan(self) -> PlanKind:
+        """What runs it: native where the answer is exactly the operator's, else the operator."""
+        return plan_of(self.window)
+
+    @cached_property
+    def spec(self) -> WindowSpec:
+        """The windows as the core knows them; raises InvalidDefinition where the user's code cannot be used."""
+        parts = parts_of(self.window, self._made)
+        if mistakes := list(refusals(self.window, self.expressions, parts)):
+            raise invalid(self.file, mistakes)
+        return spec_of(self.window, self.expressions, parts)
+
+    @property
+    def fires_often(self) -> bool:
+        """Whether each firing of a window is a result of its own, and not a new version of one."""
+        return not updates_results(self.spec)
+
+    @property
+    def own_classes(self) -> tuple[str, ...]:
+        """The user's own classes, as "module:Class", once each."""
+        return tuple(dict.fromkeys(reference for _, reference in own_classes(self.window)))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The source columns that triggers, evictors, gaps and the user's code look into, once each."""
+        window = self.window
+        names = [*window.reads, *window.columns]
+        for section in (window.own_trigger, window.own_evictor):
+            names += section.columns if section else ()
+        return tuple(dict.fromkeys(names))
+
+    def semantics(self) -> dict[str, Any]:
+        """What the stored state depends on, ready for JSON: a warehouse with another one cannot be continued."""
+        source, window = self.source, self._window_semantics()
+        return {
+            "key": list(source.key),
+            "timestamp": source.timestamp,
+            "timestamp_unit": source.timestamp_unit,
+            "event_id": source.event_id,
+            "window": window,
+            "aggregates": dict(zip((c.name for c in self.aggregates.columns), self._canonical_sql(), strict=True)),
+            "state_partition_ms": self.storage.state_partition_ms,
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits that change with `semantics`."""
+        text = json.dumps(self.semantics(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _window_semantics(self) -> dict[str, Any]:
+        """The window without what it leaves at its default, except for what was always stored."""
+        dumped = self.window.model_dump(mode="json", exclude_none=True)
+        written = self.window.model_dump(exclude_defaults=True)
+        always = ("type", "size_ms", "slide_ms", "offset_ms", "gap_ms", "gap_column", "allowed_lateness_ms")
+        return {name: value for name, value in dumped.items() if name in always or name in written}
+
+    def _made(self, role: Role, reference: str, parameters: Mapping[str, Any]) -> Any:
+        """An object of the user's own."""
+        try:
+            return load(role, reference, parameters, self.file.parent)
+        except InvalidSpec as error:
+            key = next(key for key, named in own_classes(self.window) if named == reference)
+            raise invalid(self.file, [Mistake(key, str(error))]) from error
+
+    def _canonical_sql(self) -> list[str]:
+        aggregates = [str(aggregate) for aggregate in self.aggregates.aggregates]
+        return [column.sql_over(aggregates) for column in self.aggregates.columns]
+
+
+def load_definition(path: Path | str) -> Definition:
+    """The definition in a TOML file; raises `InvalidDefinition` with every mistake in it, one line each."""
+    return definition_of(_read(Path(path)), Path(path))
+
+
+def definition_of(raw: dict[str, Any], file: Path) -> Definition:
+    """The definition in the contents of a TOML file; raises as `load_definition` does."""
+    folder = file.absolute().parent
+    mistakes: list[Mistake] = []
+    try:
+        contents = DefinitionFile.model_validate(raw, context={"folder": folder})
+        mistakes += refusals(contents.window, contents.expressions, parts_of(contents.window, StandIn))
+    except ValidationError as error:
+        mistakes = mistakes_of(error, DefinitionFile)
+    mistakes += across_keys(raw)
+    if mistakes:
+        raise invalid(file, mistakes)
+    warehouse = os.environ.get(WAREHOUSE_VARIABLE)
+    base = Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)
+    return Definition.model_construct(**dict(contents), file=file.absolute(), root=base / contents.name)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidDefinition(f"{file}: no such file; give the path of a pipeline's TOML file") from error
+    except IsADirectoryError as error:
+        raise InvalidDefinition(f"{file}: is a folder; give the path of a pipeline's TOML file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidDefinition(f"{file}: cannot be read as UTF-8 text ({error})") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidDefinition(f"{file}: is not TOML: {error}") from error

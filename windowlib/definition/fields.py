@@ -1,0 +1,105 @@
+"""What the fields of a definition are made of: durations, paths, names, each with its check."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+
+from windowlib.definition.durations import ALLOWED, parse_duration
+
+
+def _positive(duration_ms: int) -> int:
+    if duration_ms <= 0:
+        raise ValueError("must be greater than 0")
+    return duration_ms
+
+
+def _not_negative(duration_ms: int) -> int:
+    if duration_ms < 0:
+        raise ValueError("must not be negative")
+    return duration_ms
+
+
+def _local(path: str) -> str:
+    if "://" in path or not path:
+        raise ValueError("must be a path on this machine")
+    return path
+
+
+def _not_empty(column: str) -> str:
+    if not column:
+        raise ValueError("must not be empty")
+    return column
+
+
+def _key_column(column: str) -> str:
+    if not column or set(column) & set(" ,;{}()\n\t=`."):
+        raise ValueError("cannot name a column of a Delta table (no blanks, no . , ; { } ( ) = `)")
+    return column
+
+
+def _output_name(name: str) -> str:
+    if not name.isidentifier():
+        raise ValueError("cannot name an output column (letters, digits and _, not a digit first)")
+    return name
+
+
+def _cron(schedule: str) -> str:
+    if len(schedule.split()) != 5 and schedule not in ("@hourly", "@daily", "@weekly", "@monthly"):
+        raise ValueError("must have five fields")
+    return schedule
+
+
+def _class(reference: str) -> str:
+    module, _, name = reference.partition(":")
+    if not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ValueError('must have the form "module:Class"')
+    return reference
+
+
+def _near(path: Any, info: ValidationInfo) -> Path:
+    if not isinstance(path, str):
+        raise ValueError("must be a string")
+    return resolved((info.context or {})["folder"], _local(path))
+
+
+def _tuple(columns: Any) -> Any:
+    return tuple(columns) if isinstance(columns, list) else columns
+
+
+Duration = Annotated[int, BeforeValidator(parse_duration)]
+Positive = Annotated[Duration, AfterValidator(_positive)]
+NotNegative = Annotated[Duration, AfterValidator(_not_negative)]
+PathNearby = Annotated[Path, BeforeValidator(_near)]  # relative to the definition
+Folder = Annotated[str, AfterValidator(_local)]
+Column = Annotated[str, AfterValidator(_not_empty)]
+Columns = Annotated[tuple[Column, ...], BeforeValidator(_tuple)]
+KeyColumn = Annotated[str, AfterValidator(_key_column)]
+KeyColumns = Annotated[tuple[KeyColumn, ...], BeforeValidator(_tuple)]
+OutputName = Annotated[str, AfterValidator(_output_name)]
+Schedule = Annotated[str, AfterValidator(_cron)]
+PythonClass = Annotated[str, AfterValidator(_class)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Number = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A table of the TOML file: unknown keys are mistakes, and nothing is converted silently."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, ignored_types=(cached_property,))
+
+
+def duration(key: str, text: str, default: Any = ...) -> Any:
+    """A field whose name ends in the unit and whose TOML key does not."""
+    value = parse_duration(default) if isinstance(default, str) else default
+    return Field(default=value, alias=key, description=f"{text}, {ALLOWED}")
+
+
+def resolved(folder: Path, path: str) -> Path:
+    """A path as written in a definition that lies in `folder`."""
+    return Path(os.path.normpath(folder / Path(path).expanduser()))

@@ -1,0 +1,146 @@
+"""What stands in a definition's TOML file, table by table: `[source]`, `[watermark]`, `[airflow]`, `[checks]`, ...
+
+The fields are the documentation: name, meaning, default.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from windowlib.definition.aggregate_sql import check_expression
+from windowlib.definition.fields import (
+    Column,
+    Folder,
+    KeyColumns,
+    NotNegative,
+    OutputName,
+    PathNearby,
+    Positive,
+    Schedule,
+    Section,
+    Share,
+    duration,
+    resolved,
+)
+from windowlib.definition.windows import AnyWindow
+
+NAME = r"^[a-z][a-z0-9_]{0,62}$"
+
+
+class Source(Section):
+    """`[source]`: the folder (or Delta table) of events, and which of their columns mean what."""
+
+    format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
+    path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
+    key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
+    timestamp: Column = Field(description="the column that holds the event time")
+    timestamp_unit: Literal["s", "ms", "us"] | None = Field(
+        default=None, description='"s", "ms" or "us" for epoch numbers'
+    )
+    event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
+    dedup_horizon_ms: Positive = duration(
+        "dedup_horizon", "how far behind the watermark event ids are remembered", "1d"
+    )
+    max_files_per_run: int = Field(
+        default=0, ge=0, description="0 for everything new, or at most so many files a batch"
+    )
+    columns: dict[str, str] = Field(
+        default={}, alias="schema", description='column = "spark type"; needed for JSON and CSV'
+    )
+
+
+class Watermark(Section):
+    """`[watermark]`: how event time moves on."""
+
+    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
+    idle_timeout_ms: Positive | None = duration(
+        "idle_timeout", "after how long without events the watermark follows the clock", None
+    )
+    max_future_skew_ms: NotNegative | None = duration(
+        "max_future_skew", "how far ahead of the clock events may be", None
+    )
+
+
+class Airflow(Section):
+    """`[airflow]`: when to look for new input. The schedule never selects the input."""
+
+    schedule: Schedule | None = Field(
+        default=None, description='a cron line such as "*/10 * * * *"; without: by hand only'
+    )
+    retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
+    together: str | None = Field(
+        default=None, pattern=NAME, description="a name: definitions with the same one run together, in one DAG"
+    )
+    retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
+
+
+class Checks(Section):
+    """`[checks]`: bounds of the quality checks, and suites of your own."""
+
+    max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
+    max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
+    suites: Path | None = Field(
+        default=None,
+        description="a folder of suites as JSON, relative to this file; each replaces ours of its name, or is added",
+    )
+    figures_suite: Path | None = Field(
+        default=None, description="a JSON file of expectations about the figures of a batch, relative to this file"
+    )
+    results_suite: Path | None = Field(
+        default=None, description="a JSON file of expectations about the result rows of a batch, relative to this file"
+    )
+
+    @field_validator("suites", "figures_suite", "results_suite", mode="before")
+    @classmethod
+    def _exists(cls, path: Any, info: ValidationInfo) -> Path:
+        if not isinstance(path, str):
+            raise ValueError("must be a string")
+        found = resolved((info.context or {})["folder"], path)
+        if info.field_name == "suites" and not found.is_dir():
+            raise ValueError("no such folder")
+        if info.field_name != "suites" and not found.is_file():
+            raise ValueError("no such file")
+        return found
+
+
+class Storage(Section):
+    """`[storage]`: how the tables are laid out."""
+
+    state_partition_ms: Positive = duration(
+        "state_partition", "windows whose ends are this close are stored together", "1h"
+    )
+
+
+class Spark(Section):
+    """`[spark]`: where a plan runs."""
+
+    master: str = Field(
+        default="local[*]", description='"local[*]", "warm", or a cluster: "sc://host:15002", "spark://host:7077"'
+    )
+    conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
+
+
+class DefinitionFile(Section):
+    """What stands in the TOML file."""
+
+    name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
+    warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
+    engine: Literal["spark", "sail"] = Field(
+        default="spark", description='"spark", or "sail": the same windows in one process, without Java'
+    )
+    lease_timeout_ms: Positive = duration(
+        "lease_timeout", "after how long without a heartbeat a run on another machine counts as dead", "2m"
+    )
+    source: Source = Field(description="[source] with format, path, key, timestamp")
+    watermark: Watermark = Field(description="[watermark] with out_of_orderness")
+    window: AnyWindow = Field(description="[window] with type and its durations")
+    expressions: dict[OutputName, Annotated[str, AfterValidator(check_expression)]] = Field(
+        default={}, alias="aggregates", description='[aggregates] with output_column = "expression"'
+    )
+    airflow: Airflow = Airflow()
+    checks: Checks = Checks()
+    storage: Storage = Storage()
+    spark: Spark = Spark()

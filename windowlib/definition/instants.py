@@ -1,0 +1,57 @@
+"""Points in time: as TIMESTAMPs and whole milliseconds, and as text, in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant(time_ms: int | None) -> str:
+    """A time for people to read.
+
+    >>> instant(0), instant(-1), instant(None), instant(-(2**63))
+    ('1970-01-01 00:00:00 UTC', '1969-12-31 23:59:59.999 UTC', 'none yet', 'none yet')
+    """
+    when = _datetime(time_ms)
+    if when is None:
+        return "the end of time" if time_ms is not None and time_ms > 0 else "none yet"
+    return f"{_text(when, ' ')} UTC"
+
+
+def iso_instant(time_ms: int | None) -> str | None:
+    """The same for machines: ISO 8601 with ``Z``, or None.
+
+    >>> iso_instant(1_500), iso_instant(2**63 - 1)
+    ('1970-01-01T00:00:01.500Z', None)
+    """
+    when = _datetime(time_ms)
+    return None if when is None else f"{_text(when, 'T')}Z"
+
+
+def utc(time_ms: int) -> datetime:
+    """A TIMESTAMP of whole milliseconds."""
+    return _EPOCH + timedelta(milliseconds=time_ms)
+
+
+def time_of(moment: datetime) -> int:
+    """A TIMESTAMP in ms, floored; one without a zone is in UTC.
+
+    >>> time_of(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)), time_of(datetime(1969, 12, 31, 23, 59, 59, 999_999))
+    (1000, -1)
+    """
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def _datetime(time_ms: int | None) -> datetime | None:
+    """None for times that no calendar shows: before the first event the watermark is at the beginning of all time."""
+    try:
+        return None if time_ms is None else utc(time_ms)
+    except OverflowError:
+        return None
+
+
+def _text(when: datetime, separator: str) -> str:
+    timespec = "milliseconds" if when.microsecond else "seconds"
+    return when.replace(tzinfo=None).isoformat(separator, timespec)

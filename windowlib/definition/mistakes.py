@@ -1,0 +1,184 @@
+"""Mistakes in a definition, one line each: which key, what was given, what is allowed, which key was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import get_annotations
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from windowlib.model.errors import InvalidSpec
+
+_KIND = {
+    "string_type": "must be a string",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a table",
+    "string_pattern_mismatch": "has the wrong form",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "too_short": "must not be empty",
+    "model_type": "must be a table",
+    "model_attributes_type": "must be a table",
+}
+
+
+class InvalidDefinition(InvalidSpec):
+    """A definition cannot be used; the message names all its mistakes, one line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake: the dotted key and a sentence about it."""
+
+    key: str
+    problem: str
+
+
+def invalid(file: Path, mistakes: Iterable[Mistake]) -> InvalidDefinition:
+    """The error that reports all mistakes of a file, each once, in the order given."""
+    lines = (f"{file}: {mistake.key}: {mistake.problem}" for mistake in mistakes)
+    return InvalidDefinition("\n".join(dict.fromkeys(lines)))
+
+
+def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[Mistake]:
+    """What pydantic found, in the words of the definition's author."""
+    return [_mistake(details, model) for details in error.errors(include_url=False)]
+
+
+def given(value: Any) -> str:
+    """A value as it may stand in TOML, short enough for a line.
+
+    >>> given({"type": "count", "n": 3, "after": True})
+    '{type = "count", n = 3, after = true}'
+    """
+    text = _toml(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def nearest(word: str, words: Iterable[str], what: str = "did you mean {}?") -> str:
+    """A proposal to append to a sentence, empty if nothing is near."""
+    names = {name.casefold(): name for name in words}
+    close = get_close_matches(word.casefold(), names, n=1, cutoff=0.5)
+    return f"; {what.format(names[close[0]])}" if close else ""
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"'
+        case dict():
+            return f"{{{', '.join(f'{name} = {_toml(of)}' for name, of in value.items())}}}"
+        case list():
+            return f"[{', '.join(map(_toml, value))}]"
+    return str(value)
+
+
+def listed(values: Iterable[Any]) -> str:
+    """Values as they may stand in TOML, one after the other."""
+    return ", ".join(map(given, values))
+
+
+def _mistake(details: ErrorDetails, model: type[BaseModel]) -> Mistake:
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    place = _follow(details["loc"], model)
+    key, field = ".".join(place.keys), place.field
+    allowed = f"; allowed: {field.description}" if field and field.description else ""
+    if kind == "missing":
+        return Mistake(key, f"missing{allowed}")
+    if kind == "extra_forbidden":
+        return Mistake(key, f"unknown key, given {given(value)}{_instead(place)}")
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        tags = [_tag(choice) for choice in place.choices]
+        tag = value.get("type") if isinstance(value, dict) else None
+        proposal = nearest(tag, tags) if isinstance(tag, str) else ""
+        problem = "missing" if tag is None else f"unknown type {given(tag)}{proposal}"
+        return Mistake(f"{key}.type", f"{problem}; allowed: {listed(tags)}")
+    if kind == "literal_error":
+        words = re.findall(r"'(\w+)'", context["expected"])
+        allowed = f"; allowed: {listed(words)}"
+        proposal = nearest(value, words) if isinstance(value, str) else ""
+        return Mistake(key, f"given {given(value)}{proposal}{allowed}")
+    if kind == "value_error":
+        return Mistake(key, f"{context['error']}, given {given(value)}{'' if place.within else allowed}")
+    return Mistake(key, f"{_KIND.get(kind, details['msg']).format(**context)}, given {given(value)}{allowed}")
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a mistake is: its keys, the last known field on the way, and the sections around, from the outermost.
+
+    ``within`` says that it is in an entry of that field, which the author names. ``choices`` are the sections that may
+    stand under the last key: one, one per `type`, or none; ``siblings`` those in place of the innermost one.
+    """
+
+    keys: list[str]
+    field: FieldInfo | None
+    within: bool
+    around: dict[str, type[BaseModel]]
+    siblings: list[type[BaseModel]]
+    choices: list[type[BaseModel]]
+
+
+def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> _Place:
+    place = _Place([], None, False, {}, [], [model])
+    for part in map(str, loc):
+        tagged = [choice for choice in place.choices if len(place.choices) > 1 and _tag(choice) == part]
+        if tagged:
+            place.siblings, place.choices = place.choices, tagged
+        elif place.choices or part != "[key]":  # pydantic's mark of a mistake in a key itself
+            place.within = not place.choices
+            if place.choices:
+                section = place.around[".".join(place.keys)] = place.choices[0]
+                place.field = _fields(section).get(part)
+                place.choices = _models(place.field.annotation) if place.field else []
+            place.keys.append(part)
+    return place
+
+
+def _instead(place: _Place) -> str:
+    """What may stand in place of an unknown key, and where the key would be known."""
+    key, sections = place.keys[-1], list(place.around.items())
+    names = list(_fields(sections[-1][1]))
+    of_types = [_tag(sibling) for sibling in place.siblings if key in _fields(sibling)]
+    outside = [at for at, section in reversed(sections[:-1]) if key in _fields(section)]
+    if of_types:
+        known = f"{key} is a key of type {listed(of_types)}"
+    elif outside:
+        whose = f"[{outside[0]}]" if outside[0] else "the file itself, above every [section]"
+        known = f"{key} is a key of {whose}"
+    else:
+        return f"{nearest(key, names)}; allowed: {', '.join(names)}"
+    return f"; allowed: {', '.join(names)}; {known}"
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The keys of a section: its own first, then those it shares with others."""
+    shared = [name for base in model.__mro__[1:] for name in get_annotations(base) if name != "type"]
+    ordered = sorted(model.model_fields.items(), key=lambda item: shared.index(item[0]) if item[0] in shared else -1)
+    return {field.alias or name: field for name, field in ordered}
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The sections that may stand where a field is annotated so: one, or one per `type`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
+
+
+def _tag(model: type[BaseModel]) -> str:
+    return str(get_args(model.model_fields["type"].annotation)[0])

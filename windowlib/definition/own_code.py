@@ -1,0 +1,152 @@
+"""The user's own code: classes named "module:Class" in a definition, in modules next to it.
+
+A module is found in the definition's folder first, then wherever Python finds modules. Spark's workers get the code of
+such a module with the plan, by value, and that of the modules next to it which it imports: nothing has to be installed
+there. State is never stored that way.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from windowlib.definition.mistakes import given, nearest
+from windowlib.model.aggregates import Aggregate
+from windowlib.model.assigners import Assigner
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.evictors import Evictor
+from windowlib.model.functions import ProcessFunction
+from windowlib.model.triggers import Trigger
+
+Role = Literal["trigger", "evictor", "assigner", "function"]
+"""What an object of the user's is needed as."""
+
+PLAYS: Mapping[Role, Mapping[str, type]] = {
+    "trigger": {"a trigger": Trigger},
+    "evictor": {"an evictor": Evictor},
+    "assigner": {"an assigner": Assigner},
+    "function": {"a process function": ProcessFunction, "an aggregate": Aggregate},
+}
+NOT_ASKED_FOR = ("order_free",)  # the plan that runs the user's code keeps the order in any case
+
+_found_in: dict[str, Path] = {}  # top-level module → the definition's folder that it was loaded from
+
+
+class StandIn:
+    """Stands for an object of the user's while its definition is only looked at, not run: nothing speaks against it."""
+
+    merges = True
+    window_kind = "any"
+
+    def __init__(self, role: Role, reference: str, parameters: Mapping[str, Any]) -> None:
+        self.reference = reference
+
+
+def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path) -> Any:
+    """An object of the class "module:Class"; raises InvalidSpec, saying what is wrong with it."""
+    name, _, class_name = reference.partition(":")
+    module = _module(name, folder)
+    made_by = getattr(module, class_name, None)
+    if not callable(made_by):
+        classes = [n for n, value in vars(module).items() if isinstance(value, type) and value.__module__ == name]
+        there = ", ".join(classes) or "no class"
+        raise InvalidSpec(f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; there: {there}")
+    try:
+        made = made_by(**parameters)
+    except Exception as error:
+        made_with = ", ".join(f"{key} = {given(value)}" for key, value in parameters.items()) or "no parameters"
+        raise InvalidSpec(f"{reference} cannot be made with {made_with}: {type(error).__name__}: {error}") from error
+    _require_members(made, role, reference)
+    return made
+
+
+def ship(reference: str) -> None:
+    """Lets Spark's workers have the code of a loaded class, and of the modules next to it."""
+    from pyspark import cloudpickle
+
+    top = _top(reference.partition(":")[0])
+    together = [name for name, folder in _found_in.items() if folder == _found_in.get(top)]
+    for name in {top, *together} & sys.modules.keys():
+        cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+
+
+def _require_members(made: Any, role: Role, reference: str) -> None:
+    """Refuses an object that cannot be asked what its role is asked."""
+    needs = {what: [name for name in vars(kind) if _is_asked_for(name)] for what, kind in PLAYS[role].items()}
+    lacks = {what: [name for name in names if not hasattr(made, name)] for what, names in needs.items()}
+    if all(lacks.values()):
+        meant = [what for what in lacks if lacks[what] != needs[what]] or list(lacks)
+        missing = ", and ".join(f"no {', '.join(lacks[what])}, which {what} needs" for what in meant)
+        raise InvalidSpec(f"{reference} has {missing}")
+
+
+def _is_asked_for(name: str) -> bool:
+    return not name.startswith("_") and name not in NOT_ASKED_FOR
+
+
+def _module(name: str, folder: Path) -> Any:
+    _forget_namesakes(folder)
+    _require_free(_top(name), folder)
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.invalidate_caches()
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise InvalidSpec(f"{name} cannot be imported: {error}") from error
+        there = sorted(file.stem for file in folder.glob("*.py"))
+        proposal = nearest(name, there)
+        raise InvalidSpec(
+            f"no module {error.name} in {folder}{proposal}; modules there: {', '.join(there) or 'none'}"
+        ) from error
+    except Exception as error:
+        raise InvalidSpec(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(folder))
+        for new in {_top(module) for module in sys.modules.keys() - before} - {_top(module) for module in before}:
+            if _lies_in(sys.modules.get(new), folder):
+                _found_in[new] = folder
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Modules of another definition's folder make way for those of the same name in this one."""
+    for top in [top for top, other in _found_in.items() if other != folder and _is_in(top, folder)]:
+        for module in [module for module in sys.modules if _top(module) == top]:
+            del sys.modules[module]
+        del _found_in[top]
+
+
+def _require_free(top: str, folder: Path) -> None:
+    """Refuses a module next to the definition whose name is that of another one, which Python would take instead."""
+    if not _is_in(top, folder):
+        return
+    loaded = sys.modules.get(top)
+    if top in sys.stdlib_module_names:
+        raise InvalidSpec(f"{top} is the name of one of Python's own modules; give yours another name")
+    if loaded is not None and not _lies_in(loaded, folder):
+        place = next(_places(loaded), "elsewhere")
+        raise InvalidSpec(f"{top} is the name of a module that is in use already ({place}); give yours another name")
+
+
+def _is_in(top: str, folder: Path) -> bool:
+    return (folder / f"{top}.py").exists() or any((folder / top).glob("*.py"))
+
+
+def _lies_in(module: Any, folder: Path) -> bool:
+    """Whether a top-level module is a file, or a folder, in `folder`."""
+    return any(place.parent == folder.resolve() for place in _places(module))
+
+
+def _places(module: Any) -> Iterator[Path]:
+    """The file of a module, or the folders of a package."""
+    file = getattr(module, "__file__", None)
+    for place in getattr(module, "__path__", [file] if file else []):
+        yield Path(place).resolve()
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]

@@ -1,0 +1,221 @@
+"""The registry: what a window, trigger or evictor is called, what it takes, and what it means.
+
+To add a trigger (an evictor or a window likewise):
+
+1. Write its class in `windowlib.model.triggers`, a frozen dataclass whose docstring says when it fires.
+2. Add its entry to ``TRIGGERS`` below: its name, its class, when it fires in words, and each parameter with its bounds
+   and what is allowed. Names, defaults and the object itself come from the class.
+3. Add its row to ``TRIGGER_TABLES`` in `docs.gallery.entries`, and run ``python -m docs.gallery``.
+
+All else reads the registry: TOML and its mistakes (`windowlib.definition.windows`), Python
+(`windowlib.definition.define`), scenarios (`windowlib.replay.scenarios`), `windowlib explain-plan`, Airflow's pages,
+and the gallery.
+"""
+
+from __future__ import annotations
+
+from windowlib.definition.fields import Column, Positive
+from windowlib.definition.kinds import (
+    ANOTHER,
+    Parameter,
+    column,
+    custom,
+    duration,
+    flag,
+    kind,
+    kinds,
+    number,
+    offset,
+    whole_number,
+)
+from windowlib.model.aggregates import Count
+from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.evictors import CountEvictor, DeltaEvictor, TimeEvictor
+from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
+from windowlib.model.timed_triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    ProcessingTimeoutTrigger,
+)
+from windowlib.model.triggers import (
+    CountTrigger,
+    DeltaTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+)
+from windowlib.plans.counts import CountWindows
+from windowlib.plans.kinds.aligned import Aligned
+from windowlib.plans.kinds.counts import Counts
+from windowlib.plans.kinds.sessions import Sessions
+
+AN_EXAMPLE = '{type = "count", n = 3}'
+
+_INTERVAL = duration("how often the window fires")
+_ANOTHER = Parameter(ANOTHER, f"a trigger, as in {AN_EXAMPLE}", lambda trigger: trigger.words)
+
+# In words: when a window fires, after "fires".
+TRIGGERS = kinds(
+    kind("event_time", EventTimeTrigger, "when the watermark passes its end"),
+    kind("processing_time", ProcessingTimeTrigger, "when the plan time of a run passes its end", by_clock=True),
+    kind("count", CountTrigger, "at every {n} events", n=whole_number(1, "at which element the window fires")),
+    kind(
+        "continuous_event_time",
+        ContinuousEventTimeTrigger,
+        "every {interval} of event time, and at its end",
+        interval_ms=_INTERVAL,
+    ),
+    kind(
+        "continuous_processing_time",
+        ContinuousProcessingTimeTrigger,
+        "every {interval} of processing time, and at its end",
+        by_clock=True,
+        interval_ms=_INTERVAL,
+    ),
+    kind(
+        "delta",
+        DeltaTrigger,
+        "when {of} has {absolute} by more than {threshold} since it last fired",
+        of=column("the column whose change decides"),
+        threshold=number("by how much it must change"),
+        absolute=flag("a change in either direction counts", "risen", "moved"),
+    ),
+    kind("purging", PurgingTrigger, "{of}, and then forgets its contents", of=_ANOTHER),
+    kind(
+        "processing_timeout",
+        ProcessingTimeoutTrigger,
+        "{of}, or {timeout} after its {reset_on_element} event",
+        by_clock=True,
+        of=_ANOTHER,
+        timeout_ms=duration("after which time the window fires"),
+        reset_on_element=flag("the time starts again at every element", "first", "newest"),
+        clear_on_timeout=flag("a timeout makes the trigger forget"),
+    ),
+    kind("never", NeverTrigger, "never"),
+    kind("end_of_stream", EndOfStreamTrigger, "when the input is complete"),
+    custom("when {class} says so", "python_class", "class", "parameters"),
+)
+
+_AFTER = flag("elements leave after the evaluation, not before it", "before", "after")
+
+# In words: what an evaluation sees, after "of its events".
+EVICTORS = kinds(
+    kind(
+        "count",
+        CountEvictor,
+        "the last {n} stay {after} each evaluation",
+        n=whole_number(0, "how many elements stay"),
+        after=_AFTER,
+    ),
+    kind(
+        "time",
+        TimeEvictor,
+        "those of the last {keep} stay {after} each evaluation",
+        keep_ms=duration("how much older than the newest an element may be"),
+        after=_AFTER,
+    ),
+    kind(
+        "delta",
+        DeltaEvictor,
+        "those stay {absolute} in {of} by less than {threshold} {after} each evaluation",
+        of=column("the column whose difference decides"),
+        threshold=number("the difference at which an element leaves"),
+        absolute=flag(
+            "a difference in either direction counts", "that the last one exceeds", "that differ from the last one"
+        ),
+        after=_AFTER,
+    ),
+    custom("those stay that {class} keeps", "python_class", "class", "parameters"),
+)
+
+
+def _tumbling(size_ms: int, offset_ms: int = 0, stagger: bool = False) -> Assigner:
+    plain = Tumbling(size_ms, offset_ms)
+    return Staggered(plain) if stagger else plain
+
+
+def _sliding(size_ms: int, slide_ms: int, offset_ms: int = 0, stagger: bool = False) -> Assigner:
+    plain = Sliding(size_ms, slide_ms, offset_ms)
+    return Staggered(plain) if stagger else plain
+
+
+def _session(gap_ms: int | None = None, gap_column: str | None = None) -> Assigner:
+    """Events of a key until ``gap`` passes without one, or the gap that each event brings in ``gap_column``."""
+    return DynamicSession(gap_column or "") if gap_ms is None else Session(gap_ms)
+
+
+def _tumbling_count(size: int) -> WindowSpec:
+    """Every ``size`` events of a key, in order of arrival."""
+    return tumbling_count(size, Count())
+
+
+def _sliding_count(size: int, slide: int) -> WindowSpec:
+    """The last ``size`` events of a key, in order of arrival, at every ``slide`` of them."""
+    return sliding_count(size, slide, Count())
+
+
+_STAGGER = flag("each key's windows are shifted by a share of its own", yes=", shifted for each key")
+
+# In words: which windows.
+WINDOWS = kinds(
+    kind(
+        "tumbling",
+        Tumbling,
+        "tumbling, {size} long{stagger}",
+        _tumbling,
+        lambda window: Aligned(),
+        size_ms=duration("the length of a window"),
+        offset_ms=offset("size"),
+        stagger=_STAGGER,
+    ),
+    kind(
+        "sliding",
+        Sliding,
+        "sliding, {size} long, every {slide}{stagger}",
+        _sliding,
+        lambda window: Aligned(),
+        size_ms=duration("the length of a window"),
+        slide_ms=duration("how often a window starts"),
+        offset_ms=offset("slide"),
+        stagger=_STAGGER,
+    ),
+    kind(
+        "session",
+        Session,
+        "sessions, ended by {gap}{gap_column}",
+        _session,
+        lambda window: Sessions(),
+        gap_ms=duration("the silence that ends a session", "{} of silence", Positive | None),
+        gap_column=column(
+            "the column that holds each event's gap in ms, instead of gap",
+            "a silence of `{}` milliseconds",
+            Column | None,
+        ),
+    ),
+    kind(
+        "global",
+        Global,
+        "one window without end",
+        end_of_stream=flag("without a trigger, fires when the input is complete"),
+    ),
+    kind(
+        "tumbling_count",
+        WindowSpec,
+        "every {size} events",
+        _tumbling_count,
+        lambda window: Counts(CountWindows(*window.size_and_slide)),
+        size=whole_number(1, "how many events make a window"),
+    ),
+    kind(
+        "sliding_count",
+        WindowSpec,
+        "the last {size} events, at every {slide} of them",
+        _sliding_count,
+        lambda window: Counts(CountWindows(*window.size_and_slide)),
+        size=whole_number(1, "how many events a window holds"),
+        slide=whole_number(1, "after how many events one fires"),
+    ),
+    custom("those of {assigner}", "assigner_class", "assigner", "assigner_parameters"),
+)

@@ -1,0 +1,205 @@
+"""Rules of a definition that concern several keys at once.
+
+They look at the TOML as it was written, and only at what has the right form, so that they can speak even where other
+keys are wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from windowlib.definition import spark_types
+from windowlib.definition.aggregate_sql import columns_used
+from windowlib.definition.mistakes import Mistake, given, nearest
+from windowlib.definition.registry import EVICTORS, TRIGGERS
+
+# Columns that the tables have in addition to a pipeline's own; compared without case, as Spark does.
+RESULT_COLUMNS = {
+    "window_start", "window_end", "window_day", "last_event_time", "firing", "result_number", "timing", "batch_id",
+    "change", "cause",
+    "elements", "last_event_ms", "replaced", "part", "end_partition",  # next to the results where they are written
+}  # fmt: skip
+KEY_COLUMNS = RESULT_COLUMNS | {
+    "timestamp_ms", "arrival", "event_time", "event_id", "raw", "watermark", "late_by_ms", "source_file", "source_row",
+    "readmitted_by", "window_start_ms", "window_end_ms", "published",
+    "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "results",
+    "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
+}  # fmt: skip
+OF_ELEMENT = re.compile(r"_timestamp_ms|_arrival|_x[0-9]+")  # names in a value that Python code sees
+NUMBERS_IN_JSON = tuple(kind for kind in spark_types.NUMBERS if kind not in ("decimal", "dec", "numeric"))
+
+
+def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
+    """Every rule over several keys that the TOML breaks."""
+    source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
+    schema = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
+    yield from _keys(source)
+    yield from _results(source, window, aggregates)
+    yield from _duplicates(source)
+    yield from _gap(window)
+    yield from _function(window, aggregates, raw)
+    yield from _reads(window)
+    yield from _schema(source, schema)
+    if schema:
+        yield from _columns_in_schema(source, window, aggregates, schema)
+        yield from _types_fit(source, window, schema)
+
+
+def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
+    keys = [key.casefold() for key in _texts(source.get("key"))]
+    for key in keys:
+        if keys.count(key) > 1:
+            yield Mistake("source.key", f"names {given(key)} twice")
+        if key in KEY_COLUMNS or key.startswith("_") or _is_partial(key):
+            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; rename it in the source")
+
+
+def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
+    """The columns that a definition gives its results: those of the function, or else of [aggregates]."""
+    keys = [key.casefold() for key in _texts(source.get("key"))]
+    section, names = ("window.output", _table(window, "output")) if "function" in window else ("aggregates", aggregates)
+    seen: dict[str, str] = {}
+    for name in names:
+        output, where = name.casefold(), f"{section}.{name}"
+        if output in RESULT_COLUMNS or _is_partial(output):
+            yield Mistake(where, f"{given(name)} is a column that windowlib adds itself; choose another name")
+        if output in keys:
+            yield Mistake(where, f"{given(name)} is a key column already; choose another name")
+        if output in seen:
+            yield Mistake(where, f"differs from {given(seen[output])} in case only, which Spark ignores")
+        seen.setdefault(output, name)
+
+
+def _duplicates(source: dict[str, Any]) -> Iterator[Mistake]:
+    if "dedup_horizon" in source and "event_id" not in source:
+        yield Mistake("source.dedup_horizon", 'has no meaning without event_id = "column"; add it, or leave this out')
+
+
+def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
+    if window.get("type") == "session" and ("gap" in window) == ("gap_column" in window):
+        got = "both" if "gap" in window else "neither"
+        allowed = 'gap = "30m", or gap_column = "column"'
+        yield Mistake("window.gap", f"need either gap or gap_column, given {got}; allowed: {allowed}")
+
+
+def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
+    """Code of the user's own gives columns that must be declared, and takes the place of [aggregates]."""
+    output = _table(window, "output")
+    if "function" in window and not output and isinstance(window.get("output", {}), dict):
+        yield Mistake("window.output", 'missing, and needed with function; allowed: column = "spark type"')
+    if "function" not in window:
+        for key in ("output", "parameters"):
+            if key in window:
+                of_assigner = key == "parameters" and window.get("type") == "custom"
+                instead = "the assigner's are assigner_parameters" if of_assigner else "leave it out"
+                yield Mistake(f"window.{key}", f'has no meaning without function = "module:Class"; {instead}')
+        if not aggregates and isinstance(raw.get("aggregates", {}), dict):
+            yield Mistake("aggregates", 'missing; allowed: [aggregates] with output_column = "expression"')
+    for name, kind in output.items():
+        if isinstance(kind, str) and not spark_types.is_type(kind):
+            proposal = nearest(kind, spark_types.WORDS)
+            where = f"window.output.{name}"
+            yield Mistake(where, f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}")
+
+
+def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
+    names = _texts(window.get("reads"))
+    folded = [name.casefold() for name in names]
+    for name in names:
+        if folded.count(name.casefold()) > 1:
+            yield Mistake("window.reads", f"names {given(name.casefold())} twice")
+    for key, name in [*(("window.reads", name) for name in names), *_compared(window)]:
+        if OF_ELEMENT.fullmatch(name):
+            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; rename the column in the source")
+
+
+def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+    if source.get("format") in ("json", "csv") and "schema" not in source:
+        yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
+    for name, kind in schema.items():
+        if not spark_types.is_type(kind):
+            proposal = nearest(kind, spark_types.WORDS)
+            yield Mistake(
+                f"source.schema.{name}", f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}"
+            )
+
+
+def _columns_in_schema(
+    source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any], schema: dict[str, str]
+) -> Iterator[Mistake]:
+    used = [("source.key", name) for name in _texts(source.get("key"))]
+    used += [("source.timestamp", name) for name in _texts([source.get("timestamp")])]
+    used += [("source.event_id", name) for name in _texts([source.get("event_id")])]
+    used += [("window.gap_column", name) for name in _texts([window.get("gap_column")])]
+    used += [("window.reads", name) for name in _texts(window.get("reads"))]
+    used += _compared(window)
+    for output, expression in aggregates.items():
+        used += [(f"aggregates.{output}", name) for name in _readable_columns(expression)]
+    known = {name.casefold() for name in schema} | {"timestamp_ms"}
+    for key, name in used:
+        if name.casefold() not in known:
+            yield Mistake(
+                key, f"column {given(name)} is not in source.schema{nearest(name, schema)}; there: {', '.join(schema)}"
+            )
+
+
+def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+    timestamp, unit = _type_of(source.get("timestamp"), schema), source.get("timestamp_unit")
+    if timestamp.startswith(spark_types.NUMBERS) and unit is None:
+        yield Mistake(
+            "source.timestamp_unit", f'missing, and needed as the timestamp is {timestamp}; allowed: "s", "ms", "us"'
+        )
+    if timestamp and not timestamp.startswith(spark_types.NUMBERS) and unit is not None:
+        yield Mistake(
+            "source.timestamp_unit",
+            f"given {given(unit)}, but the timestamp is {timestamp}, not a number; leave it out",
+        )
+    gap = _type_of(window.get("gap_column"), schema)
+    if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
+        yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")
+    for key, column in _compared(window):
+        kind, in_state = _type_of(column, schema), key.startswith("window.trigger")
+        if kind and not kind.startswith(NUMBERS_IN_JSON if in_state else spark_types.NUMBERS):
+            why = ", as the trigger remembers it in JSON" if kind.startswith(spark_types.NUMBERS) else ""
+            yield Mistake(key, f"column is {kind}; need a number, such as bigint or double{why}")
+
+
+def _compared(window: dict[str, Any]) -> list[tuple[str, str]]:
+    """The keys that name a column whose values a trigger or an evictor subtracts, and the columns."""
+    found: list[tuple[str, str]] = []
+    for name, known in (("trigger", TRIGGERS), ("evictor", EVICTORS)):
+        section, key = window.get(name), f"window.{name}"
+        while isinstance(section, dict):
+            kind = known.get(str(section.get("type")))
+            for column in kind.columns if kind else ():
+                found += [(f"{key}.{column}", value) for value in _texts([section.get(column)])]
+            section, key = section.get("of"), f"{key}.of"
+    return found
+
+
+def _table(raw: dict[str, Any], key: str) -> dict[str, Any]:
+    found = raw.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _texts(values: Any) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def _is_partial(name: str) -> bool:
+    index, _, part = name.removeprefix("p").partition("_")
+    return name.startswith("p") and index.isdecimal() and bool(part)
+
+
+def _type_of(column: Any, schema: dict[str, str]) -> str:
+    types = {name.casefold(): kind.strip().casefold() for name, kind in schema.items()}
+    return types.get(column.casefold(), "") if isinstance(column, str) else ""
+
+
+def _readable_columns(expression: Any) -> list[str]:
+    try:
+        return columns_used(expression) if isinstance(expression, str) else []
+    except ValueError:
+        return []  # reported already, as an expression that cannot be read

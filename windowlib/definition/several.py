@@ -1,0 +1,50 @@
+"""Definitions that run together: what they must have in common, and which can share their slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windowlib.definition.definition import Definition
+from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.errors import InvalidSpec
+
+
+def check_together(definitions: Sequence[Definition]) -> None:
+    """Raises `InvalidSpec` unless the definitions are different pipelines that want the same Spark session."""
+    first, files = definitions[0], {definitions[0].root: definitions[0].file}
+    for other in definitions[1:]:
+        if other.root in files:
+            raise InvalidSpec(f"{files[other.root]} and {other.file} are one pipeline, {other.name}; name it once")
+        files[other.root] = other.file
+        if (other.engine, other.spark) != (first.engine, first.spark):
+            raise InvalidSpec(
+                f"{first.file} and {other.file} differ in engine or [spark], but what runs together shares one"
+                " session; make them equal, or run them by themselves"
+            )
+
+
+def check_one_schedule(definitions: Sequence[Definition]) -> None:
+    """Raises `InvalidSpec` unless all are looked after at the same times."""
+    first = definitions[0]
+    for other in definitions[1:]:
+        if other.airflow.schedule != first.airflow.schedule:
+            raise InvalidSpec(
+                f'{other.file}: airflow.schedule: given "{other.airflow.schedule}", but {first.file}, which runs'
+                f' together with it ("{other.airflow.together}"), has "{first.airflow.schedule}"; make them equal'
+            )
+
+
+def sharing_refusal(definition: Definition) -> str | None:
+    """Why the batches of a definition share nothing with others; None where they can."""
+    assigner = definition.spec.assigner
+    if not definition.plan.shares_slices:
+        return "its windows are not made of slices of time"
+    if not isinstance(assigner, Session | Tumbling | Sliding):
+        return "each event brings its own gap"
+    if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
+        return "an event may lie between two windows, which is for this definition alone to say"
+    if definition.source.event_id:
+        return f"what is a duplicate by {definition.source.event_id} is for this pipeline's memory to say"
+    if definition.aggregates.needs_arrival:
+        return "first and last go by the order of arrival"
+    return None

@@ -1,0 +1,64 @@
+"""What a definition's windows stand for: their parts, the plan that runs them, the spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.definition.sections import Code
+from windowlib.definition.windows import AnyWindow, why_element_by_element
+from windowlib.model.assigners import Assigner
+from windowlib.model.evictors import Evictor
+from windowlib.model.spec import WindowSpec
+from windowlib.model.triggers import Trigger
+from windowlib.plans.folds import Folds
+from windowlib.plans.kinds.general import General
+from windowlib.plans.kinds.kind import PlanKind
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The objects of the window model that a definition names; ``function`` is the user's."""
+
+    assigner: Assigner
+    trigger: Trigger | None
+    evictor: Evictor | None
+    function: Any
+
+    @property
+    def folds_own(self) -> bool:
+        """Whether the function is an aggregate, and not a process function."""
+        return hasattr(self.function, "create_accumulator")
+
+
+def parts_of(window: AnyWindow, code: Code) -> Parts:
+    """Makes the parts, the user's own with `code`; raises what that raises."""
+    function = code("function", window.function, window.parameters) if window.function else None
+    made = window.made(code)
+    if isinstance(made, WindowSpec):
+        return Parts(made.assigner, made.trigger, made.evictor, function)
+    trigger = window.own_trigger.made(code) if window.own_trigger else None
+    evictor = window.own_evictor.made(code) if window.own_evictor else None
+    return Parts(made, trigger, evictor, function)
+
+
+def plan_of(window: AnyWindow) -> PlanKind:
+    """The plan that gives exactly what the operator gives."""
+    native = None if why_element_by_element(window) else window.kind.plan
+    return native(window) if native else General()
+
+
+def spec_of(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> WindowSpec:
+    """The windows as the core knows them, for parts that `refusals` has nothing against."""
+    process = None if parts.folds_own else parts.function
+    folds = Folds(own=parts.function if parts.folds_own else None)
+    return WindowSpec(
+        parts.assigner,
+        folds if expressions or process is None else None,
+        trigger=parts.trigger,
+        evictor=parts.evictor,
+        allowed_lateness_ms=window.allowed_lateness_ms,
+        process=process,
+        time=window.time,
+    )

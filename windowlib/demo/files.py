@@ -1,0 +1,123 @@
+"""The arrival files: every click once or twice, and rows that no window can use, in the order of their arrival.
+
+Columns ``event_id``, ``user_id``, ``ts`` (with microseconds below the millisecond that counts), ``value``, ``kind``.
+Rows that no window can use: a second copy of a click (in the same file or a later one), a null user, a null timestamp,
+a timestamp a century ahead; in JSON and CSV also lines that are no row at all, which typed Parquet cannot hold.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from windowlib.demo.arrivals import Arrivals
+from windowlib.demo.clicks import BASE_MS, HOUR_MS, MINUTE_MS, Ints
+
+CENTURY_MS = 100 * 365 * 24 * HOUR_MS
+DUPLICATE_SHARE, UNUSABLE_SHARE = 0.01, 0.0005
+NO_ROW = {"json": '{"event_id": "cut short", "user_i', "csv": "cut short"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What arrives: a table for each file, and how many of all rows no window can use, by reason."""
+
+    files: list[pa.Table]
+    unusable: dict[str, int]
+
+
+def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> Rows:
+    """Clicks with their ``value``, second copies and unusable rows, by file, in the order of arrival."""
+    files = len(arrivals.watermark_ms) - 1
+    clicks = _clicks(arrivals, value, rng)
+    again = np.flatnonzero(rng.random(len(value)) < DUPLICATE_SHARE)
+    longest_wait = np.where(rng.random(len(again)) < 0.5, MINUTE_MS, 3 * HOUR_MS)
+    copies_ms = arrivals.arrival_ms[again] + rng.integers(0, longest_wait)
+    junk, unusable = _unusable(clicks, rng)
+    junk_ms = BASE_MS + rng.integers(0, files * HOUR_MS, len(junk))
+
+    table = pa.concat_tables([clicks, clicks.take(again), junk]).combine_chunks()
+    arrival = np.concatenate([arrivals.arrival_ms, copies_ms, junk_ms])
+    file = np.concatenate([arrivals.file, _file_of(copies_ms, files), _file_of(junk_ms, files)])
+    order = np.lexsort((arrival, file))
+    bounds = np.searchsorted(file[order], np.arange(files + 1))
+    sorted_table = table.take(order)
+    tables = [sorted_table.slice(start, end - start) for start, end in pairwise(bounds)]
+    return Rows(tables, {"duplicate": len(again), **unusable})
+
+
+def write_files(rows: Rows, folder: Path, format: str = "parquet") -> dict[str, int]:
+    """Write ``clicks-00.parquet`` and so on, dated as they arrive; return the unusable rows by reason."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, table in enumerate(rows.files):
+        path = folder / f"clicks-{number:02}.{format}"
+        _WRITERS[format](table, path)
+        moment = BASE_MS // 1000 + (number + 1) * HOUR_MS // 1000
+        os.utime(path, (moment, moment))
+    if format == "parquet":
+        return rows.unusable
+    return {**rows.unusable, "malformed": len(rows.files)}
+
+
+def user_names(user: Ints) -> pa.Array:
+    """``user-00000`` and so on."""
+    names = pa.array([f"user-{number:05}" for number in range(int(user.max()) + 1)])
+    return names.take(pa.array(user))
+
+
+def event_ids(number: Ints) -> pa.Array:
+    """``e0`` and so on."""
+    return pc.binary_join_element_wise("e", pc.cast(pa.array(number), pa.string()), "")
+
+
+def timestamps(micros: Ints) -> pa.Array:
+    return pa.array(micros).cast(pa.timestamp("us", tz="UTC"))
+
+
+def _file_of(arrival_ms: Ints, files: int) -> Ints:
+    return np.minimum((arrival_ms - BASE_MS) // HOUR_MS, files - 1)
+
+
+def _clicks(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> pa.Table:
+    clicks = arrivals.clicks
+    number = len(clicks.timestamp_ms)
+    kind = pa.array(["view", "click", "buy"]).take(pa.array(rng.choice(3, number, p=[0.7, 0.27, 0.03])))
+    micros = clicks.timestamp_ms * 1000 + rng.integers(0, 1000, number)
+    user = user_names(clicks.visits.user[clicks.visit])
+    columns = [event_ids(np.arange(number)), user, timestamps(micros), value, kind]
+    return pa.table(columns, names=["event_id", "user_id", "ts", "value", "kind"])
+
+
+def _unusable(clicks: pa.Table, rng: np.random.Generator) -> tuple[pa.Table, dict[str, int]]:
+    """Clicks spoilt in one column each, with event ids of their own."""
+    number = max(5, int(len(clicks) * UNUSABLE_SHARE))
+    some = clicks.take(rng.integers(0, len(clicks), 3 * number))
+    some = some.set_column(0, "event_id", event_ids(len(clicks) + np.arange(3 * number)))
+    no_user = some.slice(0, number).set_column(1, "user_id", pa.nulls(number, pa.string()))
+    no_time = some.slice(number, number).set_column(2, "ts", pa.nulls(number, some.schema.field("ts").type))
+    future = some.slice(2 * number)
+    ahead = pc.add(future["ts"].cast(pa.int64()), CENTURY_MS * 1000).cast(some.schema.field("ts").type)
+    spoilt = pa.concat_tables([no_user, no_time, future.set_column(2, "ts", ahead)])
+    return spoilt, {"null_key": number, "null_timestamp": number, "future": number}
+
+
+def _write_json(table: pa.Table, path: Path) -> None:
+    text = table.set_column(2, "ts", pc.strftime(table["ts"], "%Y-%m-%dT%H:%M:%SZ"))
+    lines = [json.dumps(row) for row in text.to_pylist()]
+    path.write_text("\n".join([*lines, NO_ROW["json"], ""]))
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    pyarrow.csv.write_csv(table, path)
+    with path.open("a") as file:
+        file.write(NO_ROW["csv"] + "\n")
+
+
+_WRITERS = {"parquet": pyarrow.parquet.write_table, "json": _write_json, "csv": _write_csv}

@@ -1,0 +1,97 @@
+"""Which engine computes a run: Spark, or Sail. Everything that differs between them goes through here.
+
+`spark` is the default and the judge. `sail` (`windowlib.engines.sail`) computes the same plans in this process, without
+Java, over the same tables; it may be chosen from run to run. What it cannot compute exactly as Spark does is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.model.errors import WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from windowlib.definition.definition import Definition
+    from windowlib.plans.engine import Engine
+
+# The parts of expressions whose answers the tests compare with Spark's, as sqlglot calls them.
+_PROVED = frozenset(
+    (
+        *("Count", "Sum", "Avg", "Min", "Max", "First", "Last", "ApproxDistinct", "Filter", "Where", "IgnoreNulls"),
+        *("Star", "Column", "Identifier", "Literal", "Boolean", "Null", "Paren", "Neg", "Div"),
+        *("And", "Or", "Not", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Is", "In", "Between", "Like"),
+        *("Case", "If", "Coalesce"),
+    )
+)
+
+
+class NotOnThisEngine(WindowError):
+    """The definition needs what the chosen engine cannot compute exactly."""
+
+
+def check_engine(definition: Definition) -> None:
+    """Raises NotOnThisEngine where the definition's engine cannot give Spark's answer."""
+    if definition.engine == "sail" and (why := refusal(definition)):
+        raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+
+
+def refusal(definition: Definition) -> str | None:
+    """Why Sail cannot run a definition exactly as Spark does, or None."""
+    if definition.source.format in ("json", "csv"):
+        return f'source.format = "{definition.source.format}" is parsed by Spark, whose idea of a malformed row counts'
+    if definition.plan.runs_operator:
+        return "its windows are computed by the operator in Python, whose rows are only proved in Spark's workers"
+    for name, sql in definition.expressions.items():
+        if foreign := not_proved(sql):
+            return f"aggregates.{name} uses {foreign}, which is not proved to be exactly Spark's there"
+    return None
+
+
+def not_proved(sql: str) -> str | None:
+    """What an expression uses beyond `_PROVED`, or None.
+
+    Arithmetic of whole numbers wraps around on Sail where Spark ends in an error, so only division is there.
+
+    >>> not_proved("sum(bytes) filter (where status >= 400) / count(*)"), not_proved("sum(price * 2)")
+    (None, 'price * 2')
+    """
+    import sqlglot
+
+    tree = sqlglot.parse_one(sql, dialect="spark")
+    foreign = next((node for node in tree.walk() if type(node).__name__ not in _PROVED), None)
+    return None if foreign is None else foreign.sql(dialect="spark")
+
+
+def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of Parquet files below `base` as `schema`, and _file: the path or URI of the file of each."""
+    from pyspark.sql import functions as F
+
+    from windowlib.engines.sail import is_sail
+    from windowlib.engines.sail_files import rows_of_files
+
+    if is_sail(spark):
+        rows = rows_of_files(spark, base, paths, schema)
+        return rows.withColumnRenamed("_source_file", "_file").drop("_source_row")
+    return spark.read.schema(schema).parquet(*paths).withColumn("_file", F.col("_metadata.file_path"))
+
+
+def check_keys(keys: Sequence[str], schema: StructType) -> None:
+    """Raises NotOnThisEngine for keys that Sail groups otherwise than Spark does: numbers with a negative zero."""
+    for key in keys:
+        if (kind := schema[key].dataType.simpleString()) in ("float", "double"):
+            raise NotOnThisEngine(
+                f'source.key = {key!r} is a {kind}, which engine = "sail" groups otherwise (0.0 and -0.0); use "spark"'
+            )
+
+
+def engine_of(spark: SparkSession) -> Engine:
+    """What a session's plans ask for beyond DataFrames."""
+    from windowlib.engines.sail import SailEngine, is_sail
+    from windowlib.plans.engine import SPARK
+
+    return SailEngine() if is_sail(spark) else SPARK

@@ -1,0 +1,121 @@
+"""Spark sessions over Spark Connect: this process is a thin client without a JVM, the plans run on a server.
+
+The server is the warm engine of this machine (`windowlib.engines.warm`) or any cluster's end point, `sc://host:port`;
+it must see the same files under the same paths. PySpark's client repeats a call for minutes while no server answers.
+Here a server has `ANSWERS_WITHIN_SECONDS` to answer the first call, and later calls are repeated six times.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from windowlib.model.errors import InvalidSpec, WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ANSWERS_WITHIN_SECONDS = 10
+DEFAULT_PORT = 15002
+GONE = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "OPERATION_NOT_FOUND", "NO_ACTIVE_SESSION")
+"""Spark's names of the errors of a server that was restarted, or has dropped the session."""
+
+
+class Unreachable(WindowError):
+    """No server answers at the address, or one that does not speak Spark Connect. Trying again may help."""
+
+
+class EngineError(WindowError):
+    """The warm engine cannot be started, or its folder cannot be used."""
+
+
+class EngineLost(WindowError):
+    """The server has ended, or dropped the session, while a run used it. Running again finishes the work."""
+
+
+def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], hint: str) -> SparkSession:
+    """A new session on the server at `address` (`sc://host:port`, with parameters), with `settings`.
+
+    `own` are settings of the definition's author. Raises `Unreachable` when no server answers in time, `InvalidSpec`
+    for one of `own` that a session cannot have; `hint` says where it belongs.
+    """
+    place = _require_answer(address)
+    os.environ["SPARK_CONNECT_RELEASE_SESSION_ON_EXIT"] = "true"
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # the error that follows says it better
+    spark = SparkSession.builder.remote(address).create()
+    client: Any = spark
+    client.client.set_retry_policies([DefaultPolicy(max_retries=6, initial_backoff=100, backoff_multiplier=2.0)])
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+    except Exception as error:
+        close(spark)
+        if lost(error) or type(error).__module__.startswith("grpc"):
+            raise Unreachable(f"{place} answers, but not as a Spark Connect server: {_first_line(error)}") from error
+        raise
+    for name, value in own.items():
+        try:
+            spark.conf.set(name, value)
+        except PySparkException as error:
+            close(spark)
+            raise InvalidSpec(
+                f'spark.conf has "{name}" = "{value}", which is not a setting of a Spark session on a server: {hint}'
+            ) from error
+    return spark
+
+
+def close(spark: SparkSession) -> None:
+    """Ends a session without waiting for a server that may have ended before it."""
+    client: Any = spark
+    client.client.set_retry_policies([])
+    with suppress(Exception):  # the session is not needed any more, whatever the server says
+        spark.stop()
+
+
+def lost(error: BaseException) -> bool:
+    """Whether an error says that the server, or the session on it, is gone."""
+    module = type(error).__module__
+    if not module.startswith(("pyspark.", "grpc")):
+        return False
+    code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    status = getattr(code(), "name", "") if callable(code) else ""
+    return status == "UNAVAILABLE" or any(name in str(error) for name in GONE)
+
+
+def place_of(address: str) -> tuple[str, int]:
+    """Host and port of an address; raises `InvalidSpec` when it is not one.
+
+    >>> place_of("sc://spark.example:15010/;token=abc"), place_of("sc://spark.example")
+    (('spark.example', 15010), ('spark.example', 15002))
+    """
+    with suppress(ValueError):
+        parts = urlsplit(address)
+        if parts.scheme == "sc" and parts.hostname and parts.path.partition(";")[0] in ("", "/"):
+            return parts.hostname, parts.port or DEFAULT_PORT
+    raise InvalidSpec(f'spark.master = "{address.partition(";")[0]}" is not an address: need "sc://host:port"')
+
+
+def _require_answer(address: str) -> str:
+    host, port = place_of(address)
+    place = f"sc://{host}:{port}"
+    try:
+        socket.create_connection((host, port), ANSWERS_WITHIN_SECONDS).close()
+    except OSError as error:
+        raise Unreachable(
+            f"no Spark Connect server answers at {place} within {ANSWERS_WITHIN_SECONDS} s ({error}): start it, or"
+            " correct spark.master"
+        ) from error
+    return place
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,116 @@
+"""Sail: the plans in this process, without Java.
+
+Sail is an engine in Rust that speaks Spark Connect, so the plans run on it as they are, over the same tables. What it
+lacks is added with functions over Arrow batches, which it calls in this process: the origin of a row
+(`windowlib.engines.sail_files`), sorted and numbered rows, and sums (`windowlib.engines.sail_batches`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from windowlib.engines.sail_batches import Islands, PassingCounters, Sorted
+from windowlib.model.errors import WindowError
+from windowlib.plans.functions import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from windowlib.plans.engine import OverBatches
+
+MARK = "spark.windowlib.engine"
+SETTINGS = {
+    MARK: "sail",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}
+_server: Any = None  # one for the process; it ends with it
+
+
+class SailUnavailable(WindowError):
+    """Sail cannot be used here."""
+
+
+def session() -> SparkSession:
+    """A session on Sail in this process; raises SailUnavailable without the package, or where Spark runs already."""
+    global _server
+    os.environ.setdefault("RUST_LOG", "error")
+    try:
+        from pysail.spark import SparkConnectServer
+    except ImportError as error:
+        raise SailUnavailable(
+            'engine = "sail" needs the package pysail: pip install "windowlib[spark,sail]", or use engine = "spark"'
+        ) from error
+    from pyspark.sql import SparkSession
+
+    if SparkSession._instantiatedSession is not None:  # PySpark knows one kind of session in a process
+        raise SailUnavailable("this process runs Spark already; use Sail in a process of its own")
+    if _server is None:
+        _server = SparkConnectServer(port=0)
+        _server.start(background=True)
+    _, port = _server.listening_address
+    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    for name, value in SETTINGS.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def is_sail(spark: SparkSession) -> bool:
+    """Whether a session is one of Sail's."""
+    return spark.conf.get(MARK, "spark") == "sail"
+
+
+class SailEngine:
+    """`windowlib.plans.engine.Engine` for Sail."""
+
+    sums_wrap = True
+
+    def counters(self) -> PassingCounters:
+        """See `Engine`."""
+        return PassingCounters()
+
+    def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
+        """See `Engine`. As literals: nothing is compiled, and a join with one row takes twice as long as all else."""
+        from pyspark.sql import functions as F
+
+        return rows.withColumns({name: F.lit(value).cast("long") for name, value in values.items()})
+
+    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
+        """See `Engine`. Sail takes the types of the first part, so columns that a part lacks are cast to theirs."""
+        from pyspark.sql import functions as F
+
+        types = {field.name: field.dataType for part in parts for field in part.schema}
+
+        def whole(part: DataFrame) -> DataFrame:
+            has = set(part.columns)
+            nothing = {name: F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in has}
+            return part.select(*(nothing.get(name, quoted(name)) for name in types))
+
+        return functools.reduce(lambda a, b: a.union(b), map(whole, parts))
+
+    def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
+        """See `Engine`."""
+        return rows, f"flatten(collect_list({arrays}))"
+
+    def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+        """See `Engine`. Sail shuffles for each aggregation, so to gather rows would be one more."""
+        return self.union(parts)
+
+    def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
+        """See `Engine`. Sail evaluates window functions key by key, which costs four times what this does."""
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        made = StructType([*intervals.schema, StructField("_island", LongType())])
+        return self.map_sorted(intervals, keys, ["window_start_ms"], Islands(tuple(keys)), made)
+
+    def map_sorted(
+        self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
+    ) -> DataFrame:
+        """See `Engine`. Sail drops a sort that only a function needs, so the function is given what it sorts itself."""
+        together = rows.repartition(os.cpu_count() or 1, *map(quoted, keys)) if keys else rows.coalesce(1)
+        return together.mapInArrow(Sorted((*keys, *order), function), schema)

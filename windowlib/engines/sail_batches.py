@@ -1,0 +1,132 @@
+"""Functions over Arrow batches that Sail calls in this process: sorting, numbering islands, adding up what passes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.plans.engine import OverBatches
+
+BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """Calls `then` with the rows of a task in the order of some columns; holds all of them in memory."""
+
+    by: tuple[str, ...]
+    then: OverBatches
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not (given := [batch for batch in batches if batch.num_rows]):
+            return
+        rows = pa.Table.from_batches(given)
+        in_order = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in self.by]))
+        yield from self.then(in_order.combine_chunks().to_batches(max_chunksize=BATCH_ROWS))
+
+
+@dataclass(frozen=True, slots=True)
+class Islands:
+    """Numbers the islands of intervals that come sorted by key and start."""
+
+    keys: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        previous: pa.RecordBatch | None = None  # the last row so far
+        reach, island = 0, 0  # the greatest end of its key, and its island
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            starts, ends = (batch.column(f"window_{bound}_ms").to_numpy() for bound in ("start", "end"))
+            new_key = self._new_keys(batch, previous)
+            reached = _running_max(ends, new_key, reach)
+            before = np.concatenate(([reach], reached[:-1]))
+            islands = island + np.cumsum(new_key | (starts > before))
+            previous, reach, island = batch.slice(batch.num_rows - 1), int(reached[-1]), int(islands[-1])
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, pa.array(islands)], schema=batch.schema.append(pa.field("_island", pa.int64()))
+            )
+
+    def _new_keys(self, batch: pa.RecordBatch, previous: pa.RecordBatch | None) -> np.ndarray:
+        """Whether a row has another key than the one before it."""
+        new = np.zeros(batch.num_rows, dtype=bool)
+        new[0] = previous is None
+        for key in self.keys:
+            column = batch.column(key)
+            new[1:] |= pc.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+            if previous is not None:
+                new[0] |= column[0] != previous.column(key)[0]
+        return new
+
+
+def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarray:
+    """The greatest end so far of each row's key; `reach` is that of the first row's key before.
+
+    >>> _running_max(np.array([5, 3, 9, 2, 4]), np.array([False, False, False, True, False]), 4).tolist()
+    [5, 5, 9, 2, 4]
+    >>> _running_max(np.array([1, 2]), np.array([False, False]), 7).tolist()
+    [7, 7]
+    """
+    own = ends if new_key[0] else np.concatenate(([max(int(ends[0]), reach)], ends[1:]))
+    # By rank, so that each key can lie above all before it without leaving 64 bits.
+    order = np.argsort(own, kind="stable")
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(own))
+    base = np.cumsum(new_key) * len(own)
+    greatest: np.ndarray = own[order[np.maximum.accumulate(base + rank) - base]]
+    return greatest
+
+
+_sums: dict[int, dict[str, int]] = {}  # by counters: written by the functions below, in this process
+_numbers = itertools.count()
+_adding = Lock()
+
+
+class PassingCounters:
+    """`windowlib.plans.counters.Counters` for Sail: a function that looks at each Arrow batch as it passes."""
+
+    def __init__(self) -> None:
+        self._number = next(_numbers)
+
+    def over(self, rows: DataFrame, sums: Mapping[str, str]) -> DataFrame:
+        """See `Counters`."""
+        from pyspark.sql import functions as F
+
+        _sums[self._number] = dict.fromkeys(sums, 0)
+        summed = [F.expr(f"cast({sql} AS bigint)").alias(f"_sum_{name}") for name, sql in sums.items()]
+        return rows.select("*", *summed).mapInArrow(_Pass(self._number, tuple(sums)), rows.schema)
+
+    def values(self) -> dict[str, int]:
+        """See `Counters`."""
+        return _sums.pop(self._number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """Adds up the last columns of each batch, and lets the others pass."""
+
+    number: int
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            kept = batch.num_columns - len(self.names)
+            found = [pc.sum(batch.column(kept + index)).as_py() or 0 for index in range(len(self.names))]
+            with _adding:
+                totals = _sums[self.number]
+                for name, value in zip(self.names, found, strict=True):
+                    totals[name] += value
+            yield pa.RecordBatch.from_arrays(
+                [batch.column(index) for index in range(kept)],
+                schema=pa.schema([batch.schema.field(index) for index in range(kept)]),
+            )

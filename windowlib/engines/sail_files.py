@@ -1,0 +1,92 @@
+"""Parquet files as rows on Sail that know their origin: file and row number, which Spark has in `_metadata`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+BATCH_ROWS = 1 << 16
+
+
+def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of Parquet files below `base`: `schema`, _source_file (the path), _source_row (from 0 in its file).
+
+    Columns that stand in the folders' names are read from there; those that a file lacks are null.
+    """
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    pieces = [piece for path in paths for piece in _pieces(path)]
+    made = StructType([*schema, StructField("_source_file", StringType()), StructField("_source_row", LongType())])
+    scan = FileScan(str(base), tuple(pieces), to_arrow_schema(made, timezone="UTC"))
+    return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, made)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One row group of a file, and the number of its first row."""
+
+    path: str
+    row_group: int
+    first_row: int
+
+
+def _pieces(path: str) -> Iterator[Piece]:
+    footer = pq.read_metadata(path)
+    first = 0
+    for number in range(footer.num_row_groups):
+        yield Piece(path, number, first)
+        first += footer.row_group(number).num_rows
+
+
+@dataclass(frozen=True, slots=True)
+class FileScan:
+    """Reads the pieces whose numbers it is given, as batches of `schema`."""
+
+    base: str
+    pieces: tuple[Piece, ...]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
+            yield from self._read(self.pieces[number])
+
+    def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+        file = pq.ParquetFile(piece.path)
+        in_name = _in_folders(Path(piece.path).relative_to(self.base))
+        wanted = [name for name in self.schema.names if name in file.schema_arrow.names]
+        row = piece.first_row
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=wanted):
+            rows = batch.num_rows
+            origin = {
+                "_source_file": pa.repeat(pa.scalar(piece.path), rows),
+                "_source_row": pa.array(range(row, row + rows), pa.int64()),
+            }
+            yield pa.RecordBatch.from_arrays(
+                [_column(field, batch, {**in_name, **origin}) for field in self.schema], schema=self.schema
+            )
+            row += rows
+
+
+def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -> pa.Array:
+    if field.name in others:
+        value = others[field.name]
+        return value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value).cast(field.type), batch.num_rows)
+    if field.name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, field.type)
+    return batch.column(field.name).cast(field.type)
+
+
+def _in_folders(path: Path) -> dict[str, str]:
+    """The values in the names of folders such as `day=2026-03-02`."""
+    return dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)

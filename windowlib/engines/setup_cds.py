@@ -1,0 +1,96 @@
+"""An archive of the classes that a run loads, for the JVMs to come; `windowlib setup` makes it.
+
+Two small pipelines are run by `windowlib run`, in a JVM that writes at its end every class that they made it load,
+parsed and verified (class data sharing; `windowlib.engines.jvm` says what that saves). Without it everything works, and
+starts more slowly.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windowlib.engines import jvm, spark
+from windowlib.engines.cache import cache_folder
+from windowlib.engines.setup_java import find_java
+from windowlib.model.errors import WindowError
+
+FILES, EVENTS, USERS = 3, 20_000, 2_000
+BASE_MS, HOUR_MS = 1_772_409_600_000, 3_600_000
+WINDOWS = {
+    "sessions": 'type = "session"\ngap = "30m"\nallowed_lateness = "0s"',
+    "sliding": 'type = "sliding"\nsize = "30m"\nslide = "10m"\nallowed_lateness = "1h"',
+}
+PIPELINE = """
+name = "{name}"
+warehouse = "warehouse"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "10m"
+[window]
+{window}
+[aggregates]
+events = "count(*)"
+total = "sum(value)"
+[spark.conf]
+"spark.driver.extraJavaOptions" = '{options}'
+"""
+
+
+class NoArchive(WindowError):
+    """The archive could not be made."""
+
+
+def make() -> Path:
+    """The class archive of this Java and PySpark in the cache folder, made again if Java would not use the one there.
+
+    For `windowlib setup`: it takes about half a minute, or a second where there is nothing to do. Raises `NoArchive`,
+    and `UnusableJava`.
+    """
+    find_java()
+    file = jvm.archive()
+    if not jvm.archive_fits(spark.settings_of("local[*]", {})):
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)  # Java cannot write one while it uses one
+        with tempfile.TemporaryDirectory(prefix=".training-", dir=cache_folder()) as folder:  # on the disk of the cache
+            _train(Path(folder), made := Path(folder) / file.name)
+            made.rename(file)
+    return file
+
+
+def _train(folder: Path, archive: Path) -> None:
+    """Runs the pipelines in `folder`, in a JVM that writes `archive`."""
+    (folder / "incoming").mkdir()
+    for number in range(FILES):
+        pq.write_table(_events(number), folder / "incoming" / f"{number}.parquet")
+    options = f"{spark.DEFAULTS['spark.driver.extraJavaOptions']} -XX:ArchiveClassesAtExit={archive}"
+    for name, window in WINDOWS.items():
+        (folder / f"{name}.toml").write_text(PIPELINE.format(name=name, window=window, options=options))
+    command = [sys.executable, "-P", "-m", "windowlib", "run", *(f"{name}.toml" for name in WINDOWS)]
+    # The JVM has the same output as the run, and this waits for the end of both.
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode or not archive.exists():
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        raise NoArchive(f"no class archive was made: {lines[-1] if lines else 'Java gave no reason'}")
+
+
+def _events(number: int) -> pa.Table:
+    """The events of an hour, each user's in bursts."""
+    events = range(number * EVENTS, (number + 1) * EVENTS)
+    times = [1000 * (BASE_MS + number * HOUR_MS + event * 7_919 % HOUR_MS) for event in events]
+    columns = {
+        "user": pa.array([event * 31 % USERS for event in events]),
+        "at": pa.array(times).cast(pa.timestamp("us", tz="UTC")),
+        "value": pa.array([event % 1000 for event in events]),
+    }
+    return pa.table(columns)

@@ -1,0 +1,61 @@
+"""Is there a Java that Spark can use? `python -m windowlib.engines.setup_java` says so, with only the standard library.
+
+Spark takes `$JAVA_HOME/bin/java`, or, without JAVA_HOME, the `java` on PATH; so does this check.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+from windowlib.model.errors import WindowError
+
+OLDEST = 17
+ADVICE = (
+    f"install a JDK {OLDEST} or newer (Debian, Ubuntu: apt install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
+)
+
+
+class UnusableJava(WindowError):
+    """No Java, or one that is too old for Spark."""
+
+
+def look_for_java() -> tuple[str | None, str]:
+    """The path of the Java that Spark would take (None where there is none), and in words what is missing then."""
+    home = os.environ.get("JAVA_HOME")
+    missing = f"no bin/java in JAVA_HOME ({home})" if home else "no java on PATH"
+    return shutil.which(os.path.join(home, "bin", "java") if home else "java"), missing
+
+
+def find_java() -> str:
+    """The path of the Java that Spark will use; raises `UnusableJava` when there is none that it can."""
+    java, looked = look_for_java()
+    if java is None:
+        raise UnusableJava(f"need Java {OLDEST} or newer, found {looked}: {ADVICE}")
+    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = java_version(printed.stderr) if printed.returncode == 0 else None
+    if version is None:
+        raise UnusableJava(f"need Java {OLDEST} or newer, but {java} does not tell its version: {ADVICE}")
+    if version < OLDEST:
+        raise UnusableJava(f"need Java {OLDEST} or newer, {java} is Java {version}: {ADVICE}")
+    return java
+
+
+def java_version(printed: str) -> int | None:
+    """The major version in what `java -version` prints; Java 8 called itself 1.8.
+
+    >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_402"')
+    (17, 8)
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', printed)
+    return int(found[1]) if found else None
+
+
+if __name__ == "__main__":
+    try:
+        find_java()
+    except UnusableJava as error:
+        sys.exit(f"{error}")

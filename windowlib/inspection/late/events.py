@@ -1,0 +1,143 @@
+"""Late events: which are in no window, why, and how late they came. `late_by_ms` says by how much: how far the
+watermark was past the cleanup time of the window that an event missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any
+
+from windowlib.definition.commands import argument
+from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
+from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.inspection.lineage.cuts import EVER, Cut, Key, within
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.partitions import DAY_MS
+from windowlib.tables.rerun import LONGEST_DAYS
+from windowlib.tables.statistics import overlapping
+
+GROUPS = ("reason", "key", "hour")
+PAST_CLEANUP, NO_WINDOW = "past cleanup", "no window"
+REASONS = {
+    PAST_CLEANUP: "its window was past its cleanup time",
+    NO_WINDOW: "it lay between two windows, and was late by its own time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LateGroup:
+    """Late events that have something in common (`of`: nothing for all of them)."""
+
+    of: Mapping[str, Any]
+    events: int
+    readmitted: int
+    least_late_ms: int
+    median_late_ms: int
+    most_late_ms: int
+    first_event_ms: int
+    last_event_ms: int
+
+
+def late_rows(
+    cut: Cut,
+    span: TimeRange = EVER,
+    *,
+    readmitted: bool = False,
+    columns: Sequence[str] | None = None,
+    key: Key | None = None,
+) -> list[dict[str, Any]]:
+    """The late events with an event time in the span; with `readmitted` also those that are in a window by now;
+    with `key` those of one key.
+    """
+    files = overlapping(cut.files("late_events"), "event_time", "event_time", span)
+    chosen = within("event_time", span)
+    found = []
+    for row in cut.rows("late_events", files, columns=columns, key=key, where=chosen):
+        if readmitted or row.get("readmitted_by") is None:
+            found.append(row)
+    return found
+
+
+def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Late events, those that came last first."""
+    return sorted(rows, key=lambda row: (-row["batch_id"], -time_of(row["event_time"]), row["source_file"]))
+
+
+def groups(rows: Sequence[Mapping[str, Any]], by: str | None, key: Sequence[str]) -> list[LateGroup]:
+    """The late events by reason, key or hour, the largest group first (hours in their order); None: all as one."""
+    together: dict[tuple[tuple[str, Any], ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        together.setdefault(_common(row, by, key), []).append(row)
+    found = [_group(dict(what), members) for what, members in together.items()]
+    if by == "hour":
+        return sorted(found, key=lambda group: group.of["hour"])
+    return sorted(found, key=lambda group: (-group.events, str(group.of)))
+
+
+def _common(row: Mapping[str, Any], by: str | None, key: Sequence[str]) -> tuple[tuple[str, Any], ...]:
+    """What a late event has in common with others of its group."""
+    match by:
+        case None:
+            return ()
+        case "reason":
+            return (("reason", reason(row)),)
+        case "key":
+            return tuple((name, row[name]) for name in key)
+        case "hour":
+            return (("hour", row["event_time"].replace(minute=0, second=0, microsecond=0)),)
+    raise AssertionError(f"no group {by}")
+
+
+def reason(row: Mapping[str, Any]) -> str:
+    """Why an event is late: one of `REASONS`."""
+    return NO_WINDOW if row["window_start"] is None else PAST_CLEANUP
+
+
+def _group(of: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> LateGroup:
+    late_ms = sorted(row["late_by_ms"] for row in rows)
+    times = [time_of(row["event_time"]) for row in rows]
+    return LateGroup(
+        of=of,
+        events=len(rows),
+        readmitted=sum(row["readmitted_by"] is not None for row in rows),
+        least_late_ms=late_ms[0],
+        median_late_ms=median_low(late_ms),
+        most_late_ms=late_ms[-1],
+        first_event_ms=min(times),
+        last_event_ms=max(times),
+    )
+
+
+def how_late(late_by_ms: int) -> str:
+    """By how much an event was late, to the second where that is enough.
+
+    >>> how_late(0), how_late(3_723_004), how_late(1_500), how_late(2**62)
+    ('0ms', '1h 2m 3s', '1s 500ms', 'more than any allowance')
+    """
+    if late_by_ms > LONGEST_MS:
+        return "more than any allowance"  # after the end that `--finish` declared
+    return format_duration(late_by_ms if late_by_ms < UNITS["m"] else late_by_ms // 1000 * 1000)
+
+
+def readmit_hint(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """How to bring late events into their windows after all; None where there are none that a window could take."""
+    definition = cut.definition
+    waiting = [row for row in rows if row["readmitted_by"] is None and row["window_start"] is not None]
+    if not waiting:
+        return None
+    if isinstance(definition.plan.rerun, str):
+        return "this pipeline's windows cannot be rerun in part, so late events cannot be readmitted"
+    [whole] = groups(waiting, None, ())
+    command = f"windowlib late readmit {argument(definition.file)}"
+    first_ms, after_ms = whole.first_event_ms, whole.last_event_ms + 1
+    if after_ms - first_ms > LONGEST_DAYS * DAY_MS:
+        return f"to readmit some: {command} --from … --to … --dry-run, with at most {LONGEST_DAYS} days at a time"
+    return f"to readmit them: {command} --from {iso_instant(first_ms)} --to {iso_instant(after_ms)} --dry-run"
+
+
+def spread(group: LateGroup) -> list[str]:
+    """How late the events of a group came (least, median, most), and the first and last event time, as text."""
+    late = [how_late(ms) for ms in (group.least_late_ms, group.median_late_ms, group.most_late_ms)]
+    return [*late, *(instant(ms).removesuffix(" UTC") for ms in (group.first_event_ms, group.last_event_ms))]

@@ -1,0 +1,87 @@
+"""What other allowances would have kept, as a picture: a bar for each, as long as its share of all late events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.sax.saxutils import escape
+
+from windowlib.definition.durations import format_duration
+from windowlib.inspection.late.what_if import Kept, WhatIf
+from windowlib.replay.timeline import BASE_STYLE
+
+WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures stand right of RIGHT
+STYLE = (
+    BASE_STYLE
+    + """\
+  .title { font-weight: 600; font-size: 14px } .kept { fill: var(--key0) }
+  .all { fill: var(--quiet); fill-opacity: 0.15 } .grid { stroke: var(--line) }
+"""
+)
+
+
+def picture(found: WhatIf) -> str:
+    """The table of `windowlib late what-if` as SVG.
+
+    >>> found = WhatIf("clicks", 0, 4, None, [Kept(300_000, 1, 0.25, 1, None), Kept(3_600_000, 4, 1.0, 3, None)], [])
+    >>> picture(found).count('class="kept"')
+    2
+    """
+    bottom = HEAD + BAR * len(found.rows)
+    height = bottom + FOOT
+    title = f"{found.pipeline}: {found.late:,} late events, and how many a larger allowed_lateness would have kept"
+    return (
+        "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
+                ' aria-labelledby="t d">',
+                f'<title id="t">{escape(title)}</title>',
+                f'<desc id="d">{escape(" ".join(map(_in_words, found.rows)))}</desc>',
+                f"<style>{STYLE}</style>",
+                f'<rect width="{WIDTH}" height="{height}" rx="8" style="fill: var(--paper)"/>',
+                f'<text class="title" x="12" y="26">{escape(title)}</text>',
+                f'<text class="quiet" x="12" y="46">allowed_lateness is {format_duration(found.allowed_lateness_ms)}'
+                " now</text>",
+                *_grid(bottom),
+                *(line for number, row in enumerate(found.rows) for line in _bar(row, HEAD + BAR * number)),
+                "</svg>",
+            ]
+        )
+        + "\n"
+    )
+
+
+def _grid(bottom: int) -> Iterator[str]:
+    for percent in (0, 25, 50, 75, 100):
+        x = _x(percent / 100)
+        yield f'<path class="grid" d="M{x} {HEAD - 6} V{bottom}"/>'
+        yield f'<text class="quiet middle" x="{x}" y="{bottom + 18}">{percent} %</text>'
+
+
+def _bar(row: Kept, y: int) -> Iterator[str]:
+    windows = f"{row.windows:,} {'window' if row.windows == 1 else 'windows'} would differ"
+    yield f'<text class="end" x="{LEFT - 10}" y="{y + 17}">{format_duration(row.allowed_lateness_ms)}</text>'
+    yield f'<path class="all" d="M{LEFT} {y + 3} H{RIGHT} v18 H{LEFT} z"/>'
+    yield f'<path class="kept" d="M{LEFT} {y + 3} H{_x(row.share)} v18 H{LEFT} z"/>'
+    yield (
+        f'<text x="{RIGHT + 12}" y="{y + 17}">{row.events:,} ({percent(row.share)})'
+        f'<tspan class="quiet">, {windows}</tspan></text>'
+    )
+
+
+def _x(share: float) -> float:
+    return round(LEFT + share * (RIGHT - LEFT), 1)
+
+
+def percent(share: float) -> str:
+    """A share for people: never 0 % nor 100 % where that is not so.
+
+    >>> percent(0), percent(0.0001), percent(0.126), percent(0.9999), percent(1)
+    ('0 %', '< 1 %', '13 %', '> 99 %', '100 %')
+    """
+    if 0 < share < 0.01:
+        return "< 1 %"
+    return "> 99 %" if 0.99 < share < 1 else f"{share * 100:.0f} %"
+
+
+def _in_words(row: Kept) -> str:
+    return f"{format_duration(row.allowed_lateness_ms)}: {row.events:,} kept, {row.windows:,} windows."

@@ -1,0 +1,289 @@
+"""The tables of a pipeline as they were after one of its batches, read in part and without Spark.
+
+A *cut* is a commit row of the ledger: it names the version of every table. Files whose statistics rule out what is
+looked for are not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+from pyarrow import dataset
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant, utc
+from windowlib.model.errors import WindowError
+from windowlib.model.rerun import TimeRange
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.tables import delta
+from windowlib.tables.delta import DataFile
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.opened import Table
+from windowlib.tables.rerun import Rerun, time_ms
+
+EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
+_LEDGER_COLUMNS = [
+    "kind",
+    "batch_id",
+    "at",
+    "plan_time_ms",
+    "watermark_in_ms",
+    "watermark_out_ms",
+    "correction",
+    "versions",
+    "who",
+    "reason",
+]
+
+
+class CannotLook(WindowError, LookupError):
+    """What is asked for is not there, or is not there any more. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """A batch that exists: its times, in ms, the versions of the tables that it left, and what it corrected, if so."""
+
+    batch_id: int
+    plan_time_ms: int
+    watermark_in_ms: int
+    watermark_out_ms: int
+    committed_at_ms: int
+    versions: Mapping[str, int]
+    rerun: Rerun | None = None
+    approved_by: str | None = None
+    approved_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One value for each key column: of these names; `texts` as given, `types` as in tables."""
+
+    columns: tuple[str, ...]
+    texts: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(self.texts) if self.columns else "all events"
+
+    def values(self, schema: pa.Schema) -> dict[str, pa.Scalar]:
+        """The values in the types of a file's columns; raises `CannotLook` where a text is not such a value."""
+        return {
+            name: _typed(name, text, schema.field(name).type)
+            for name, text in zip(self.columns, self.texts, strict=True)
+        }
+
+    def python_values(self) -> dict[str, Any]:
+        """The values in the types of the tables; raises `CannotLook` where a text is not such a value."""
+        parts = zip(self.columns, self.texts, self.types, strict=True)
+        return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
+
+    def is_of(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row that a table keeps as JSON has this key."""
+        for name, text, kind in zip(self.columns, self.texts, self.types, strict=True):
+            given = row.get(name)
+            if given is None:
+                return False
+            try:
+                same = _typed(name, _plain(given), kind).equals(_typed(name, text, kind))
+            except CannotLook:
+                return False  # a malformed row
+            if not same:
+                return False
+        return True
+
+    def where(self, schema: pa.Schema) -> pc.Expression:
+        """The rows of a file that have this key."""
+        found = pc.scalar(True)
+        for name, value in self.values(schema).items():
+            found = found & (pc.field(name) == value)
+        return found
+
+    def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
+        """Whether the file's statistics leave room for this key."""
+        for name, scalar in self.values(schema).items():
+            value, low, high = scalar.as_py(), file.low.get(name), file.high.get(name)
+            if low is None or high is None or not isinstance(value, str | int):
+                continue
+            if not low <= value <= high:
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A pipeline's tables after `batch`. `batches` are all that had been committed by then, by id."""
+
+    definition: Definition
+    batch: BatchRun
+    batches: Mapping[int, BatchRun] = field(repr=False)
+    _files: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
+
+    def files(self, table: str) -> list[DataFile]:
+        """The files of a table; none where it did not exist. Raises `CannotLook` where that version is gone."""
+        if table not in self._files:
+            try:
+                self._files[table] = delta.files(Table(self.definition.root / table), self.batch.versions.get(table))
+            except (DeltaError, FileNotFoundError) as error:
+                raise self._gone(table) from error
+        return self._files[table]
+
+    def rows(
+        self,
+        table: str,
+        files: Iterable[DataFile] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        key: Key | None = None,
+        where: pc.Expression | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
+        lacking = dict.fromkeys(columns or ())
+        for file, found in self.read(table, files, columns=columns, key=key, where=where):
+            for row in found.to_pylist():
+                yield {**lacking, **row, **file.partition}
+
+    def read(
+        self,
+        table: str,
+        files: Iterable[DataFile] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        key: Key | None = None,
+        where: pc.Expression | None = None,
+    ) -> Iterator[tuple[DataFile, pa.Table]]:
+        """The same file by file, without partition columns."""
+        folder = self.definition.root / table
+        for file in self.files(table) if files is None else files:
+            try:
+                data = dataset.dataset(folder / file.path, format="parquet", partitioning=None)
+                if key is not None and not key.may_be_in(file, data.schema):
+                    continue
+                chosen = pc.scalar(True) if where is None else where
+                if key is not None:
+                    chosen = chosen & key.where(data.schema)
+                have = None if columns is None else [name for name in columns if name in data.schema.names]
+                yield file, data.to_table(columns=have, filter=chosen)
+            except FileNotFoundError as error:
+                raise self._gone(table) from error
+
+    def schema(self, table: str) -> pa.Schema | None:
+        """The columns of a table's files, None where it has none."""
+        for file in self.files(table):
+            try:
+                return pq.read_schema(self.definition.root / table / file.path)
+            except FileNotFoundError as error:
+                raise self._gone(table) from error
+        return None
+
+    def _gone(self, table: str) -> CannotLook:
+        return CannotLook(
+            f"{table} as it was after batch {self.batch.batch_id} is no longer on disk: its old files were cleaned up."
+            " Ask for a newer batch"
+        )
+
+
+def cut(definition: Definition, as_of: int | None = None) -> Cut:
+    """The tables as of a batch, or of the newest one. Raises `CannotLook` where there is no such batch."""
+    batches = {run.batch_id: run for run in _batches(definition)}
+    if not batches:
+        raise CannotLook(f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first")
+    wanted = max(batches) if as_of is None else as_of
+    if wanted not in batches:
+        raise CannotLook(f"no batch {wanted} is committed; the committed ones are {_listed(sorted(batches))}")
+    return Cut(definition, batches[wanted], {number: run for number, run in batches.items() if number <= wanted})
+
+
+def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
+    """The range between two times, open on the side that has none; raises as `time_ms` does.
+
+    >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
+    (1772496000000, True)
+    """
+    from_ms = EVER.from_ms if from_text is None else time_ms("from", from_text)
+    to_ms = EVER.to_ms if to_text is None else time_ms("to", to_text)
+    if from_ms >= to_ms:
+        raise CannotLook(
+            f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
+        )
+    return TimeRange(from_ms, to_ms)
+
+
+def within(column: str, span: TimeRange) -> pc.Expression:
+    """The rows with a TIMESTAMP in the span."""
+    return (pc.field(column) >= pa.scalar(utc(span.from_ms))) & (pc.field(column) < pa.scalar(utc(span.to_ms)))
+
+
+def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    try:
+        return pa.scalar(text).cast(kind)
+    except pa.ArrowInvalid as error:
+        raise CannotLook(f"key {text!r}: column {name} is {kind}, and this is not such a value") from error
+
+
+def _plain(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat()
+    return str(value)
+
+
+def _batches(definition: Definition) -> Iterator[BatchRun]:
+    """Every committed batch, from the ledger."""
+    ledger = Ledger(definition.root, wall_clock_ms)
+    table, version = ledger.tables[LEDGER.name], ledger.state().version
+    plans: dict[int, dict[str, Any]] = {}
+    approvals: dict[int, dict[str, Any]] = {}
+    commits: list[dict[str, Any]] = []
+    place: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+        "plan": lambda row: plans.update({row["batch_id"]: row}),
+        "approve": lambda row: approvals.update({row["batch_id"]: row}),
+        "commit": commits.append,
+    }
+    for file in delta.files(table, version):
+        stored = pq.ParquetFile(table.folder / file.path)
+        names = [name for name in _LEDGER_COLUMNS if name in stored.schema_arrow.names]
+        for row in stored.read(columns=names).to_pylist():
+            if row["kind"] in place:
+                place[row["kind"]](row)
+    for row in sorted(commits, key=lambda row: row["batch_id"]):
+        plan, approval = plans[row["batch_id"]], approvals.get(row["batch_id"], {})
+        corrected = row.get("correction") or plan.get("correction")
+        yield BatchRun(
+            batch_id=row["batch_id"],
+            plan_time_ms=plan["plan_time_ms"],
+            watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
+            watermark_out_ms=row["watermark_out_ms"],
+            committed_at_ms=int(row["at"].timestamp() * 1000),
+            versions=dict(row["versions"]),
+            rerun=Rerun.from_json(corrected) if corrected else None,
+            approved_by=approval.get("who"),
+            approved_because=approval.get("reason"),
+        )
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Numbers in words: those that follow one another as a range.
+
+    >>> _listed([1, 2, 3, 5]), _listed([7])
+    ('1 to 3, 5', '7')
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

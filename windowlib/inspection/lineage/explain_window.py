@@ -1,0 +1,293 @@
+"""Why a window says what it says: the windows of one key around a time, the events that made them, and each version.
+
+Read from the tables as of one batch and from the source's files. What a run decided is not decided
+again here: firings, merges and removals are those of `result_changes`, watermarks and plan times the ledger's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant, time_of, utc
+from windowlib.inspection.late.events import late_rows
+from windowlib.inspection.lineage.cuts import EVER, BatchRun, CannotLook, Cut, Key, cut
+from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, raw_row
+from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
+from windowlib.model.lateness import cleanup_time_ms
+from windowlib.model.rerun import TimeRange
+from windowlib.model.windows import TimeWindow
+from windowlib.plans.kinds.kind import Bounds, InFlight
+from windowlib.tables.rerun import Rerun
+from windowlib.tables.statistics import overlapping
+
+KEYED_TABLES = ("results", "open_windows", "late_events")
+NOT_BY_ORDER = "which events made these results followed from the order in which they came, not from their times"
+BY_ELEMENT = (
+    "trigger, evictor or code of your own may leave out some of these events; no table keeps that for each event"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A published window whose place another one took."""
+
+    bounds_ms: Bounds
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One change of a window's result. `why` in a sentence; `who` and `reason` of a rerun, or of an approval."""
+
+    batch_id: int
+    change: str
+    cause: str
+    firing: int
+    timing: str
+    values: Mapping[str, Any]
+    plan_time_ms: int
+    watermark_in_ms: int
+    watermark_out_ms: int
+    why: str
+    took_place_of: list[Taken]
+    who: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedWindow:
+    """A window and all that is known of it. `place`: it holds the time that was asked for, or lies before, after it.
+
+    `published` are its rows in `results` (one, but where each firing is a result), empty where it has none.
+    """
+
+    bounds_ms: Bounds
+    place: str
+    published: list[Mapping[str, Any]]
+    in_flight: InFlight | None
+    cleanup_time_ms: int | None
+    cleaned_up_by: int | None
+    versions: list[Version]
+    events: list[EventOf]
+    beside: list[EventOf]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The windows of a key around a time, as of a batch."""
+
+    pipeline: str
+    key: Mapping[str, str]
+    at_ms: int
+    as_of: int
+    watermark_ms: int
+    windows: list[ExplainedWindow]
+    notes: list[str]
+
+
+def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None) -> Explained:
+    """What is known of a key's windows around a time, after batch `as_of` or the newest one.
+
+    Raises `CannotLook` where the batch does not exist, or the key is not one value for each key column.
+    """
+    columns = tuple(definition.source.key)
+    if len(key_texts) != len(columns):
+        wanted = (
+            f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
+        )
+        raise CannotLook(f"this pipeline's key is {wanted}; got {len(key_texts)}")
+    if not EVER.from_ms <= at_ms < EVER.to_ms:
+        raise CannotLook(f"no window can lie around {instant(at_ms)}")
+    tables = cut(definition, as_of)
+    named = dict(zip(columns, key_texts, strict=True))
+    watermark_ms = tables.batch.watermark_out_ms
+    found: list[ExplainedWindow] = []
+    notes: list[str] = []
+    key = _key(tables, columns, tuple(key_texts))
+    if key is None:
+        notes.append(f"no window has been made by batch {tables.batch.batch_id}")
+    else:
+        windows = KeyWindows(tables, key)
+        around = windows.around(at_ms)
+        found = [_explained(windows, bounds, place, at_ms) for bounds, place in sorted(around.items())]
+        notes += [] if found else _elsewhere(tables, key)
+        if found and "holds" not in around.values():
+            notes.append(f"no window of this key holds {instant(at_ms)}; the nearest ones are shown")
+            notes += _missed(tables, key, at_ms)
+    return Explained(definition.name, named, at_ms, tables.batch.batch_id, watermark_ms, found, notes)
+
+
+def _key(tables: Cut, columns: tuple[str, ...], texts: tuple[str, ...]) -> Key | None:
+    """The key with the types of its columns; None where no table has a row yet."""
+    schema = next((one for one in map(tables.schema, KEYED_TABLES) if one is not None), None)
+    if schema is None:
+        return None
+    key = Key(columns, texts, tuple(schema.field(name).type for name in columns))
+    key.values(schema)
+    return key
+
+
+def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
+    """Where a key without a window occurs."""
+    batch = f"up to batch {tables.batch.batch_id}"
+    late = sum(1 for _ in late_rows(tables, readmitted=True, key=key))
+    refused = sum(key.is_of(raw_row(row["raw"])) for row in tables.rows("quarantine"))
+    if not late and not refused:
+        yield f"key {key} never occurs {batch}"
+        return
+    yield f"key {key} has no window {batch}; it occurs in {late:,} late events and {refused:,} quarantined rows"
+
+
+def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:
+    """Late events of the key whose windows would have held a time."""
+    files = overlapping(tables.files("late_events"), "window_start", "window_end", TimeRange(at_ms, at_ms + 1))
+    moment = pa.scalar(utc(at_ms))
+    holds = (pc.field("window_start") <= moment) & (pc.field("window_end") > moment)
+    for row in tables.rows("late_events", files, key=key, where=holds):
+        if row["readmitted_by"] is None:
+            window = in_words((time_of(row["window_start"]), time_of(row["window_end"])))
+            place = f"{row['source_file']}, batch {row['batch_id']}"
+            yield f"an event of {instant(time_of(row['event_time']))} ({place}) was too late for the window {window}"
+
+
+def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int) -> ExplainedWindow:
+    tables = windows.cut
+    definition, span = tables.definition, span_of(bounds)
+    published = [row for row in windows.published(span) if row["bounds"] == bounds]
+    flying = windows.in_flight(span)
+    in_flight = next((one for one in flying if one.bounds_ms == bounds), None)
+    changes = windows.changes(span)
+    if bounds == UNBOUNDED:
+        published, changes = _around(published, at_ms), _around(changes, at_ms)
+    notes = list(_notes(definition, bounds, flying))
+    replaced_by = next((one.bounds_ms for one in flying if bounds in one.replaces_ms and one.bounds_ms != bounds), None)
+    until_batch = None
+    if replaced_by is not None:
+        until_batch = max((row["batch_id"] for row in published), default=None)
+        notes.append(f"it will be replaced by the window in flight {in_words(replaced_by)} when that fires")
+    events = Events()
+    if bounds != UNBOUNDED and (published or in_flight):
+        events = events_of(windows, bounds, until_batch=until_batch)
+    cleanup_ms = _cleanup_ms(definition, bounds)
+    return ExplainedWindow(
+        bounds_ms=bounds,
+        place=place,
+        published=[_result(definition, row) for row in published],
+        in_flight=in_flight,
+        cleanup_time_ms=cleanup_ms,
+        cleaned_up_by=None if in_flight or cleanup_ms is None else _first_past(tables, cleanup_ms),
+        versions=[_version(tables, row, changes) for row in changes if row["bounds"] == bounds],
+        events=events.inside,
+        beside=events.beside,
+        notes=[*notes, *events.problems],
+    )
+
+
+def _around(rows: Sequence[dict[str, Any]], at_ms: int) -> list[dict[str, Any]]:
+    """Of results without bounds, the last one before a time and the first one at or after it, by their last event."""
+    ordered = sorted(rows, key=lambda row: (row["last_event_time"], row["batch_id"], row["firing"]))
+    earlier = [row for row in ordered if time_of(row["last_event_time"]) < at_ms]
+    return [*earlier[-1:], *ordered[len(earlier) : len(earlier) + 1]]
+
+
+def _notes(definition: Definition, bounds: Bounds, flying: Sequence[InFlight]) -> Iterator[str]:
+    if bounds == UNBOUNDED:
+        yield f"{NOT_BY_ORDER}; the results before and after the time are shown, by their last event"
+    elif definition.plan.runs_operator:
+        yield BY_ELEMENT
+    if definition.spec.time != "event":
+        yield "windows of processing time: an event's time is the plan time of the batch that read it"
+    for one in flying:
+        if one.bounds_ms == bounds and one.state_window_ms and one.state_window_ms != bounds:
+            yield f"its contents lie under the state window {in_words(one.state_window_ms)}, which it grew from"
+
+
+def _cleanup_ms(definition: Definition, bounds: Bounds) -> int | None:
+    if bounds == UNBOUNDED or definition.spec.time != "event":
+        return None
+    return cleanup_time_ms(TimeWindow(*bounds), definition.spec.allowed_lateness_ms)
+
+
+def _first_past(tables: Cut, cleanup_ms: int) -> int | None:
+    """The batch that moved the watermark to a cleanup time."""
+    return min((n for n, run in tables.batches.items() if run.watermark_out_ms >= cleanup_ms), default=None)
+
+
+# -- versions -------------------------------------------------------------------------------------------------------
+
+
+def _version(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Version:
+    run = tables.batches[row["batch_id"]]
+    together = [one for one in changes if one["batch_id"] == row["batch_id"] and one["bounds"] != row["bounds"]]
+    taken: list[Taken] = []
+    if row["change"] != "withdraw":
+        merged = [one for one in together if one["change"] == "withdraw" and _overlap(one["bounds"], row["bounds"])]
+        taken = [
+            Taken(one["bounds"], _values(tables.definition, one))
+            for one in sorted(merged, key=lambda one: one["bounds"])
+        ]
+    who, reason = run.approved_by, run.approved_because
+    if row["cause"] == "rerun" and run.rerun is not None:
+        who, reason = run.rerun.who, run.rerun.reason
+    return Version(
+        batch_id=run.batch_id,
+        change=row["change"],
+        cause=row["cause"],
+        firing=row["firing"],
+        timing=row["timing"],
+        values=_values(tables.definition, row),
+        plan_time_ms=run.plan_time_ms,
+        watermark_in_ms=run.watermark_in_ms,
+        watermark_out_ms=run.watermark_out_ms,
+        why=_why(row, run, taken, together),
+        took_place_of=taken,
+        who=who,
+        reason=reason,
+    )
+
+
+def _why(row: Mapping[str, Any], run: BatchRun, taken: Sequence[Taken], together: Sequence[Mapping[str, Any]]) -> str:
+    """Why a result was added, changed or removed, in half a sentence."""
+    match row["change"], row["cause"]:
+        case "withdraw", "merge":
+            into = [o for o in together if o["change"] != "withdraw" and _overlap(o["bounds"], row["bounds"])]
+            return "merged" + "".join(f" into {in_words(one['bounds'])}" for one in into[:1])
+        case "withdraw", _:
+            return f"removed by {_rerun(run.rerun)}"
+        case _, "rerun":
+            return f"{'recomputed' if row['change'] == 'change' else 'made'} by {_rerun(run.rerun)}"
+        case _, "firing":
+            return "fired: the watermark passed its end" if row["timing"] == "on_time" else "fired before its end"
+        case _, "merge":
+            return f"events joined {len(taken)} published {'window' if len(taken) == 1 else 'windows'} to this one"
+        case "change", _:
+            return "changed by events that came after its end, within allowed_lateness"
+    return "fired late: its first events came after its end, within allowed_lateness"
+
+
+def _rerun(rerun: Rerun | None) -> str:
+    return f"a rerun ({rerun.title})" if rerun else "a rerun"
+
+
+def _overlap(one: Bounds, other: Bounds) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `results`, without key and bounds."""
+    known = ("batch_id", "firing", "result_number", "timing", "last_event_time")
+    return {**{name: row[name] for name in known if name in row}, "values": _values(definition, row)}
+
+
+def _values(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a result says."""
+    outputs = definition.window.output if definition.window.function else None
+    names = list(outputs) if outputs else [column.name for column in definition.aggregates.columns]
+    return {name: row[name] for name in names}

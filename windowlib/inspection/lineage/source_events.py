@@ -1,0 +1,182 @@
+"""The events of one key, read from the source's files: which file, which row, what they say.
+
+Only files that were read, and had an admitted event in the span, are opened. One that is gone, or is not the one that
+was read, is not shown: what it holds now may not be what the windows were made of.
+
+Parquet is read here, without Spark; JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`).
+Rows count from 0, as everywhere in the tables (`windowlib.source.files.Rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.definition.definition import Definition
+from windowlib.inspection.lineage.cuts import Cut, Key
+from windowlib.inspection.lineage.text_events import text_rows
+from windowlib.model.rerun import TimeRange
+from windowlib.source.files import used_columns
+
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvent:
+    """A row of the source with this key: its file and row, event time, columns in use."""
+
+    file: str
+    row: int
+    time_ms: int
+    batch_id: int
+    values: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Read:
+    """What `read_events` has found, and what it could not look at, in sentences."""
+
+    events: list[SourceEvent] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = True) -> Read:
+    """The rows with this key and an event time in the span, admitted or not, of files read up to the cut.
+
+    Without `by_event_time` the time of an event is the plan time of the batch that read it.
+    """
+    found = Read()
+    files: dict[str, Mapping[str, Any]] = {}
+    for file in _files(cut, span, by_event_time):
+        if problem := _problem(cut.definition, cut.definition.source.path / file["path"], file):
+            found.problems.append(f"{file['path']} (batch {file['batch_id']}) {problem}")
+        else:
+            files[file["path"]] = file
+    for name, row, time_ms, values in _rows(cut.definition, files, key, found.problems):
+        batch_id = files[name]["batch_id"]
+        shown_ms = time_ms if by_event_time else cut.batches[batch_id].plan_time_ms
+        if span.from_ms <= shown_ms < span.to_ms:
+            found.events.append(SourceEvent(name, row, time_ms, batch_id, values))
+    return found
+
+
+def _rows(
+    definition: Definition, files: Mapping[str, Mapping[str, Any]], key: Key, problems: list[str]
+) -> Iterator[tuple[str, int, int, Mapping[str, Any]]]:
+    """File, row, event time and values of the rows with this key and an event time."""
+    if definition.source.format in ("json", "csv"):
+        yield from text_rows(definition, list(files.values()), key, shown_columns(definition))
+        return
+    for name, file in files.items():
+        try:
+            for row, time_ms, values in _parquet(definition, definition.source.path / name, name, key):
+                yield name, row, time_ms, values
+        except (OSError, pa.ArrowInvalid) as error:
+            problems.append(f"{name} (batch {file['batch_id']}) cannot be read: {error}")
+
+
+def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any]]:
+    """The rows of `source_files` about files that had an admitted event in the span, in arrival order."""
+    low, high = "min_timestamp_ms", "max_timestamp_ms"
+    files = cut.files("source_files")
+    if by_event_time:
+        files = [f for f in files if f.low.get(low, span.from_ms) < span.to_ms]
+        files = [f for f in files if f.high.get(high, span.from_ms) >= span.from_ms]
+    rows = list(cut.rows("source_files", files))
+    if by_event_time:
+        rows = [row for row in rows if row[low] is not None and row[low] < span.to_ms and row[high] >= span.from_ms]
+    else:
+        rows = [row for row in rows if span.from_ms <= cut.batches[row["batch_id"]].plan_time_ms < span.to_ms]
+    return sorted(rows, key=lambda row: row["sequence"])
+
+
+def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> str | None:
+    """Why a file is not what was read."""
+    rows = f"{known['rows']:,} {'row' if known['rows'] == 1 else 'rows'}"
+    if not path.is_file():
+        return f"is gone: which of its {rows} were events of this window cannot be shown"
+    stat = path.stat()
+    same_time = definition.source.format == "delta" or stat.st_mtime_ns == known["modified_ns"]
+    if stat.st_size != known["size_bytes"] or not same_time:
+        return f"has changed since it was read: which of the {rows} it had were events of this window cannot be shown"
+    return None
+
+
+# -- Parquet ----------------------------------------------------------------------------------------------------------
+
+
+def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    file = pq.ParquetFile(path)
+    schema = file.schema_arrow
+    folders = partition_values(name)
+    shown = shown_columns(definition)
+    if any(folders.get(column) not in (None, text) for column, text in zip(key.columns, key.texts, strict=True)):
+        return
+    wanted = _without(key, folders).values(schema)
+    names = [column for column in used_columns(definition) if column in schema.names]
+    first = 0
+    for batch in file.iter_batches(columns=names):
+        places = _places(batch, wanted)
+        chosen = batch.take(places)
+        times = times_ms(chosen.column(definition.source.timestamp), definition.source.timestamp_unit)
+        values = chosen.select([column for column in shown if column in names]).to_pylist()
+        about = zip(places.to_pylist(), times, values or [{}] * len(times), strict=True)
+        for place, time_ms, row in about:
+            if time_ms is not None:
+                yield first + place, time_ms, {column: row.get(column, folders.get(column)) for column in shown}
+        first += batch.num_rows
+
+
+def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
+    """The rows of a batch whose columns have the wanted values."""
+    mask = pa.repeat(pa.scalar(True), batch.num_rows)
+    for name, value in wanted.items():
+        column = batch.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        mask = pc.and_(mask, pc.fill_null(pc.equal(column, value), False))
+    return pc.indices_nonzero(mask)
+
+
+def _without(key: Key, folders: Mapping[str, str]) -> Key:
+    """The part of a key that is not in the folders' names."""
+    kept = [part for part in zip(key.columns, key.texts, key.types, strict=True) if part[0] not in folders]
+    columns, texts, types = zip(*kept, strict=True) if kept else ((), (), ())
+    return Key(columns, texts, types)
+
+
+def partition_values(name: str) -> dict[str, str]:
+    """Columns that stand in a file's folders.
+
+    >>> partition_values("day=2026-03-02/user=a%20b/1.parquet")
+    {'day': '2026-03-02', 'user': 'a b'}
+    """
+    return {k: unquote(v) for k, v in (part.split("=", 1) for part in name.split("/")[:-1] if "=" in part)}
+
+
+def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:
+    """Event times as admission sees them, floored to whole milliseconds; null where there is none.
+
+    >>> times_ms(pa.array([-1, 1_999, None]), "us"), times_ms(pa.array([2], pa.timestamp("s")), None)
+    ([-1, 1, None], [2000])
+    """
+    if unit is None:
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        unit = column.type.unit
+        column = column.cast(pa.int64())
+    per_second = PER_SECOND[unit]
+    return [None if time is None else time * 1_000 // per_second for time in column.to_pylist()]
+
+
+def shown_columns(definition: Definition) -> Sequence[str]:
+    """The columns in use, without key and event time."""
+    known = {*definition.source.key, definition.source.timestamp}
+    return [name for name in used_columns(definition) if name not in known]

@@ -1,0 +1,71 @@
+"""The rows of one key in JSON and CSV files, as a run reads them: the same parser, row numbers and event times.
+
+Spark parses them, since its idea of a malformed row counts; it is started only where such files hold what is asked for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.definition.definition import Definition
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.runs.spark_errors import explained
+from windowlib.runs.start import with_spark
+from windowlib.source import files as source
+from windowlib.tables.ledger import SourceFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TextRow = tuple[str, int, int, Mapping[str, Any]]
+
+
+def text_rows(
+    definition: Definition, files: Sequence[Mapping[str, Any]], key: Key, columns: Sequence[str]
+) -> list[TextRow]:
+    """File, row, event time in ms and the values of `columns`, of the rows with this key and an event time.
+
+    `files` are rows of `source_files`. Malformed rows are among them where their key and time could be read.
+    """
+    if not files:
+        return []
+    known = [SourceFile(f["path"], f["size_bytes"], f["modified_ns"], f["sequence"]) for f in files]
+
+    def read(spark: SparkSession) -> list[TextRow]:
+        with tempfile.TemporaryDirectory() as staging:
+            return _read(spark, definition, known, key, columns, Path(staging))
+
+    with explained(definition):
+        return with_spark(definition, read, lambda what: None)
+
+
+def _read(
+    spark: SparkSession,
+    definition: Definition,
+    files: Sequence[SourceFile],
+    key: Key,
+    columns: Sequence[str],
+    staging: Path,
+) -> list[TextRow]:
+    from windowlib.plans.admission import Admission, timestamp_ms
+    from windowlib.plans.functions import F, quoted
+
+    spec, wanted = definition.spec, definition.source
+    admission = Admission(
+        wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, spec.allowed_lateness_ms, MIN_WATERMARK
+    )
+    rows = source.rows(spark, definition, files, staging)
+    of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
+    found = (
+        rows.frame.withColumn("_timestamp_ms", timestamp_ms(admission))
+        .where(reduce(and_, of_key, F.col("_timestamp_ms").isNotNull()))
+        .select("_source_file", "_source_row", "_timestamp_ms", *map(quoted, columns))
+        .collect()
+    )
+    return [(rows.paths[row[0]], row[1], row[2], dict(zip(columns, row[3:], strict=True))) for row in found]

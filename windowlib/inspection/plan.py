@@ -1,0 +1,166 @@
+"""Which plan runs a pipeline's windows, why, and what that means for its state, its jobs and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import format_duration as duration
+from windowlib.definition.sections import Chosen
+from windowlib.definition.several import sharing_refusal
+from windowlib.definition.windows import CountWindow, firing_in_words, why_element_by_element, windows_in_words
+from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.model.spec import WindowSpec
+
+ORDER_FREE = (
+    "windows of event time that fire when the watermark passes their end, over aggregates that can be merged: the order"
+    " of events inside a batch cannot change a result, so slices of them are shuffled, never the events themselves"
+)
+BY_NUMBER = (
+    "which window an event is in follows from its running number in its key, so numbers are counted in order of arrival"
+    " and slices of consecutive events are put together"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a definition is run, in words. `jobs` are the Spark jobs of a batch, one line each."""
+
+    pipeline: str
+    plan: str
+    windows: str
+    why: str
+    slices: str
+    state: str
+    jobs: list[str]
+    together: str
+    notes: list[str]
+
+
+def explain(definition: Definition) -> Explanation:
+    """Says how a definition is run. Reads no table, starts no Spark."""
+    why, slices, state = _of(definition)
+    return Explanation(
+        pipeline=definition.name,
+        plan=definition.plan.name,
+        windows="; ".join(_windows(definition)),
+        why=why,
+        slices=slices,
+        state=f"{state}, {_partitions(definition)}",
+        jobs=list(_jobs(definition)),
+        together=_together(definition),
+        notes=list(_notes(definition)),
+    )
+
+
+def _together(definition: Definition) -> str:
+    why = sharing_refusal(definition)
+    if why is None:
+        return "with other definitions that read the same files it shares one read and one set of slices"
+    return f"it shares nothing with other definitions: {why}"
+
+
+def _windows(definition: Definition) -> list[str]:
+    window, keys = definition.window, definition.source.key
+    said = [windows_in_words(window), f"by {', '.join(keys)}" if keys else "over all events (no key)"]
+    if not isinstance(window, CountWindow):
+        said.append(f"fires {firing_in_words(window)}")
+        if window.time == "event" and window.kind.model is not Global:
+            kept = f"kept {duration(window.allowed_lateness_ms)}" if window.allowed_lateness_ms else "not kept"
+            said.append(f"{kept} for late events")
+    if window.own_evictor:
+        said.append(f"of its events {window.own_evictor.words}")
+    if window.function:
+        said.append(f"results by {window.function}")
+    return said
+
+
+def _of(definition: Definition) -> tuple[str, str, str]:
+    """Why this plan, what is shuffled, and the state, in words."""
+    session_state = "one row for each key and session in flight"
+    aligned_state = "one row for each key and slice that a window in flight covers"
+    window, assigner = definition.window, definition.spec.assigner
+    if definition.plan.runs_operator:
+        state = "one row for each key and window, with what its trigger remembers"
+        if definition.spec.keeps_elements:
+            state += "; the elements themselves in state_windows, appended and not written again when a window grows"
+        return _why_general(definition), "nothing: every event goes to the task of its key, in order of arrival", state
+    if isinstance(window, CountWindow):
+        slices = f"{gcd(*window.size_and_slide):,} events of a key that follow one another"
+        return BY_NUMBER, slices, "one row for each key and slice in flight"
+    match assigner:
+        case Session(gap_ms=gap_ms):
+            bucket = f"the events of a key in one bucket of {duration(gap_ms)}, which belong to one session in any case"
+            return ORDER_FREE, bucket, session_state
+        case DynamicSession():
+            return ORDER_FREE, "the events of a key at one time, with the longest of their gaps", session_state
+        case Tumbling(size_ms=size_ms):
+            return ORDER_FREE, f"the events of a key in one window of {duration(size_ms)}", aligned_state
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
+            width, shared = gcd(size_ms, slide_ms), -(-size_ms // slide_ms)
+            bucket = f"the events of a key in {duration(width)}"
+            bucket += f", shared by up to {shared:,} windows" if shared > 1 else ""
+            return ORDER_FREE, bucket, aligned_state
+    raise AssertionError(f"no native plan for {assigner}")
+
+
+def _why_general(definition: Definition) -> str:
+    """What of the definition no native plan can do exactly."""
+    reasons = "; ".join(why_element_by_element(definition.window))
+    return f"{reasons}: so the operator runs for each key, element by element in order of arrival"
+
+
+def _partitions(definition: Definition) -> str:
+    if isinstance(definition.spec.assigner, Global):
+        return "in one partition, as they have no end"
+    return f"in partitions of {duration(definition.storage.state_partition_ms)} of their end"
+
+
+def _jobs(definition: Definition) -> list[str]:
+    source, spec = definition.source, definition.spec
+    found = []
+    if source.format in ("json", "csv"):
+        found.append("parsing: the text is read once")
+    if source.event_id:
+        found.append(f"duplicates: two jobs, by {source.event_id}, over {duration(source.dedup_horizon_ms)}")
+    by_footers = source.format in ("parquet", "delta") and not source.event_id and _footers_tell(spec)
+    when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
+    found.append(f"figures: how far time moves{when}")
+    found.append(f"windows: {definition.plan.work}, windows, what fires, what stays in flight")
+    found.append("quarantine, late events, replaced results: one or two jobs each, only where there are any")
+    return found
+
+
+def _footers_tell(spec: WindowSpec) -> bool:
+    """Whether every event has a window, and none asks for more than its time (`windowlib.source.footers`)."""
+    match spec.assigner:
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
+            return slide_ms <= size_ms or spec.time == "processing"
+    return isinstance(spec.assigner, Session | Tumbling)
+
+
+def _notes(definition: Definition) -> list[str]:
+    aggregates, notes, spec = definition.aggregates, [], definition.spec
+    general = definition.plan.runs_operator
+    if aggregates.needs_arrival and not general:
+        notes.append("first and last go by event time, then by arrival: they aggregate by sorting, which is slower")
+    if isinstance(spec.assigner, DynamicSession) and not general:
+        notes.append("a gap for each event: events share a slice only where their times are equal")
+    if not definition.source.key:
+        notes.append("without a key the events or slices of a batch meet in one task")
+    if definition.fires_often:
+        notes.append("each firing is a result of its own, numbered by firing")
+    trigger = definition.window.own_trigger
+    if spec.time == "processing" or (trigger and _asks_the_clock(trigger)):
+        notes.append("processing time is the plan time of a run: it stands still between runs")
+    if general and spec.keeps_elements:
+        notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
+    if general and isinstance(spec.assigner, Global):
+        notes.append("the window never ends: every key keeps a row in the state for ever")
+    return notes
+
+
+def _asks_the_clock(section: Chosen) -> bool:
+    """Whether a trigger, or one inside it, goes by processing time."""
+    return section.kind.by_clock or any(map(_asks_the_clock, section.inner))

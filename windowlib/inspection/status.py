@@ -1,0 +1,240 @@
+"""A pipeline's status: its newest commits, what holds the watermark back, what is in flight, what waits.
+
+Read from the Delta tables by delta-rs and from the source folder's listing: no Spark. Tables are read at the versions
+of the newest commit row, as every reader does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import format_duration
+from windowlib.definition.instants import instant
+from windowlib.model.errors import WindowError
+from windowlib.model.windows import MIN_TIME_MS
+from windowlib.source.files import known_files, new_files
+from windowlib.tables import delta
+from windowlib.tables.ledger import Commit, Ledger, LedgerState
+from windowlib.tables.meaning import DQ_RESULTS, LEDGER, OPEN_WINDOWS, SOURCE_FILES, WATERMARKS
+from windowlib.tables.opened import Tables
+from windowlib.tables.rerun import Rerun
+from windowlib.tables.table import TableSpec
+
+COMMITS_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A batch that exists."""
+
+    batch_id: int
+    at_ms: int
+    watermark_ms: int
+    counts: dict[str, int]
+    rerun: str | None = None  # what it recomputed, in words
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The watermark, the event that set it, and what would move it on. `explanation` says it in sentences."""
+
+    watermark_ms: int
+    state: str
+    set_by_batch: int
+    event_time_ms: int | None
+    source_file: str | None
+    source_row: int | None
+    explanation: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What the checks of the newest batch found."""
+
+    batch_id: int
+    passed: int
+    failed: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A batch that was planned and does not exist yet. `advice` says what to do."""
+
+    batch_id: int
+    planned_at_ms: int
+    files: int
+    running: str | None
+    rejection: str | None
+    approved_by: str | None
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A pipeline's status. What is None or empty is not there yet."""
+
+    pipeline: str
+    folder: str
+    same_definition: bool
+    commits: list[Committed]
+    time: Time | None
+    windows_in_flight: int
+    oldest_window_start_ms: int | None
+    checks: Checks | None
+    unfinished: Unfinished | None
+    files_waiting: int | None
+    source_problem: str | None
+
+
+def status(definition: Definition, now_ms: int) -> Status:
+    """Looks at everything; `now_ms` judges whether a run is still at work."""
+    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    state = ledger.state()
+    commit = state.commit
+    windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
+    starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
+    files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
+    return Status(
+        pipeline=definition.name,
+        folder=str(definition.root),
+        same_definition=commit is None or commit.fingerprint == definition.fingerprint,
+        commits=_commits(ledger.tables, state),
+        time=_time(definition, ledger.tables, commit),
+        windows_in_flight=sum(file.rows for file in windows),
+        oldest_window_start_ms=min(
+            (start for start in starts if start is not None and start > MIN_TIME_MS), default=None
+        ),
+        checks=_checks(ledger.tables, commit),
+        unfinished=_unfinished(definition, ledger, state),
+        files_waiting=files_waiting,
+        source_problem=source_problem,
+    )
+
+
+def _version(commit: Commit | None, table: str) -> int | None:
+    return commit.versions.get(table) if commit else None
+
+
+def _rows(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
+    """All rows of a small table as of a commit."""
+    table = tables[of.name]
+    files = delta.files(table, _version(commit, of.name))
+    return [row for file in files for row in delta.read_parquet(table.folder / file.path, of.columns).to_pylist()]
+
+
+def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
+    """The newest commits, newest first; the ledger's files are read only as far back as they need."""
+    table = tables[LEDGER.name]
+    found: list[Committed] = []
+    for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
+        rows = delta.read_parquet(table.folder / file.path, LEDGER.columns).to_pylist()
+        found += [_committed(row) for row in rows if row["kind"] == "commit"]
+        if len(found) >= COMMITS_SHOWN:
+            break
+    return sorted(found, key=lambda commit: -commit.batch_id)[:COMMITS_SHOWN]
+
+
+def _committed(row: dict[str, Any]) -> Committed:
+    at_ms = int(row["at"].timestamp() * 1000)
+    counts = dict(row["counts"])
+    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, _rerun(row["correction"], counts))
+
+
+def _rerun(rerun: str | None, counts: dict[str, int]) -> str | None:
+    if rerun is None:
+        return None
+    done = Rerun.from_json(rerun)
+    changes = {"added": "entered", "removed": "withdrawn", "changed": "changed"}  # as figures are named
+    said = ", ".join(f"{counts.get(f'windows_{kind}', 0):,} {name}" for name, kind in changes.items())
+    return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"
+
+
+def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time | None:
+    rows = _rows(tables, WATERMARKS, commit)
+    if not rows:
+        return None
+    newest = max(rows, key=lambda row: row["batch_id"])
+    setter = min((row for row in rows if row["applied_ms"] == newest["applied_ms"]), key=lambda row: row["batch_id"])
+    return Time(
+        watermark_ms=newest["applied_ms"],
+        state=newest["state"],
+        set_by_batch=setter["batch_id"],
+        event_time_ms=setter["max_event_time_ms"],
+        source_file=setter["source_file"],
+        source_row=setter["source_row"],
+        explanation=[_set_by(definition, setter), *_moved_by(definition, newest)],
+    )
+
+
+def _set_by(definition: Definition, setter: dict[str, Any]) -> str:
+    policy = definition.watermark
+    behind = f"less out_of_orderness ({format_duration(policy.out_of_orderness_ms)}) and 1 ms"
+    if setter["state"] == "idle" and policy.idle_timeout_ms:
+        idle = format_duration(policy.idle_timeout_ms)
+        return f"batch {setter['batch_id']} found the source idle: its plan time less idle_timeout ({idle}), {behind}"
+    if setter["max_event_time_ms"] is None:
+        return f"batch {setter['batch_id']} admitted no event yet"
+    event = f"the newest event, {instant(setter['max_event_time_ms'])}"
+    return f"{event} (row {setter['source_row']} of {setter['source_file']}, batch {setter['batch_id']}), {behind}"
+
+
+def _moved_by(definition: Definition, newest: dict[str, Any]) -> list[str]:
+    idle_timeout_ms = definition.watermark.idle_timeout_ms
+    if idle_timeout_ms is None:
+        return ["only newer events advance it: the definition has no idle_timeout"]
+    if newest["state"] == "active" and newest["active_at_ms"] is not None:
+        return [
+            f"newer events advance it, or without any, a run after {instant(newest['active_at_ms'] + idle_timeout_ms)}"
+        ]
+    return ["the source is idle: each run advances it with its plan time"]
+
+
+def _checks(tables: Tables, commit: Commit | None) -> Checks | None:
+    rows = _rows(tables, DQ_RESULTS, commit)
+    if not rows:
+        return None
+    newest = max(row["batch_id"] for row in rows)
+    mine = [row for row in rows if row["batch_id"] == newest]
+    shown = ("suite", "severity", "sentence", "expected", "observed")
+    failed = [{name: row[name] for name in shown} for row in mine if not row["success"]]
+    return Checks(newest, len(mine) - len(failed), failed)
+
+
+def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> Unfinished | None:
+    plan = state.plan
+    if plan is None:
+        return None
+    claimed = state.claim is not None and not state.claim.released
+    running = ledger.holder(state.claim) if state.claim and claimed else None
+    return Unfinished(
+        batch_id=plan.batch_id,
+        planned_at_ms=plan.plan_time_ms,
+        files=len(plan.files),
+        running=running,
+        rejection=state.rejection,
+        approved_by=state.approved_by,
+        advice=_advice(definition, state, running),
+    )
+
+
+def _advice(definition: Definition, state: LedgerState, running: str | None) -> str:
+    if running:
+        return f"{running} is at work on it"
+    if state.rejection and not state.approved_by:
+        return (
+            f'`windowlib approve {definition.file} --reason "…"` lets the next run commit it nevertheless;'
+            f' `windowlib abandon {definition.file} --reason "…"` drops it, and the next run plans a new one'
+        )
+    return f"`windowlib run {definition.file}` does the same work again and finishes it"
+
+
+def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
+    """How many files no batch has read yet, or why that cannot be said."""
+    sequence = commit.to_sequence if commit else 0
+    try:
+        known = known_files(tables, _version(commit, SOURCE_FILES.name))
+        return len(new_files(definition, known, sequence)), None
+    except WindowError as error:
+        return None, str(error)

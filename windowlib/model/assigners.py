@@ -1,0 +1,169 @@
+"""Assigners: which windows an element belongs to.
+
+``assign`` gets a time (event time, or processing time where the spec says so) and, for assigners that ask for them,
+the element's value and key. An assigner whose windows ``merges`` gives each element a window of its own; the
+operator joins those that touch. Windows come in order of their start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+from zlib import crc32
+
+from windowlib.model.errors import InvalidElement, InvalidSpec
+from windowlib.model.windows import GLOBAL_WINDOW, MIN_TIME_MS, TimeWindow, window_start
+
+
+class Assigner(Protocol):
+    """Whatever says which windows an element belongs to; users may bring their own."""
+
+    @property
+    def merges(self) -> bool:
+        """Whether windows that touch become one."""
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        """The windows of an element, in order; none if it falls in a hole between windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tumbling:
+    """Windows of ``size_ms`` that lie side by side, starting at ``offset_ms + k * size_ms``.
+
+    >>> Tumbling(size_ms=5).assign(-1)
+    [TimeWindow(start_ms=-5, end_ms=0)]
+    """
+
+    size_ms: int
+    offset_ms: int = 0
+    merges: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.size_ms <= 0 or abs(self.offset_ms) >= self.size_ms:
+            raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < size_ms, got {self}")
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        start_ms = window_start(timestamp_ms, self.size_ms, self.offset_ms)
+        return [TimeWindow(start_ms, start_ms + self.size_ms)]
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Windows of ``size_ms`` that start every ``slide_ms``; where slide > size there are holes between them.
+
+    >>> Sliding(size_ms=10, slide_ms=5).assign(5)
+    [TimeWindow(start_ms=0, end_ms=10), TimeWindow(start_ms=5, end_ms=15)]
+    >>> Sliding(size_ms=3, slide_ms=5).assign(3)
+    []
+    """
+
+    size_ms: int
+    slide_ms: int
+    offset_ms: int = 0
+    merges: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.size_ms <= 0 or abs(self.offset_ms) >= self.slide_ms:
+            raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < slide_ms, got {self}")
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        last_start_ms = window_start(timestamp_ms, self.slide_ms, self.offset_ms)
+        starts = range(last_start_ms, timestamp_ms - self.size_ms, -self.slide_ms)
+        return [TimeWindow(start_ms, start_ms + self.size_ms) for start_ms in reversed(starts)]
+
+
+@dataclass(frozen=True, slots=True)
+class Staggered:
+    """The windows of ``of``, shifted for each key by its own share of their size, so that not all fire in one run.
+
+    The share is ``crc32(str(key)) % size_ms``: the same in every run and on every machine.
+
+    >>> [Staggered(Tumbling(size_ms=10)).assign(0, key=key) for key in "ab"]
+    [[TimeWindow(start_ms=-3, end_ms=7)], [TimeWindow(start_ms=-9, end_ms=1)]]
+    """
+
+    of: Tumbling | Sliding
+    merges: ClassVar[bool] = False
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        _require_timestamp(timestamp_ms)
+        shift_ms = crc32(str(key).encode()) % self.of.size_ms
+        windows = self.of.assign(timestamp_ms - shift_ms)
+        return [TimeWindow(window.start_ms + shift_ms, window.end_ms + shift_ms) for window in windows]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One window ``[t, t + gap_ms)`` per element; windows that touch merge.
+
+    >>> Session(gap_ms=3).assign(5)
+    [TimeWindow(start_ms=5, end_ms=8)]
+    """
+
+    gap_ms: int
+    merges: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.gap_ms <= 0:
+            raise InvalidSpec(f"need gap_ms > 0, got {self}")
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        return [TimeWindow(timestamp_ms, timestamp_ms + self.gap_ms)]
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicSession:
+    """Sessions whose gap each element brings: a column of the value (by name), or a function of the value.
+
+    >>> DynamicSession("gap_ms").assign(5, {"gap_ms": 2})
+    [TimeWindow(start_ms=5, end_ms=7)]
+    """
+
+    gap: str | Callable[[Any], int]
+    merges: ClassVar[bool] = True
+
+    @property
+    def gap_column(self) -> str:
+        """The column that holds the gap; raises InvalidSpec where the gap is a function."""
+        if not isinstance(self.gap, str):
+            raise InvalidSpec(f"need the name of a column that holds the gap, got a function: {self}")
+        return self.gap
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        gap_ms = _column(value, self.gap) if isinstance(self.gap, str) else self.gap(value)
+        if gap_ms <= 0:
+            raise InvalidElement(f"need a gap > 0 ms for every element, got {gap_ms} for {value!r}")
+        return [TimeWindow(timestamp_ms, timestamp_ms + gap_ms)]
+
+
+def _require_timestamp(timestamp_ms: int) -> None:
+    """An element without a timestamp counts as the least time there is; aligned windows refuse it, as Flink's do."""
+    if timestamp_ms <= MIN_TIME_MS:
+        raise InvalidElement(f"need a timestamp for a window of event time, got {timestamp_ms}; quarantine the element")
+
+
+def _column(value: Any, name: str) -> int:
+    if not isinstance(value, Mapping) or not isinstance(value.get(name), int):
+        raise InvalidElement(f"need an integer number of ms in {name!r} of every element, got {value!r}")
+    gap_ms: int = value[name]
+    return gap_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """One window for everything, which never ends: its trigger alone decides.
+
+    Without a trigger it never fires, or with ``end_of_stream`` once, when the watermark reaches its maximum.
+
+    >>> Global().assign(5) == [GLOBAL_WINDOW]
+    True
+    """
+
+    end_of_stream: bool = False
+    merges: ClassVar[bool] = False
+
+    def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
+        return [GLOBAL_WINDOW]

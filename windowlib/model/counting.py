@@ -1,0 +1,152 @@
+"""A faster twin of the operator, for count triggers over aggregates: elements of one key, one after the other.
+
+Most elements join the window of the element before them. Those are added here in a few steps, with the window's bounds,
+contents and count at hand; any other goes to the operator itself. What comes out, and the state left, is the
+operator's (tested against it). About six times as many elements a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from windowlib.model.assigners import DynamicSession, Global, Session, Tumbling
+from windowlib.model.elements import Element, Firing, Input, Output, ProcessingTime, Timing, Watermark
+from windowlib.model.operator import step
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import KeyState, OperatorState
+from windowlib.model.triggers import CountTrigger, PurgingTrigger, Timers
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow, touches
+
+
+def fits(spec: WindowSpec) -> bool:
+    """Whether elements of this spec can go this way.
+
+    >>> from windowlib import CountEvictor, Sum
+    >>> fits(WindowSpec(Session(5), Sum(), CountTrigger(3))), fits(WindowSpec(Session(5), Sum()))
+    (True, False)
+    """
+    has_one_window = isinstance(spec.assigner, Session | DynamicSession | Tumbling | Global)
+    return has_one_window and not spec.keeps_elements and spec.process is None and _count_of(spec) is not None
+
+
+def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Iterable[Element]) -> Iterator[Output]:
+    """What happens when the elements of a key come; ``shared`` is changed, and as it must be once all is taken."""
+    n, aggregate, purges = _count_of(spec) or 0, spec.aggregate, isinstance(spec.trigger, PurgingTrigger)
+    assert aggregate is not None
+    add, get_result, assign = aggregate.add, aggregate.get_result, spec.assigner.assign
+    gap_ms: int | None = getattr(spec.assigner, "gap_ms", None)
+    merges, by_event_time = spec.assigner.merges, spec.time == "event"
+    now_ms = shared.watermark_ms if by_event_time else shared.processing_time_ms
+    current: _Current | None = None
+    for element in elements:
+        time_ms = shared.processing_time_ms
+        if by_event_time:
+            time_ms = MIN_TIME_MS if element.timestamp_ms is None else element.timestamp_ms
+        own = (time_ms, time_ms + gap_ms) if gap_ms else (time_ms, time_ms)
+        if merges and not gap_ms:
+            own = assign(time_ms, element.value, key)[0]
+        if current is None or not (
+            current.above_ms < own[0] <= current.end_ms and current.start_ms <= own[1] < current.below_ms
+        ):
+            if current is not None:
+                current.leave(spec)
+            current = _Current.of(spec, shared.keys[key], TimeWindow(*own) if merges else assign(time_ms)[0], now_ms)
+            if current is None:
+                yield from step(spec, shared, element)
+                continue
+        if merges:
+            if own[0] < current.start_ms:
+                current.start_ms = own[0]
+            if own[1] > current.end_ms:
+                current.end_ms = own[1]
+        held = aggregate.create_accumulator() if current.contents is None else current.contents
+        current.contents = held = add(held, element.value)
+        current.count += 1
+        if current.count >= n:
+            timing = Timing.LATE if current.end_ms - 1 <= now_ms else Timing.EARLY
+            yield Firing(key, TimeWindow(current.start_ms, current.end_ms), get_result(held), timing)
+            current.count = 0
+            if purges:
+                current.contents = None
+    if current is not None:
+        current.leave(spec)
+
+
+def on_time(spec: WindowSpec, shared: OperatorState, key: Any, moved: Input) -> None:
+    """What happens when time moves: a count trigger sets no timers, so all there are tell when a window goes."""
+    state = shared.keys[key]
+    match moved:
+        case Watermark(watermark_ms):
+            shared.watermark_ms = watermark_ms
+            _clean_up(spec, state, state.event_timers, watermark_ms)
+        case ProcessingTime(time_ms):
+            shared.processing_time_ms = time_ms
+            _clean_up(spec, state, state.processing_timers, time_ms)
+
+
+def _clean_up(spec: WindowSpec, state: KeyState, timers: Timers, reached_ms: int) -> None:
+    due = [timer for timer in timers if timer[0] <= reached_ms]
+    timers.difference_update(due)
+    for time_ms, window in due:
+        if time_ms == spec.cleanup_time_ms(window):
+            state.retire(window)
+
+
+class _Current:
+    """The window that the last element went to, with what it holds taken out of the state."""
+
+    __slots__ = ("above_ms", "below_ms", "contents", "count", "end_ms", "start_ms", "state", "window")
+
+    def __init__(self, state: KeyState, window: TimeWindow, *, merges: bool) -> None:
+        self.state, self.window = state, window
+        self.start_ms, self.end_ms = window
+        self.count: int = state.trigger_states.get(window, {}).get("count", 0)
+        self.contents = state.contents.get(state.windows.state_windows.get(window, window))
+        # What joins lies between these, both excluded: beyond them are the key's next windows in flight.
+        self.above_ms, self.below_ms = MIN_TIME_MS - 1, window.end_ms
+        if merges:
+            others = [other for other in state.windows.state_windows if other != window]
+            self.above_ms = max((w.end_ms for w in others if w.end_ms < window.start_ms), default=MIN_TIME_MS - 1)
+            self.below_ms = min((w.start_ms for w in others if w.start_ms > window.end_ms), default=2 * MAX_TIME_MS)
+
+    @classmethod
+    def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int) -> _Current | None:
+        """The one window that an element with this window of its own joins or opens; else None: the operator's."""
+        if spec.assigner.merges:
+            touched = [window for window in state.windows.state_windows if touches(window, own)]
+            if len(touched) > 1:
+                return None
+            if touched:
+                return cls(state, touched[0], merges=True)
+        if spec.time == "event" and spec.is_late(own, now_ms):
+            return None
+        if spec.assigner.merges:
+            state.windows.state_windows[own] = own
+        return cls(state, own, merges=spec.assigner.merges)
+
+    def leave(self, spec: WindowSpec) -> None:
+        """Puts everything back as the operator would have left it."""
+        state, old, window = self.state, self.window, TimeWindow(self.start_ms, self.end_ms)
+        state_window = window
+        if spec.assigner.merges:
+            state_window = state.windows.state_windows[old]
+            if window != old:
+                state.windows.state_windows[window] = state.windows.state_windows.pop(old)
+                state.forget(old)
+        state.trigger_states[window] = {"count": self.count} if self.count else {}
+        if self.contents is None:
+            state.contents.pop(state_window, None)
+        else:
+            state.contents[state_window] = self.contents
+        time_ms = spec.cleanup_time_ms(window)
+        if time_ms is not None:
+            (state.event_timers if spec.time == "event" else state.processing_timers).add((time_ms, window))
+
+
+def _count_of(spec: WindowSpec) -> int | None:
+    """At which element the trigger fires; None for other triggers."""
+    match spec.trigger:
+        case CountTrigger(n=n) | PurgingTrigger(of=CountTrigger(n=n)):
+            return n
+    return None

@@ -1,0 +1,87 @@
+"""Evictors: which of a window's elements one evaluation sees.
+
+Before the function or after it, an evictor gets the elements in arrival order and returns those that stay; what it
+leaves out is gone for good. A window with an evictor keeps its elements, not only an accumulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from windowlib.model.elements import Element
+from windowlib.model.windows import MIN_TIME_MS, TimeWindow
+
+Elements = Sequence[Element]
+
+
+class Evictor(Protocol):
+    """Whatever hides elements from an evaluation; users may bring their own."""
+
+    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
+        """The elements that the function sees."""
+
+    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
+        """The elements that stay once the function has seen them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountEvictor:
+    """Keeps the last ``n`` elements."""
+
+    n: int
+    after: bool = False
+
+    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
+        return elements if self.after else self._keep(elements)
+
+    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
+        return self._keep(elements) if self.after else elements
+
+    def _keep(self, elements: Elements) -> Elements:
+        return elements[max(0, len(elements) - max(0, self.n)) :]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEvictor:
+    """Keeps the elements less than ``keep_ms`` older than the newest; all, where the first has no timestamp."""
+
+    keep_ms: int
+    after: bool = False
+
+    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
+        return elements if self.after else self._keep(elements)
+
+    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
+        return self._keep(elements) if self.after else elements
+
+    def _keep(self, elements: Elements) -> Elements:
+        if not elements or elements[0].timestamp_ms is None:
+            return elements
+        timestamps = [MIN_TIME_MS if e.timestamp_ms is None else e.timestamp_ms for e in elements]
+        cutoff_ms = max(timestamps) - self.keep_ms
+        return [element for element, timestamp_ms in zip(elements, timestamps, strict=True) if timestamp_ms > cutoff_ms]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaEvictor:
+    """Drops the elements that the last one exceeds by ``threshold`` or more in column ``of``."""
+
+    threshold: float
+    of: str
+    absolute: bool = False
+    after: bool = False
+
+    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
+        return elements if self.after else self._keep(elements)
+
+    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
+        return self._keep(elements) if self.after else elements
+
+    def _keep(self, elements: Elements) -> Elements:
+        return [element for element in elements if self._delta(element.value, elements[-1].value) < self.threshold]
+
+    def _delta(self, value: Any, last: Any) -> float:
+        delta: float = last[self.of] - value[self.of]
+        return abs(delta) if self.absolute else delta

@@ -1,0 +1,204 @@
+"""One key in one run: the operator between two states, and what its firings become.
+
+A run is one instant. For each key the clock comes first (the run's plan time), then the batch's elements in order of
+arrival, then the watermark that the run moves to. Firings are numbered per window, over the windows it grew from.
+Where the trigger fires once at the window's end, a later firing is a new version of one result: of all firings in a
+run only the last is reported, with the windows it replaces. Any other trigger's firings are results of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from windowlib.model import counting
+from windowlib.model.assigners import DynamicSession, Global, Session, Tumbling
+from windowlib.model.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
+from windowlib.model.operator import step
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import KeyState, OperatorState, Row
+from windowlib.model.triggers import EventTimeTrigger, ProcessingTimeTrigger
+from windowlib.model.windows import MAX_TIME_MS, TimeWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """When a run happens: the times it begins with, and the inputs around its elements."""
+
+    watermark_in_ms: int
+    processing_time_in_ms: int
+    before: tuple[Input, ...]
+    after: tuple[Input, ...]
+
+    @classmethod
+    def of_run(cls, watermark_in_ms: int, watermark_out_ms: int, plan_time_ms: int) -> Instant:
+        """A run: clock, elements, watermark."""
+        clock, watermark = ProcessingTime(plan_time_ms), Watermark(watermark_out_ms)
+        return cls(watermark_in_ms, plan_time_ms, (clock,), (watermark,))
+
+    def reaches(self, next_event_ms: int, next_processing_ms: int) -> bool:
+        """Whether a timer is due.
+
+        >>> Instant.of_run(0, 9, 100).reaches(9, 101), Instant.of_run(0, 9, 100).reaches(10, 101)
+        (True, False)
+        """
+        for moved in (*self.before, *self.after):
+            match moved:
+                case Watermark(watermark_ms) if next_event_ms <= watermark_ms:
+                    return True
+                case ProcessingTime(time_ms) if next_processing_ms <= time_ms:
+                    return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a firing comes to. ``replaced`` are windows whose published results this one takes the place of."""
+
+    window: TimeWindow
+    value: Any
+    timing: Timing
+    firing: int
+    replaced: tuple[TimeWindow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InHole:
+    """An element that no window took although it is not late."""
+
+    element: Element
+
+
+Outcome = Result | Late | InHole
+
+
+def updates_results(spec: WindowSpec) -> bool:
+    """Whether a window has one result, of which later firings are new versions."""
+    return isinstance(spec.active_trigger, EventTimeTrigger | ProcessingTimeTrigger)
+
+
+@dataclass(slots=True)
+class KeyRun:
+    """The operator for one key, from the rows of its state to the rows after the run.
+
+    >>> from windowlib import Count, CountTrigger, Session
+    >>> run = KeyRun(WindowSpec(Session(gap_ms=5), Count(), CountTrigger(2)), "a", Instant.of_run(0, 3, 0))
+    >>> [outcome.value for outcome in run.advance(Element("a", time_ms) for time_ms in (1, 2, 3))]
+    [2]
+    >>> [(row["window"], row["trigger_state"], row["fired"]) for row in run.rows()]
+    [([1, 8], {'count': 1}, [[1, 7, 1]])]
+    """
+
+    spec: WindowSpec
+    key: Any
+    instant: Instant
+    state: KeyState = field(default_factory=KeyState)
+    fired: dict[TimeWindow, int] = field(default_factory=dict)  # window → how often it, or what it grew from, has fired
+
+    def restore(self, row: Row) -> None:
+        """Takes one row of the state in, as `rows` gave it."""
+        self.state.restore(row)
+        for start_ms, end_ms, number in row.get("fired", ()):
+            self.fired[TimeWindow(start_ms, end_ms)] = number
+
+    def advance(self, elements: Iterable[Element]) -> Iterator[Outcome]:
+        """The run; results and elements that no window took, as they happen."""
+        outcomes = self._outcomes(elements)
+        return self._last_versions(outcomes) if updates_results(self.spec) else outcomes
+
+    def rows(self) -> list[Row]:
+        """The state after the run: a row per window, as `KeyState.rows` gives them, with ``fired``."""
+        rows = [{**row, "fired": []} for row in self.state.rows(self.key)]
+        of = {TimeWindow(*row["window"]): row for row in rows if "window" in row}
+        in_flight = list(self.state.windows)
+        for window, number in sorted(self.fired.items()):
+            home: TimeWindow | None = window
+            if self.spec.assigner.merges:
+                home = next((w for w in in_flight if w.start_ms <= window.start_ms and window.end_ms <= w.end_ms), None)
+            elif window not in of and self._is_over(window):
+                home = None
+            if home is None:
+                continue
+            if home not in of:
+                of[home] = KeyState().row(self.key, home) | {"fired": []}
+                rows.append(of[home])
+            of[home]["fired"].append([window.start_ms, window.end_ms, number])
+        return rows
+
+    def _outcomes(self, elements: Iterable[Element]) -> Iterator[Outcome]:
+        instant, spec = self.instant, self.spec
+        shared = OperatorState({self.key: self.state}, instant.watermark_in_ms, instant.processing_time_in_ms)
+        if counting.fits(spec):
+            for moved in instant.before:
+                counting.on_time(spec, shared, self.key, moved)
+            yield from map(self._outcome, counting.on_elements(spec, shared, self.key, elements))
+            for moved in instant.after:
+                counting.on_time(spec, shared, self.key, moved)
+            return
+        looks_for_holes = not isinstance(spec.assigner, Tumbling | Session | DynamicSession | Global)
+        for event in chain(instant.before, elements, instant.after):
+            if looks_for_holes and isinstance(event, Element) and self._in_hole(event, shared):
+                yield InHole(event)
+            for output in step(spec, shared, event):
+                yield self._outcome(output)
+            shared.keys.setdefault(self.key, self.state)  # which is forgotten where it is empty
+
+    def _outcome(self, output: Output) -> Outcome:
+        return self._numbered(output) if isinstance(output, Firing) else output
+
+    def _numbered(self, firing: Firing) -> Result:
+        window = firing.window
+        inside = [window] if window in self.fired else []
+        if self.spec.assigner.merges:
+            inside = [w for w in self.fired if window.start_ms <= w.start_ms and w.end_ms <= window.end_ms]
+        number = 1 + max((self.fired.pop(w) for w in inside), default=0)
+        self.fired[window] = number
+        replaced = tuple(sorted(inside)) if updates_results(self.spec) else ()
+        return Result(window, firing.result, firing.timing, number, replaced)
+
+    def _last_versions(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """Of the versions of a result in one run the last; what was published before the run is what it replaces."""
+        published = set(self.fired)
+        last: dict[TimeWindow, Result] = {}
+        for one in outcomes:
+            if not isinstance(one, Result):
+                yield one
+                continue
+            replaced = {w for w in one.replaced if w in published}
+            for window in one.replaced:
+                if window in last:
+                    replaced |= set(last.pop(window).replaced)
+            last[one.window] = Result(one.window, one.value, one.timing, one.firing, tuple(sorted(replaced)))
+        yield from last.values()
+
+    def _in_hole(self, element: Element, shared: OperatorState) -> bool:
+        timestamp_ms = element.timestamp_ms
+        if timestamp_ms is None or self.spec.assigner.merges:
+            return False
+        time_ms = timestamp_ms if self.spec.time == "event" else shared.processing_time_ms
+        windows = self.spec.assigner.assign(time_ms, element.value, self.key)
+        missed = all(self.spec.is_late(window, shared.watermark_ms) for window in windows)
+        return missed and not self.spec.is_element_late(timestamp_ms, shared.watermark_ms)
+
+    def _is_over(self, window: TimeWindow) -> bool:
+        """Whether the window is past its cleanup time when the run ends."""
+        time_ms, now_ms = self.spec.cleanup_time_ms(window), self._now_ms
+        return time_ms is not None and time_ms <= now_ms
+
+    @property
+    def _now_ms(self) -> int:
+        now_ms = self.instant.watermark_in_ms if self.spec.time == "event" else self.instant.processing_time_in_ms
+        for moved in (*self.instant.before, *self.instant.after):
+            match moved:
+                case Watermark(watermark_ms) if self.spec.time == "event":
+                    now_ms = watermark_ms
+                case ProcessingTime(time_ms) if self.spec.time == "processing":
+                    now_ms = time_ms
+        return now_ms
+
+
+def next_timers(row: Row) -> tuple[int, int]:
+    """The earliest timers of a row of state, of event time and of processing time; MAX_TIME_MS where there is none."""
+    return min(row["event_timers"], default=MAX_TIME_MS), min(row["processing_timers"], default=MAX_TIME_MS)

@@ -1,0 +1,217 @@
+"""The window operator: the reference, and the specification.
+
+One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
+flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
+watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
+EvictingWindowOperator do. It differs on purpose in four points:
+
+- The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
+- An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
+- On one watermark, firings are in order of (time, key) (Flink: of time, then as its heap has them).
+- A window whose cleanup timer a trigger has deleted goes in silence when that time comes (Flink keeps it for ever).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.model import contents
+from windowlib.model.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
+from windowlib.model.functions import ProcessContext
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import KeyState, OperatorState
+from windowlib.model.triggers import Timers, TriggerContext, TriggerResult
+from windowlib.model.windows import MIN_TIME_MS, TimeWindow
+
+
+def run(spec: WindowSpec, state: OperatorState, inputs: Iterable[Input]) -> list[Output]:
+    """What happens when these inputs come in this order; ``state`` is changed.
+
+    >>> from windowlib import Session, Sum
+    >>> spec = WindowSpec(Session(gap_ms=3), Sum())
+    >>> [firing] = run(spec, OperatorState(), [Element("a", 0, 5), Element("a", 3, 7), Watermark(5)])
+    >>> firing.window, firing.result
+    (TimeWindow(start_ms=0, end_ms=6), 12)
+    """
+    return [output for event in inputs for output in step(spec, state, event)]
+
+
+def step(spec: WindowSpec, state: OperatorState, event: Input) -> list[Output]:
+    """What happens when one input comes; ``state`` is changed."""
+    match event:
+        case Element():
+            return list(_key(spec, state, event.key).on_element(event))
+        case Watermark(watermark_ms):
+            state.watermark_ms = watermark_ms
+            return _in_order(state, lambda key: _key(spec, state, key).on_watermark())
+        case ProcessingTime(processing_time_ms):
+            state.processing_time_ms = processing_time_ms
+            return _in_order(state, lambda key: _key(spec, state, key).on_processing_time())
+
+
+def _in_order(state: OperatorState, fire: Callable[[Any], Iterable[tuple[int, Firing]]]) -> list[Output]:
+    """The firings of all keys in order of (time, key)."""
+    timed = [(time_ms, key, firing) for key in sorted(state.keys) for time_ms, firing in fire(key)]
+    state.forget_empty()
+    return [firing for _, _, firing in sorted(timed, key=lambda fired: fired[:2])]
+
+
+def _key(spec: WindowSpec, state: OperatorState, key: Any) -> _Key:
+    if key not in state.keys:
+        state.keys[key] = KeyState()
+    return _Key(spec, key, state.keys[key], state)
+
+
+@dataclass
+class _Key:
+    """The operator as one key sees it: its own state, and the time that it shares with all keys."""
+
+    spec: WindowSpec
+    key: Any
+    state: KeyState
+    shared: OperatorState
+
+    def on_element(self, element: Element) -> Iterator[Output]:
+        """An element comes: the eight steps, for each of its windows."""
+        spec, watermark_ms = self.spec, self.shared.watermark_ms
+        timestamp_ms = MIN_TIME_MS if element.timestamp_ms is None else element.timestamp_ms
+        time_ms = timestamp_ms if spec.time == "event" else self.shared.processing_time_ms
+        taken = False
+        for assigned in spec.assigner.assign(time_ms, element.value, self.key):  # 1 assign
+            window = self._merge(assigned) if spec.assigner.merges else assigned  # 2 merge
+            if spec.is_late(window, watermark_ms):  # 3 drop late
+                if spec.assigner.merges:
+                    self.state.retire(window)
+                continue
+            taken = True
+            self._add(window, element)  # 4 add
+            answer = spec.active_trigger.on_element(element.value, timestamp_ms, self._trigger(window))  # 5 trigger
+            yield from self._obey(answer, window, _timing_of_element(self._now_ms, window))  # 6 fire, 7 purge
+            self._set_cleanup(window)  # 8 clean up, when it is time
+        if not taken and spec.is_element_late(timestamp_ms, watermark_ms):
+            yield Late(element)
+
+    def on_watermark(self) -> Iterator[tuple[int, Firing]]:
+        """The watermark has moved: run the timers of event time that it has reached, with what they fire."""
+        while due := _next(self.state.event_timers, self.shared.watermark_ms):
+            yield from self._on_timer(*due, self.spec.active_trigger.on_event_time, "event")
+        self._sweep("event", self.shared.watermark_ms)
+
+    def on_processing_time(self) -> Iterator[tuple[int, Firing]]:
+        """Processing time has moved: the same for its timers."""
+        while due := _next(self.state.processing_timers, self.shared.processing_time_ms):
+            yield from self._on_timer(*due, self.spec.active_trigger.on_processing_time, "processing")
+        self._sweep("processing", self.shared.processing_time_ms)
+
+    def _on_timer(
+        self, time_ms: int, window: TimeWindow, ask: Callable[[int, TriggerContext], TriggerResult], kind: str
+    ) -> Iterator[tuple[int, Firing]]:
+        answer = ask(time_ms, self._trigger(window))
+        by_own_time = kind == self.spec.time
+        timing = _timing_of_timer(time_ms, window) if by_own_time else _timing_of_element(self._now_ms, window)
+        for firing in self._obey(answer, window, timing):
+            yield time_ms, firing
+        if by_own_time and time_ms == self.spec.cleanup_time_ms(window):
+            self._clean_up(window)
+
+    def _merge(self, assigned: TimeWindow) -> TimeWindow:
+        """Joins the window with those in flight that it touches; their trigger states and contents follow."""
+        state = self.state
+        window, merge = state.windows.add(assigned)
+        if merge:
+            trigger_states = [state.trigger_states.get(merged, {}) for merged in merge.merged]
+            self.spec.active_trigger.on_merge(trigger_states, self._trigger(window))
+            for merged in merge.merged:
+                self.spec.active_trigger.clear(self._trigger(merged))
+                state.forget(merged)
+            for merged in merge.merged_state_windows:
+                if merged in state.contents:
+                    held = state.contents.get(merge.state_window, contents.empty(self.spec))
+                    state.contents[merge.state_window] = contents.merge(self.spec, held, state.contents.pop(merged))
+        return window
+
+    def _add(self, window: TimeWindow, element: Element) -> None:
+        state_window = self._state_window(window)
+        held = self.state.contents.get(state_window, contents.empty(self.spec))
+        self.state.contents[state_window] = contents.add(self.spec, held, element)
+
+    def _obey(self, answer: TriggerResult, window: TimeWindow, timing: Timing) -> Iterator[Firing]:
+        """Fires and purges, as the trigger asks; a window without contents has nothing to fire."""
+        state_window = self._state_window(window)
+        if answer.fires and state_window in self.state.contents:
+            for result in self._evaluate(window, state_window):
+                yield Firing(self.key, window, result, timing)
+        if answer.purges:
+            self.state.contents.pop(state_window, None)
+
+    def _evaluate(self, window: TimeWindow, state_window: TimeWindow) -> Iterator[Any]:
+        """The results of the window now; what an evictor leaves out is gone for good."""
+        spec, held = self.spec, self.state.contents[state_window]
+        if spec.evictor:
+            held = spec.evictor.evict_before(held, window)
+        result = contents.result(spec, held)
+        yield from spec.process.process(result, self._process(window)) if spec.process else [result]
+        if spec.evictor:
+            self.state.contents[state_window] = list(spec.evictor.evict_after(held, window))
+            if not self.state.contents[state_window]:
+                del self.state.contents[state_window]
+
+    def _set_cleanup(self, window: TimeWindow) -> None:
+        """Sets the timer of the cleanup time, where it ever comes."""
+        time_ms = self.spec.cleanup_time_ms(window)
+        timers = self.state.event_timers if self.spec.time == "event" else self.state.processing_timers
+        if time_ms is not None:
+            timers.add((time_ms, window))
+
+    def _sweep(self, kind: str, now_ms: int) -> None:
+        """Cleans up what is past its time and has no timer any more: the trigger has deleted it."""
+        if kind == self.spec.time:
+            for window in self.state.in_flight:
+                time_ms = self.spec.cleanup_time_ms(window)
+                if time_ms is not None and time_ms <= now_ms:
+                    self._clean_up(window)
+
+    def _clean_up(self, window: TimeWindow) -> None:
+        self.spec.active_trigger.clear(self._trigger(window))
+        if self.spec.process:
+            self.spec.process.clear(self._process(window))
+        self.state.retire(window)
+
+    @property
+    def _now_ms(self) -> int:
+        return self.shared.watermark_ms if self.spec.time == "event" else self.shared.processing_time_ms
+
+    def _state_window(self, window: TimeWindow) -> TimeWindow:
+        return self.state.windows.state_window(window) if self.spec.assigner.merges else window
+
+    def _trigger(self, window: TimeWindow) -> TriggerContext:
+        state = self.state
+        remembered = state.trigger_states.setdefault(window, {})
+        times = (self.shared.watermark_ms, self.shared.processing_time_ms)
+        return TriggerContext(window, *times, remembered, state.event_timers, state.processing_timers)
+
+    def _process(self, window: TimeWindow) -> ProcessContext:
+        own = None if self.spec.assigner.merges else self.state.window_states.setdefault(window, {})
+        times = (self.shared.watermark_ms, self.shared.processing_time_ms)
+        return ProcessContext(self.key, window, *times, self.state.key_state, own)
+
+
+def _next(timers: Timers, reached_ms: int) -> tuple[int, TimeWindow] | None:
+    """Takes out the earliest timer that time has reached."""
+    first = min(timers, default=None)
+    if first is None or first[0] > reached_ms:
+        return None
+    timers.remove(first)
+    return first
+
+
+def _timing_of_element(now_ms: int, window: TimeWindow) -> Timing:
+    return Timing.LATE if window.max_timestamp_ms <= now_ms else Timing.EARLY
+
+
+def _timing_of_timer(time_ms: int, window: TimeWindow) -> Timing:
+    if time_ms == window.max_timestamp_ms:
+        return Timing.ON_TIME
+    return Timing.EARLY if time_ms < window.max_timestamp_ms else Timing.LATE

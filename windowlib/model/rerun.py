@@ -1,0 +1,76 @@
+"""Reruns: which windows a range of time concerns, and which events they are recomputed from.
+
+A rerun of ``[from, to)`` replaces every window that meets the range by what its events, as the source holds them now,
+give. Which events that are depends on how windows share them:
+
+==============================  ===================================================================================
+sessions                        all events of every chain of touching windows that reaches into the range
+tumbling, sliding with holes    all events of every window that meets the range: no event is in two windows
+sliding, overlapping            all events inside the range; of those around it only what had been admitted before,
+                                since an event is in all of its windows or in none
+==============================  ===================================================================================
+
+So after a rerun as before it, every window holds exactly the admitted events of its time. This is our decision: Flink
+has no reruns.
+"""
+
+from dataclasses import dataclass
+
+from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.windows import TimeWindow, window_start
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TimeRange:
+    """The times in ``[from_ms, to_ms)``."""
+
+    from_ms: int
+    to_ms: int
+
+    def __post_init__(self) -> None:
+        if self.from_ms >= self.to_ms:
+            raise InvalidSpec(f"need from_ms < to_ms, got {self}")
+
+    def meets(self, window: TimeWindow) -> bool:
+        """Whether the window has a time in the range.
+
+        >>> [TimeRange(10, 20).meets(TimeWindow(*bounds)) for bounds in ((0, 10), (0, 11), (19, 30), (20, 30))]
+        [False, True, True, False]
+        """
+        return window.start_ms < self.to_ms and self.from_ms < window.end_ms
+
+    def holds(self, other: "TimeRange") -> bool:
+        """Whether all of another range is in this one."""
+        return self.from_ms <= other.from_ms and other.to_ms <= self.to_ms
+
+
+def readmitted(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
+    """The times whose events all count, late ones too, in a rerun of ``asked``.
+
+    >>> readmitted(Tumbling(10), TimeRange(12, 31)), readmitted(Sliding(10, 5), TimeRange(12, 31))
+    (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=12, to_ms=31))
+    """
+    size_ms, step_ms = assigner.size_ms, _step_ms(assigner)
+    if step_ms < size_ms:
+        return asked
+    first_ms = window_start(asked.from_ms, step_ms, assigner.offset_ms)
+    last_ms = window_start(asked.to_ms - 1, step_ms, assigner.offset_ms)
+    from_ms = first_ms if first_ms + size_ms > asked.from_ms else asked.from_ms  # else it begins in a hole
+    return TimeRange(from_ms, max(asked.to_ms, last_ms + size_ms))
+
+
+def needed(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
+    """The times of all events that a window which meets ``readmitted(assigner, asked)`` may hold.
+
+    >>> needed(Tumbling(10), TimeRange(12, 31)), needed(Sliding(10, 5), TimeRange(12, 31))
+    (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=3, to_ms=40))
+    """
+    counted = readmitted(assigner, asked)
+    if _step_ms(assigner) >= assigner.size_ms:
+        return counted
+    return TimeRange(counted.from_ms - assigner.size_ms + 1, counted.to_ms + assigner.size_ms - 1)
+
+
+def _step_ms(assigner: Tumbling | Sliding) -> int:
+    return assigner.size_ms if isinstance(assigner, Tumbling) else assigner.slide_ms

@@ -1,0 +1,111 @@
+"""``WindowSpec``: one definition of windows, validated as a whole.
+
+A spec says which windows an element belongs to (assigner), when they are evaluated (trigger), what an evaluation sees
+(evictor), what it computes (aggregate, process function, or the one after the other), how long they wait for
+late elements, and which time rules them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from windowlib.model.aggregates import Aggregate
+from windowlib.model.assigners import Assigner, Global
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.evictors import CountEvictor, Evictor
+from windowlib.model.functions import ProcessFunction
+from windowlib.model.lateness import cleanup_time_ms, is_element_late, is_late
+from windowlib.model.triggers import (
+    CountTrigger,
+    EndOfStreamTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
+from windowlib.model.windows import MAX_TIME_MS, TimeWindow
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """What to compute over which windows. Without a trigger, a window fires at its end.
+
+    >>> from windowlib import Session, Sum
+    >>> WindowSpec(Session(gap_ms=3), Sum(), allowed_lateness_ms=10).is_order_free
+    True
+    """
+
+    assigner: Assigner
+    aggregate: Aggregate | None = None
+    trigger: Trigger | None = None
+    evictor: Evictor | None = None
+    allowed_lateness_ms: int = 0
+    process: ProcessFunction | None = None
+    time: Literal["event", "processing"] = "event"
+
+    def __post_init__(self) -> None:
+        if self.aggregate is None and self.process is None:
+            raise InvalidSpec(f"need an aggregate, a process function or both, got {self}")
+        if self.allowed_lateness_ms < 0:
+            raise InvalidSpec(f"need allowed_lateness_ms >= 0, got {self.allowed_lateness_ms}")
+        if self.time not in ("event", "processing"):
+            raise InvalidSpec(f"need time = 'event' or 'processing', got {self.time!r}")
+        if self.assigner.merges and not self.active_trigger.merges:
+            raise InvalidSpec(f"need a trigger that can merge for {self.assigner}, got {self.trigger}")
+        kind = "global" if isinstance(self.assigner, Global) else "time"
+        if self.active_trigger.window_kind not in ("any", kind):
+            raise InvalidSpec(f"need a trigger for {kind} windows with {self.assigner}, got {self.trigger}")
+
+    @property
+    def active_trigger(self) -> Trigger:
+        """The trigger given, or the assigner's default."""
+        if self.trigger is not None:
+            return self.trigger
+        if isinstance(self.assigner, Global):
+            return EndOfStreamTrigger() if self.assigner.end_of_stream else NeverTrigger()
+        return EventTimeTrigger() if self.time == "event" else ProcessingTimeTrigger()
+
+    @property
+    def keeps_elements(self) -> bool:
+        """Whether the contents of a window are its elements, and not only an accumulator."""
+        return self.evictor is not None or self.aggregate is None
+
+    @property
+    def is_order_free(self) -> bool:
+        """Whether results cannot depend on the order of the elements in a batch: then a batch is a set."""
+        return (
+            self.time == "event"
+            and self.evictor is None
+            and self.process is None
+            and self.aggregate is not None
+            and self.aggregate.order_free
+            and isinstance(self.active_trigger, EventTimeTrigger)
+        )
+
+    def is_late(self, window: TimeWindow, watermark_ms: int) -> bool:
+        """Whether the window is past its cleanup time; windows of processing time are never late."""
+        return self.time == "event" and is_late(window, self.allowed_lateness_ms, watermark_ms)
+
+    def is_element_late(self, timestamp_ms: int, watermark_ms: int) -> bool:
+        """Whether an element that no window took is late, and not merely in a hole between windows."""
+        ruled_by_time = self.time == "event" and not isinstance(self.assigner, Global)
+        return ruled_by_time and is_element_late(timestamp_ms, self.allowed_lateness_ms, watermark_ms)
+
+    def cleanup_time_ms(self, window: TimeWindow) -> int | None:
+        """When the window goes: with its lateness in event time, at its end in processing time; None: never."""
+        time_ms = cleanup_time_ms(window, self.allowed_lateness_ms if self.time == "event" else 0)
+        return time_ms if time_ms < MAX_TIME_MS else None
+
+
+def tumbling_count(n: int, aggregate: Aggregate | None, process: ProcessFunction | None = None) -> WindowSpec:
+    """Count windows side by side: every ``n`` elements of a key fire once and are forgotten."""
+    return WindowSpec(Global(), aggregate, trigger=PurgingTrigger(CountTrigger(n)), process=process)
+
+
+def sliding_count(
+    size: int, slide: int, aggregate: Aggregate | None, process: ProcessFunction | None = None
+) -> WindowSpec:
+    """Count windows that overlap: every ``slide`` elements of a key fire the last ``size``."""
+    return WindowSpec(Global(), aggregate, trigger=CountTrigger(slide), evictor=CountEvictor(size), process=process)

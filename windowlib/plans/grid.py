@@ -1,0 +1,76 @@
+"""The grid of tumbling and sliding windows: where slices begin, and which windows hold a slice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING
+
+from windowlib.model.assigners import Assigner, Sliding, Tumbling
+from windowlib.model.windows import window_start
+from windowlib.plans.admission import aligned_start_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Size, slide, offset and slice width of an aligned assigner; tumbling is sliding by its own size."""
+
+    size_ms: int
+    slide_ms: int
+    offset_ms: int
+
+    @classmethod
+    def of(cls, assigner: Assigner) -> Grid:
+        """The grid of tumbling or sliding windows."""
+        match assigner:
+            case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
+                return cls(size_ms, size_ms, offset_ms)
+            case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
+                return cls(size_ms, slide_ms, offset_ms)
+        raise AssertionError(f"not aligned windows: {assigner}")
+
+    @property
+    def slice_ms(self) -> int:
+        return gcd(self.size_ms, self.slide_ms)
+
+    @property
+    def overlap(self) -> bool:
+        """Whether a slice may be in several windows, or a window of several slices."""
+        return self.size_ms != self.slide_ms
+
+    def pays_to_combine(self, fired: int) -> bool:
+        """Whether slices that are in the same of so many consecutive windows are better merged before those are made.
+
+        Each window merges `size / slice` of them. Combined first, each slice is merged once, and then a row for
+        each of the window bounds that cut through the others, by either end.
+
+        >>> minute_ms, hour_ms = 60_000, 3_600_000
+        >>> [Grid(hours * hour_ms, 5 * minute_ms, 0).pays_to_combine(12) for hours in (1, 24)]
+        [False, True]
+        """
+        of_a_window = self.size_ms // self.slice_ms
+        reached = of_a_window + (fired - 1) * self.slide_ms // self.slice_ms
+        return fired * of_a_window > 2 * (reached + fired * fired)
+
+    def last_window_end(self, slice_start: Column) -> Column:
+        """The end of the last window over a slice; in a hole it is not above the slice's start."""
+        return aligned_start_ms(slice_start, self.slide_ms, self.offset_ms) + self.size_ms
+
+    def last_window_end_ms(self, slice_start_ms: int) -> int:
+        """The same for one slice.
+
+        >>> Grid(size_ms=10, slide_ms=5, offset_ms=0).last_window_end_ms(5)
+        15
+        """
+        return self.last_start_ms(slice_start_ms) + self.size_ms
+
+    def last_start_ms(self, bound_ms: int) -> int:
+        """The last start of a window that is not above a bound."""
+        return window_start(bound_ms, self.slide_ms, self.offset_ms)
+
+    def first_start_ms(self, bound_ms: int) -> int:
+        """The first start of a window that is not below a bound."""
+        return -window_start(-bound_ms, self.slide_ms, -self.offset_ms)

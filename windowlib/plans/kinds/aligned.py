@@ -1,0 +1,118 @@
+"""Tumbling and sliding windows of event time: which state files a batch reaches, and how a range is recomputed.
+
+The plan itself is `windowlib.plans.aligned`. A row of the state is a slice, which several windows may share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from windowlib.model.lateness import is_late
+from windowlib.model.spec import WindowSpec
+from windowlib.plans import aligned
+from windowlib.plans.engine import Counters
+from windowlib.plans.functions import F
+from windowlib.plans.grid import Grid
+from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, Bounds, Given, InFlight, PlanKind, RerunRules
+from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned(PlanKind):
+    """Windows are put together from slices when they fire."""
+
+    name = "aligned"
+    shares_slices = True
+    bounds = STATE_WINDOW_BOUNDS
+    by_chains = False
+
+    @property
+    def rerun(self) -> RerunRules | str:
+        return self
+
+    def state_columns(self, step: Step) -> list[str]:
+        return aligned.state_columns(step)
+
+    # -- the state ------------------------------------------------------------------------------------------------
+
+    def touches(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> bool:
+        first_ms, end_ms = _span(file, Grid.of(step.assigner))
+        return any(b.min_timestamp_ms < end_ms and first_ms <= b.max_timestamp_ms for b in buckets)
+
+    def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
+        earliest_ms = earliest_firing_ms(buckets, step)
+        return reached(files, partial(self._verdict, buckets=buckets, step=step, earliest_ms=earliest_ms))
+
+    def _verdict(self, file: StateFile, buckets: Sequence[Bucket], step: Step, earliest_ms: int) -> Verdict:
+        grid = Grid.of(step.assigner)
+        first_ms, end_ms = _span(file, grid)
+        first_window_ms = grid.first_start_ms(earliest_ms + 1 - grid.size_ms)
+        last_window_ms = grid.last_start_ms(step.watermark_out_ms + 1 - grid.size_ms)
+        fires = (
+            first_window_ms <= last_window_ms and first_window_ms < end_ms and first_ms < last_window_ms + grid.size_ms
+        )
+        retires = grid.last_window_end_ms(first_ms) - 1 <= step.late_out_ms
+        retires_whole = grid.last_window_end_ms(file.high["state_window_start_ms"]) - 1 <= step.late_out_ms
+        if self.touches(file, buckets, step) or (retires and (fires or not retires_whole)):
+            return Verdict.REWRITTEN
+        if retires_whole:
+            return Verdict.DROPPED
+        return Verdict.READ if fires else Verdict.LEFT
+
+    def past_cleanup(self, file: StateFile, step: Step) -> bool:
+        last_end_ms = Grid.of(step.assigner).last_window_end_ms(file.low["state_window_start_ms"])
+        return last_end_ms - 1 <= step.late_out_ms
+
+    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
+        elements: dict[Bounds, int] = {}
+        for row in rows:
+            for window in spec.assigner.assign(row["state_window_start_ms"]):
+                if not is_late(window, spec.allowed_lateness_ms, watermark_ms):
+                    bounds = window.start_ms, window.end_ms
+                    elements[bounds] = elements.get(bounds, 0) + row["elements"]
+        return (InFlight(bounds, count) for bounds, count in sorted(elements.items()))
+
+    # -- a batch --------------------------------------------------------------------------------------------------
+
+    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
+        flagged = [
+            frame.withColumn("rewritten", F.lit(flag))
+            for frame, flag in ((given.rewritten, True), (given.read, False))
+            if frame is not None
+        ]
+        state = flagged[0].unionByName(flagged[1]) if len(flagged) == 2 else flagged[0] if flagged else None
+        earliest_ms = earliest_firing_ms(given.buckets, step)
+        return aligned.advance(given.events, state, step, counters, earliest_ms=earliest_ms)
+
+    def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
+        return aligned.late(events, step) if may_be_late else None
+
+    # -- a rerun --------------------------------------------------------------------------------------------------
+
+    def sliced(self, events: DataFrame, step: Step) -> DataFrame | None:
+        return None
+
+    def recomputed(self, rows: DataFrame, step: Step, from_ms: int, counters: Counters) -> DataFrame:
+        return aligned.advance(rows, None, step, counters, earliest_ms=from_ms)
+
+    def end_partition(self, step: Step) -> Column:
+        end = Grid.of(step.assigner).last_window_end(F.col("state_window_start_ms"))
+        return F.floor(end / F.lit(step.partition_ms))
+
+
+def earliest_firing_ms(buckets: Sequence[Bucket], step: Step) -> int:
+    """The least max_timestamp_ms of a window that may fire: just passed, or passed before and touched by an event."""
+    touched_from = min((b.min_timestamp_ms for b in buckets), default=step.watermark_in_ms + 1)
+    return max(min(step.watermark_in_ms + 1, touched_from), step.late_in_ms + 1)
+
+
+def _span(file: StateFile, grid: Grid) -> tuple[int, int]:
+    """From the start of a file's first slice to the end of its last."""
+    return file.low["state_window_start_ms"], file.high["state_window_start_ms"] + grid.slice_ms

@@ -1,0 +1,74 @@
+"""Count windows: every batch with an event reaches the whole state, and no range of time can be recomputed.
+
+The plan itself is `windowlib.plans.counts`. A row of the state is a slice of consecutive elements of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windowlib.model.assigners import Assigner
+from windowlib.model.spec import WindowSpec
+from windowlib.model.windows import GLOBAL_WINDOW
+from windowlib.plans import counts
+from windowlib.plans.counts import CountWindows
+from windowlib.plans.engine import Counters
+from windowlib.plans.kinds.kind import Given, InFlight, PlanKind, RerunRules
+from windowlib.plans.reach import Bucket, File, Reach, StateFile
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(PlanKind):
+    """Windows follow from the running numbers of elements, in order of arrival."""
+
+    windows: CountWindows
+
+    name = "counts"
+    work = "numbers, slices"
+    needs_arrival = True
+    windows_end = False
+
+    @property
+    def rerun(self) -> RerunRules | str:
+        return (
+            "which window an event is in follows from how many came before it, so one event more would move the bounds"
+            " of every later window of its key"
+        )
+
+    def assigner(self, spec: WindowSpec) -> Assigner:
+        return self.windows
+
+    def state_columns(self, step: Step) -> list[str]:
+        return counts.state_columns(step)
+
+    def reserved_columns(self, allowed_lateness_ms: int) -> Collection[str]:
+        return {"slice_index"}
+
+    # -- the state ------------------------------------------------------------------------------------------------
+
+    def touches(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> bool:
+        return bool(buckets)
+
+    def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
+        return Reach(rewritten=files) if buckets else Reach()
+
+    def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
+        return []
+
+    def past_cleanup(self, file: StateFile, step: Step) -> bool:
+        return False
+
+    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
+        if elements := [row["elements"] for row in rows]:
+            yield InFlight((GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms), sum(elements))
+
+    # -- a batch --------------------------------------------------------------------------------------------------
+
+    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
+        return counts.advance(given.events, given.rewritten, step, counters)

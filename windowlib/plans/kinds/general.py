@@ -1,0 +1,112 @@
+"""Every specification that no native plan runs exactly: the operator itself, key by key.
+
+The plan is `windowlib.plans.general`. A row of the state is a window of a key, or what the key itself keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
+from windowlib.plans.engine import Counters
+from windowlib.plans.kinds.kind import (
+    STATE_WINDOW_BOUNDS,
+    WINDOW_BOUNDS,
+    Given,
+    PlanKind,
+    RerunRules,
+    windows_touch,
+)
+from windowlib.plans.partitions import end_partition_of
+from windowlib.plans.reach import Bucket, File, Reach, StateFile
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OURS = (Tumbling, Sliding, Staggered, Session, DynamicSession, Global)
+
+
+@dataclass(frozen=True, slots=True)
+class General(PlanKind):
+    """Elements pass through the operator in order of arrival; whole partitions of the state are rewritten."""
+
+    name = "general"
+    work = "elements in order of arrival"
+    runs_operator = True
+    needs_arrival = True
+
+    @property
+    def rerun(self) -> RerunRules | str:
+        return (
+            "its results depend on the order and the time in which events came, which a rerun cannot bring about again"
+        )
+
+    def state_columns(self, step: Step) -> list[str]:
+        from windowlib.plans import general
+
+        return general.state_columns(step)
+
+    def stored_columns(self, step: Step) -> list[str]:
+        from windowlib.plans import general
+
+        return general.stored_columns(step) if step.specification.keeps_elements else []
+
+    def reserved_columns(self, allowed_lateness_ms: int) -> Collection[str]:
+        own = ("arrival", "contents", "contents_from", "state", "fired", "next_event_ms", "next_processing_ms")
+        return {*WINDOW_BOUNDS, *STATE_WINDOW_BOUNDS, *own}
+
+    # -- the state ------------------------------------------------------------------------------------------------
+
+    def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
+        """Windows of processing time lie around the plan time, those of a user's assigner anywhere."""
+        if not buckets:
+            return buckets
+        if type(step.assigner) not in OURS:
+            return [Bucket(MIN_TIME_MS, MAX_TIME_MS, MAX_TIME_MS)]
+        if step.specification.time == "processing":
+            return [Bucket(step.plan_time_ms, step.plan_time_ms, MAX_TIME_MS)]
+        return buckets
+
+    def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
+        """Whole partitions: those that an event may touch, or with a timer that is due."""
+        partitions = {
+            file.partition["end_partition"]
+            for file in files
+            if windows_touch(file, buckets)
+            or file.low["next_event_ms"] <= step.watermark_out_ms
+            or file.low["next_processing_ms"] <= step.plan_time_ms
+        }
+        return Reach(rewritten=[file for file in files if file.partition["end_partition"] in partitions])
+
+    def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
+        """The global window, and the state of keys, lie in a partition of their own."""
+        endless = end_partition_of(MAX_TIME_MS, step.partition_ms)
+        return [file for file in files if file.partition["end_partition"] != endless]
+
+    def past_cleanup(self, file: StateFile, step: Step) -> bool:
+        last_ms = file.low["window_end_ms"] - 1
+        return bool(last_ms < step.plan_time_ms if step.specification.time != "event" else last_ms <= step.late_out_ms)
+
+    # -- a batch --------------------------------------------------------------------------------------------------
+
+    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
+        from windowlib.plans import general
+
+        return general.advance(
+            given.events,
+            given.rewritten,
+            step,
+            counters,
+            run=general.program(step.specification, step.aggregates, step.reads, step.outputs),
+            contents=given.contents,
+            compacted=given.compacted,
+        )
+
+    def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
+        from windowlib.plans import general
+
+        return None if dropped is None else general.late(events, dropped)

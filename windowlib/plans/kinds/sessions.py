@@ -1,0 +1,85 @@
+"""Sessions of event time: which state files a batch reaches, and how a range of time is recomputed.
+
+The plan itself is `windowlib.plans.sessions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from windowlib.plans import sessions
+from windowlib.plans.engine import Counters
+from windowlib.plans.functions import F
+from windowlib.plans.kinds.kind import (
+    STATE_WINDOW_BOUNDS,
+    WINDOW_BOUNDS,
+    Given,
+    PlanKind,
+    RerunRules,
+    windows_touch,
+)
+from windowlib.plans.partitions import end_partition
+from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions(PlanKind):
+    """Slices and windows in flight are joined where they touch; a row of the state is a window."""
+
+    name = "sessions"
+    shares_slices = True
+    by_chains = True
+
+    @property
+    def rerun(self) -> RerunRules | str:
+        return self
+
+    def state_columns(self, step: Step) -> list[str]:
+        return sessions.state_columns(step)
+
+    def reserved_columns(self, allowed_lateness_ms: int) -> Collection[str]:
+        return {*WINDOW_BOUNDS, *STATE_WINDOW_BOUNDS, *(["published"] if allowed_lateness_ms else [])}
+
+    # -- the state ------------------------------------------------------------------------------------------------
+
+    def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
+        return reached(files, partial(self._verdict, buckets=buckets, step=step))
+
+    def _verdict(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> Verdict:
+        first_ms, last_ms = file.low["window_end_ms"] - 1, file.high["window_end_ms"] - 1
+        all_fired = last_ms <= step.watermark_in_ms
+        fires = not all_fired and first_ms <= step.watermark_out_ms
+        if windows_touch(file, buckets) or fires:
+            return Verdict.REWRITTEN
+        if first_ms > step.late_out_ms:
+            return Verdict.LEFT
+        return Verdict.DROPPED if all_fired and last_ms <= step.late_out_ms else Verdict.REWRITTEN
+
+    def past_cleanup(self, file: StateFile, step: Step) -> bool:
+        return bool(file.low["window_end_ms"] - 1 <= step.late_out_ms)
+
+    # -- a batch --------------------------------------------------------------------------------------------------
+
+    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
+        return sessions.advance(given.events, given.rewritten, step, counters)
+
+    def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
+        return None if dropped is None else sessions.late(events, dropped, step)
+
+    # -- a rerun --------------------------------------------------------------------------------------------------
+
+    def sliced(self, events: DataFrame, step: Step) -> DataFrame | None:
+        return sessions.slices(events, step)
+
+    def recomputed(self, rows: DataFrame, step: Step, from_ms: int, counters: Counters) -> DataFrame:
+        return sessions.outcome(sessions.islands(rows, None, step), step, counters)
+
+    def end_partition(self, step: Step) -> Column:
+        return F.expr(end_partition("window_end_ms", step.partition_ms))

@@ -1,0 +1,114 @@
+"""Reruns as Spark plans: which windows belong to a rerun, and how what is published differs from what should be.
+
+The windows themselves are computed by the ordinary plans, from scratch: all events in one batch, nothing in flight, no
+watermark before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.admission import own_window_end_ms
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import PARTITION, RESULT_DAY
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+ADDED, CHANGED, REMOVED = "entered", "changed", "withdrawn"  # as previews, and names of figures, have them
+NEARLY = 1e-9  # doubles that differ by less of the greater one are equal: their sums depend on the order of adding
+
+
+def chains(intervals: Sequence[DataFrame], asked: TimeRange | None, step: Step) -> DataFrame:
+    """The chains of touching intervals that a rerun replaces: those that meet `asked`, or that hold a chosen event.
+
+    intervals: key, window_start_ms, window_end_ms, chosen (bool)                      events, windows that are known
+    asked:     None: only chains with a chosen interval
+    returns:   key, chain_start_ms, chain_end_ms                                       one row per key and chain
+    """
+    joined = step.engine.with_islands(step.engine.union(intervals), step.keys)
+    chain = joined.groupBy(*step.key_columns, "_island").agg(
+        F.min("window_start_ms").alias("chain_start_ms"),
+        F.max("window_end_ms").alias("chain_end_ms"),
+        F.max("chosen").alias("chosen"),
+    )
+    wanted = (
+        F.col("chosen")
+        if asked is None
+        else (F.col("chain_start_ms") < asked.to_ms) & (F.col("chain_end_ms") > asked.from_ms)
+    )
+    return chain.where(wanted).select(*step.key_columns, "chain_start_ms", "chain_end_ms")
+
+
+def own_windows(events: DataFrame, step: Step) -> DataFrame:
+    """The window that each event has alone: key, window_start_ms, window_end_ms."""
+    end = own_window_end_ms(step.assigner).alias("window_end_ms")
+    return events.select(*step.key_columns, F.col("timestamp_ms").alias("window_start_ms"), end)
+
+
+def in_chains(rows: DataFrame, known: DataFrame, step: Step, start: str, end: str, *, inside: bool = True) -> DataFrame:
+    """The rows whose interval lies in a chain of their key, or those that lie in none. `start`, `end`: SQL, in ms.
+
+    A chain holds all that touches it, so an interval lies in one wholly, or outside.
+    """
+    named = known.select(
+        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "chain_start_ms", "chain_end_ms"
+    )
+    within = (F.expr(start) >= F.col("chain_start_ms")) & (F.expr(end) <= F.col("chain_end_ms"))
+    for i, key in enumerate(step.keys):
+        within = within & (F.col(f"_key{i}") == F.col(quoted(key)))
+    return rows.join(named, within, "left_semi" if inside else "left_anti")
+
+
+def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
+    """What must change in `results` so that it shows `new` and not `old`; rows with equal values stay.
+
+    new:     the columns of `results`                                 what the windows of the rerun should show
+    old:     the columns of `results`, _file                          what they show
+    returns: the columns of `results` (of a removed row as it was), before (struct of the values it had, null where
+             there was none), _file (of the row before), part (added, changed, removed), end_partition (the day)
+    """
+    identity = [*step.keys, "window_start", "window_end"]
+    values = ["last_event_time", *step.output_names]
+    rest = [*map(quoted, [*values, "firing", "timing"])]
+    types = {field.name: field.dataType for field in new.schema}
+    both = new.select(*map(quoted, identity), F.struct(*rest).alias("_new")).join(
+        old.select(*map(quoted, identity), F.struct(*rest).alias("_old"), "_file"), identity, "full_outer"
+    )
+
+    def of(side: str, name: str) -> Column:
+        return F.col(f"{side}.{quoted(name)}")
+
+    removed, added, changed = F.col("_new").isNull(), F.col("_old").isNull(), F.lit(False)
+    for name in values:
+        changed = changed | ~equal(of("_new", name), of("_old", name), types[name])
+    shown = {name: F.when(removed, of("_old", name)).otherwise(of("_new", name)) for name in values}
+    shown["firing"] = F.coalesce(of("_old", "firing"), F.lit(0)) + F.when(removed, 0).otherwise(1)
+    shown["timing"] = F.when(removed, of("_old", "timing")).otherwise("late")
+    shown["batch_id"] = F.lit(step.batch_id).cast("long")
+    differing = both.withColumn("part", F.when(added, ADDED).when(removed, REMOVED).when(changed, CHANGED)).where(
+        "part IS NOT NULL"
+    )
+    return differing.select(
+        *map(quoted, identity),
+        *(column.cast(types[name]).alias(name) for name, column in shown.items()),
+        F.when(~added, F.struct(*(of("_old", name).alias(name) for name in values))).alias("before"),
+        "_file",
+        "part",
+        F.expr(RESULT_DAY).alias(PARTITION),
+    )
+
+
+def equal(one: Column, other: Column, of: DataType) -> Column:
+    """Whether two values of a column are the same, or are doubles that differ by no more than `NEARLY`."""
+    match of.typeName():
+        case "double" | "float":
+            near = F.abs(one - other) <= F.lit(NEARLY) * F.greatest(F.abs(one), F.abs(other))
+            return one.eqNullSafe(other) | F.coalesce(near, F.lit(False))
+        case "map" | "struct" | "variant":
+            return F.to_json(F.struct(one)).eqNullSafe(F.to_json(F.struct(other)))
+    return one.eqNullSafe(other)

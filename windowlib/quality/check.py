@@ -1,0 +1,150 @@
+"""Judges one batch before it is committed, and keeps what was found for the report.
+
+    checks = check(definition, figures, history, result_files)
+    if failed := critical_failures(checks):     # then nothing is committed
+        print(explain(failed))
+
+Great Expectations takes seconds to import, so another process does so (`windowlib.quality.judge`), while this one reads
+and computes, if `preload` is called before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.quality.judge import get_ready, judged
+from windowlib.quality.terms import Terms
+from windowlib.quality.validations import keep
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.quality.figures import Figures
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The outcome of one check, in words. `severity` is critical, warning or info."""
+
+    suite: str
+    expectation: str
+    severity: str
+    sentence: str
+    success: bool
+    observed: str
+    expected: str
+
+
+def preload() -> None:
+    """Starts the process that judges. Call it before the Spark session is built: both take seconds."""
+    get_ready()
+
+
+def check(
+    definition: Definition, figures: Figures, history: Sequence[Figures] = (), result_files: Sequence[Path] = ()
+) -> list[CheckResult]:
+    """The outcome of every check of a batch; also kept under `definition.root` (see `windowlib.quality.validations`).
+
+    `history` holds the figures of earlier batches, `result_files` the files of `results` that the batch wrote.
+    Raises `InvalidSpec` where a suite is mistaken.
+    """
+    files = [file.absolute() for file in result_files]
+    outcomes = judged((Terms.of(definition), figures, history, files))
+    keep(definition.root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
+    return in_words(outcomes, figures)
+
+
+def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[CheckResult]:
+    """The outcomes of suites, as Great Expectations gives them, check by check."""
+    return [_result(outcome["suite_name"], one, figures) for outcome in outcomes for one in outcome["results"]]
+
+
+def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:
+    """The checks that keep a batch from being committed."""
+    return [check for check in checks if not check.success and check.severity == "critical"]
+
+
+def explain(checks: Iterable[CheckResult]) -> str:
+    """One line per check: its sentence, what was expected, what was seen.
+
+    >>> print(explain([CheckResult("events", "rows", "critical", "Every row is kept.", False, "3", "0")]))
+    - Every row is kept. Expected 0, observed 3.
+    """
+    return "\n".join(f"- {check.sentence} Expected {check.expected}, observed {check.observed}." for check in checks)
+
+
+def dq_rows(batch_id: int, checks: Iterable[CheckResult]) -> list[dict[str, Any]]:
+    """The rows of `dq_results`, all but `plan_time`."""
+    return [{"batch_id": batch_id, **asdict(check)} for check in checks]
+
+
+# -- Great Expectations' outcomes in words ------------------------------------------------------------------------
+
+
+def _result(suite: str, outcome: Mapping[str, Any], figures: Figures) -> CheckResult:
+    config = outcome["expectation_config"]
+    columns = [str(value) for key, value in config["kwargs"].items() if key.startswith("column")]
+    name = f"{config['type']}({', '.join(columns)})"
+    return CheckResult(
+        suite=suite,
+        expectation=name,
+        severity=str(config["severity"]),
+        sentence=config.get("description") or f"{name} holds.",
+        success=bool(outcome["success"]),
+        observed=_observed(outcome, figures),
+        expected=_expected(config["kwargs"]),
+    )
+
+
+def _observed(outcome: Mapping[str, Any], figures: Figures) -> str:
+    if problems := [problem["exception_message"] for problem in _exceptions(outcome)]:
+        return f"nothing ({problems[0]})"
+    seen = outcome["result"]
+    if "observed_value" not in seen:
+        examples = ", ".join(map(str, seen.get("partial_unexpected_list", [])))
+        unexpected = f"{seen.get('unexpected_count', 0)} unexpected among {seen.get('element_count', 0)}"
+        return unexpected + (f", such as {examples}" if examples else "")
+    ours = outcome["expectation_config"]["meta"].get("windowlib", {})
+    of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()))
+    return _number(seen["observed_value"]) + (f" ({of})" if of else "")
+
+
+def _expected(arguments: Mapping[str, Any]) -> str:
+    """Bounds in words, other arguments as they are.
+
+    >>> _expected({"column": "n", "min_value": 0.0, "max_value": 0.0}), _expected({"min_value": 0, "max_value": 0.1})
+    ('0', '0 to 0.1')
+    >>> _expected({"min_value": 4}), _expected({"column": "timing", "value_set": ["late"]})
+    ('at least 4', "value_set=['late']")
+    """
+    low, high = arguments.get("min_value"), arguments.get("max_value")
+    if low is None and high is None:
+        about = {key: value for key, value in arguments.items() if key != "batch_id" and not key.startswith("column")}
+        return ", ".join(f"{key}={value}" for key, value in about.items()) or "no exception"
+    if low == high:
+        return _number(low)
+    if low is None or high is None:
+        return f"at most {_number(high)}" if low is None else f"at least {_number(low)}"
+    return f"{_number(low)} to {_number(high)}"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{value:.6g}"
+    return str(value)
+
+
+def _exceptions(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Why an expectation could not be judged: one entry, or one for each number it needed."""
+    info = outcome["exception_info"]
+    found = [info] if "raised_exception" in info else list(info.values())
+    return [problem for problem in found if problem["raised_exception"]]
+
+
+def _without_tracebacks(suite: dict[str, Any]) -> dict[str, Any]:
+    for outcome in suite["results"]:
+        for problem in _exceptions(outcome):
+            problem["exception_traceback"] = problem["exception_message"]
+    return suite

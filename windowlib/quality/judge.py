@@ -1,0 +1,214 @@
+"""The process that judges batches: Great Expectations takes seconds to import, and no run has to wait for it.
+
+A run's own judge is its child and ends with it. The warm engine keeps one for all runs of its user, who find its socket
+in the engine's folder. Both read requests and write answers as lines of JSON. What a judge cannot answer, the run's own
+process judges, so an error is raised where it belongs.
+
+    python -P -m windowlib.quality.judge          a run's: its standard input is one end of a pair of sockets
+    python -P -m windowlib.quality.judge SOCKET   the engine's: listens there until its standard input is closed
+
+Measured on 2026-11-22 as the start of a JVM was (`windowlib.engines.jvm`): importing Great Expectations in a thread of
+the run costs 22.2 instead of 17.9 processor seconds, and 9.0 instead of 6.2 on Sail, where one of three runs failed
+because two threads imported parts of PySpark at once. Without the lazy imports (`windowlib.quality.lazy_imports`) a run
+on Sail costs 6.9, and with pyspark and sqlalchemy 8.8.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from windowlib.engines.warm.state import folder, folder_if_any
+from windowlib.quality.lazy_imports import lazily
+from windowlib.quality.terms import Terms
+
+if TYPE_CHECKING:
+    from windowlib.quality.figures import Figures
+
+Request: TypeAlias = (
+    "tuple[Terms, Figures, Sequence[Figures], Sequence[Path]]"  # as `windowlib.quality.verdict.validate`
+)
+Outcomes: TypeAlias = list[dict[str, Any]]
+
+HERE = Path(__file__).resolve().parent
+OPTIONAL = ("pyspark", "sqlalchemy")
+"""Packages that Great Expectations imports where it finds them. Our frames are pandas', so a judge has none of them."""
+
+_ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data in a process
+_judge: Judge | None = None  # this process's
+
+
+class Judge:
+    """A judge in another process, as a run sees it."""
+
+    def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+        self._stream = connection.makefile("rw", encoding="utf-8")
+        self._process = process
+        self._lock = threading.Lock()
+        connection.close()  # the stream keeps it open
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a child of this process, and not the engine's."""
+        return self._process is not None
+
+    def ask(self, request: Request) -> Outcomes | None:
+        """The outcome of each suite; None where it has no answer. Raises OSError when the other process has ended."""
+        with self._lock:
+            self._stream.write(_to_json(request) + "\n")
+            self._stream.flush()
+            answer = self._stream.readline()
+        if not answer:
+            raise ConnectionError("it closed the connection")
+        outcomes: Outcomes | None = json.loads(answer)
+        return outcomes
+
+    def end(self) -> None:
+        """Ends the process, if it is ours."""
+        with suppress(OSError):  # what was not sent need not be
+            self._stream.close()
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+
+
+def get_ready() -> None:
+    """Finds the judge of the warm engine, or starts one; a second call does nothing."""
+    global _judge
+    if _judge is None:
+        _judge = _found() or _started()
+        atexit.register(_judge.end)
+
+
+def judged(request: Request) -> Outcomes:
+    """The outcome of each suite as JSON, by the judge that is ready, else in this process.
+
+    Raises `InvalidSpec` where a suite is mistaken.
+    """
+    global _judge
+    if _judge:
+        try:
+            if (outcomes := _judge.ask(request)) is not None:
+                return outcomes
+        except OSError as error:
+            if _judge.is_own:  # an engine may end at any time
+                warnings.warn(f"the process that judges batches has ended ({error}): judged here", stacklevel=2)
+            _judge.end()
+            _judge = None
+    return _validated(request)
+
+
+def command_for_engine() -> list[str]:
+    """How the warm engine starts the judge that it keeps for all runs."""
+    return [*_COMMAND, str(socket_in(folder()))]
+
+
+def socket_in(place: Path) -> Path:
+    """Where a judge of this very code listens."""
+    newest = max(file.stat().st_mtime_ns for file in HERE.glob("*.py"))
+    code = f"{version('great-expectations')} {sys.executable} {HERE} {newest}"
+    return place / f"judge-{hashlib.sha256(code.encode()).hexdigest()[:8]}"
+
+
+_COMMAND = (sys.executable, "-P", "-m", "windowlib.quality.judge")
+
+
+def _found() -> Judge | None:
+    if (place := folder_if_any()) is None:
+        return None
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(socket_in(place)))
+    except OSError:  # no judge listens, or none of this code
+        connection.close()
+        return None
+    return Judge(connection)
+
+
+def _started() -> Judge:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        # In a group of its own: Ctrl-C is for the run, which may still want its batch judged.
+        process = subprocess.Popen(_COMMAND, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0)
+    return Judge(ours, process)
+
+
+def _validated(request: Request) -> Outcomes:
+    with _ONE_AT_A_TIME:
+        outcomes: Outcomes = import_module("windowlib.quality.verdict").validate(*request)
+    return outcomes
+
+
+def _to_json(request: Request) -> str:
+    terms, figures, history, files = request
+    return json.dumps([asdict(terms), figures, [*history], [*map(str, files)]], default=os.fspath)
+
+
+def _from_json(line: str) -> Request:
+    terms, figures, history, files = json.loads(line)
+    return Terms.from_json(terms), figures, history, [*map(Path, files)]
+
+
+# -- the other process --------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Gets ready, then answers."""
+    for name in OPTIONAL:
+        sys.modules[name] = None  # type: ignore[assignment]  # it cannot be imported
+    gc.disable()  # it takes a fifth of the import, which makes objects by the hundred thousand and drops none
+    with lazily():
+        import_module("windowlib.quality.verdict")
+    gc.enable()
+    if sys.argv[1:]:
+        threading.Thread(target=_listen, args=(Path(sys.argv[1]),), daemon=True).start()
+        sys.stdin.buffer.read()
+    else:
+        _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
+
+
+def _listen(place: Path) -> None:
+    """Answers every client; does not return."""
+    for left in place.parent.glob("judge-*"):  # by a judge that was killed, or one whose engine has been replaced
+        left.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        listening.listen()
+        while True:
+            connection, _ = listening.accept()
+            threading.Thread(target=_serve, args=(connection,), daemon=True).start()
+
+
+def _serve(connection: socket.socket) -> None:
+    """Answers until the client has closed the connection."""
+    with connection, connection.makefile("rw", encoding="utf-8") as stream, suppress(ConnectionError):
+        for line in stream:
+            stream.write(_answer(line) + "\n")
+            stream.flush()
+
+
+def _answer(line: str) -> str:
+    """The outcomes, or null where there are none: then the client meets the error itself."""
+    try:
+        return json.dumps(_validated(_from_json(line)))
+    except Exception:  # the client will raise it
+        return "null"
+
+
+if __name__ == "__main__":
+    main()

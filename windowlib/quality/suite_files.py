@@ -1,0 +1,194 @@
+"""The suites of a pipeline: JSON files in Great Expectations' own format, with what differs by pipeline filled in.
+
+Ours lie in `suites` (in the repository: `expectations/`, whose README says how to read, change and add one). A file in
+the pipeline's own folder (`checks.suites`) replaces ours of its name, or is added. Every mistake in a file raises
+`InvalidSpec` that names the file, the expectation, and what was needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from windowlib.model.errors import InvalidSpec
+from windowlib.quality.terms import Terms
+
+OF_BATCH, OF_RERUN, OF_ROWS = JUDGES = ("figures of a batch", "figures of a rerun", "rows of results")
+SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
+KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
+OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
+IN_SENTENCE = re.compile(r"\$([a-z]\w*)")
+IN_BOUND = re.compile(r"\b[A-Za-z]\w*\b(?!\s*[(=])")  # a bound may be computed: "round(windows_fired_low / 2)"
+NEED = '{"expectations": [{"type": "expect_…", "kwargs": {…}}, …]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One expectation as Great Expectations takes it; `place` is how a message names it."""
+
+    place: str
+    config: dict[str, Any]
+    ours: Mapping[str, Any]  # what `meta.windowlib` says
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The expectations of a file that hold for a pipeline; `judges` is one of `JUDGES`."""
+
+    name: str
+    judges: str
+    expectations: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blanks:
+    """What the files leave open: conditions under which an expectation holds, columns, and bounds by parameter."""
+
+    conditions: Mapping[str, bool]
+    columns: Mapping[str, tuple[str, ...]]
+    parameters: Mapping[str, float | None]
+
+    @classmethod
+    def of(cls, terms: Terms, parameters: Mapping[str, float | None]) -> Blanks:
+        """Those of a pipeline and batch."""
+        return cls(
+            conditions={
+                "one result per window": not terms.fires_often,
+                "one result per firing": terms.fires_often,
+                "windows fire at their end": terms.fires_at_the_end,
+            },
+            columns={"$key": terms.key, "$result_number": ("result_number",) if terms.by_function else ()},
+            parameters=parameters,
+        )
+
+
+def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
+    """All suites of a pipeline, in the order of their files' names, then those of `figures_suite`, `results_suite`."""
+    blanks = Blanks.of(terms, parameters)
+    ours = _in_folder(resources.files("windowlib.quality") / "suites")
+    files = ours | (_in_folder(terms.suites) if terms.suites else {})
+    suites = [_suite(file, blanks) for _, file in sorted(files.items())]
+    if terms.figures_suite:
+        suites.append(_suite(terms.figures_suite, blanks, ("own_figures", OF_BATCH)))
+    if terms.results_suite:
+        suites.append(_suite(terms.results_suite, blanks, ("own_results", OF_ROWS)))
+    return suites
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+
+
+def _in_folder(folder: Traversable) -> dict[str, Traversable]:
+    return {file.name: file for file in folder.iterdir() if file.name.endswith(".json")}
+
+
+def _suite(file: Traversable, blanks: Blanks, header: tuple[str, str] | None = None) -> Suite:
+    """The suite in a file, which says its name and what it judges unless `header` does."""
+    contents = _contents(file)
+    name, judges = header or _header(file, contents)
+    listed = [_expectation(file, number, one) for number, one in enumerate(contents["expectations"], start=1)]
+    return Suite(name, judges, tuple(_filled(one, blanks) for one in listed if _holds(one, blanks)))
+
+
+def _contents(file: Traversable) -> dict[str, Any]:
+    try:
+        contents = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidSpec(f"{file}: need {NEED} as JSON, got {type(error).__name__}: {error}") from error
+    if not isinstance(contents, dict) or not isinstance(contents.get("expectations"), list):
+        raise InvalidSpec(f"{file}: need {NEED}, got {_shown(contents)}")
+    must_be_known(f"{file}: keys of a suite", contents, SUITE_KEYS)
+    return contents
+
+
+def _header(file: Traversable, contents: Mapping[str, Any]) -> tuple[str, str]:
+    name = file.name.removesuffix(".json")
+    if contents.get("name") != name:
+        raise InvalidSpec(f'{file}: need the name of its file, "name": "{name}", got {_shown(contents.get("name"))}')
+    judges = _ours(str(file), contents, ("judges",)).get("judges")
+    must_be_known(f"{file}: meta.windowlib.judges", [judges], JUDGES)
+    return name, str(judges)
+
+
+def _expectation(file: Traversable, number: int, config: Any) -> Expectation:
+    place = f"{file}: expectation {number}"
+    if not isinstance(config, dict) or not isinstance(config.get("kwargs"), dict) or "type" not in config:
+        raise InvalidSpec(f'{place}: need {{"type": "expect_…", "kwargs": {{…}}}}, got {_shown(config)}')
+    place = f"{place}, {config['type']}"
+    must_be_known(f"{place}: keys of an expectation", config, KEYS)
+    return Expectation(place, config, _ours(place, config, OUR_KEYS))
+
+
+def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    """What `meta.windowlib` says."""
+    meta = config.get("meta") or {}
+    ours = meta.get("windowlib", {}) if isinstance(meta, dict) else meta
+    if not isinstance(ours, dict):
+        raise InvalidSpec(f'{place}: need "meta": {{"windowlib": {{…}}}}, got {_shown(meta)}')
+    must_be_known(f"{place}: keys of meta.windowlib", ours, keys)
+    return ours
+
+
+# -- filling in ---------------------------------------------------------------------------------------------------
+
+
+def _holds(one: Expectation, blanks: Blanks) -> bool:
+    condition = one.ours.get("only_if")
+    if condition is None:
+        return True
+    must_be_known(f"{one.place}: meta.windowlib.only_if", [condition], blanks.conditions)
+    return blanks.conditions[condition]
+
+
+def _filled(one: Expectation, blanks: Blanks) -> Expectation:
+    """An expectation with a pipeline's columns and the numbers of its sentence; bounds Great Expectations fills in."""
+    kwargs, parameters = dict(one.config["kwargs"]), blanks.parameters
+    for bound in kwargs.values():
+        if isinstance(bound, dict) and "$PARAMETER" in bound:
+            must_be_known(f"{one.place}: $PARAMETER", IN_BOUND.findall(str(bound["$PARAMETER"])), parameters)
+    if isinstance(columns := kwargs.get("column_list"), list):
+        given = [name for name in columns if str(name).startswith("$")]
+        must_be_known(f"{one.place}: column_list", given, blanks.columns)
+        kwargs["column_list"] = [column for name in columns for column in blanks.columns.get(name, (name,))]
+    sentence = one.config.get("description") or ""
+    must_be_known(f"{one.place}: numbers of the description", IN_SENTENCE.findall(sentence), parameters)
+    sentence = IN_SENTENCE.sub(lambda name: _number(parameters[name[1]]), sentence)
+    config = {name: value for name, value in one.config.items() if name != "id"}  # with one it belongs to a store
+    return replace(one, config={**config, "kwargs": kwargs, "description": sentence or None})
+
+
+def _number(value: float | None) -> str:
+    """
+    >>> _number(0.05), _number(60), _number(None)
+    ('0.05', '60', 'any number')
+    """
+    return "any number" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# -- mistakes -----------------------------------------------------------------------------------------------------
+
+
+def must_be_known(place: str, given: Iterable[Any], known: Collection[str]) -> None:
+    """Raises `InvalidSpec` with what is known, and what was probably meant.
+
+    >>> must_be_known("late.json: keys of a suite", ["nam"], ("name", "notes"))
+    Traceback (most recent call last):
+        ...
+    windowlib.model.errors.InvalidSpec: late.json: keys of a suite: need name or notes, got "nam"; did you mean name?
+    """
+    for one in given:
+        if one not in list(known):
+            near = get_close_matches(str(one), known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InvalidSpec(f"{place}: need {' or '.join(known)}, got {_shown(one)}{hint}")
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,51 @@
+"""What the suites need from a definition: plain values, so that the process that judges need not load it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The terms on which the batches of a pipeline are judged. Paths are absolute."""
+
+    key: tuple[str, ...]
+    fires_often: bool
+    fires_at_the_end: bool  # of a window's event time, and at no other moment
+    by_function: bool  # a window may have several results
+    out_of_orderness_ms: int
+    idle_timeout_ms: int | None
+    max_late_share: float
+    max_unusable_share: float
+    suites: Path | None
+    figures_suite: Path | None
+    results_suite: Path | None
+
+    @classmethod
+    def of(cls, definition: Definition) -> Terms:
+        """The terms of a definition."""
+        checks, watermark = definition.checks, definition.watermark
+        return cls(
+            key=tuple(definition.source.key),
+            fires_often=definition.fires_often,
+            fires_at_the_end=not definition.fires_often and definition.spec.time != "processing",
+            by_function=definition.window.function is not None,
+            out_of_orderness_ms=watermark.out_of_orderness_ms,
+            idle_timeout_ms=watermark.idle_timeout_ms,
+            max_late_share=checks.max_late_share,
+            max_unusable_share=checks.max_unusable_share,
+            suites=checks.suites and checks.suites.absolute(),
+            figures_suite=checks.figures_suite and checks.figures_suite.absolute(),
+            results_suite=checks.results_suite and checks.results_suite.absolute(),
+        )
+
+    @classmethod
+    def from_json(cls, terms: dict[str, Any]) -> Terms:
+        """Those that were written as JSON, paths as texts."""
+        paths = {name: Path(terms[name]) for name in ("suites", "figures_suite", "results_suite") if terms[name]}
+        return cls(**{**terms, "key": tuple(terms["key"]), **paths})

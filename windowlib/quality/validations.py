@@ -1,0 +1,63 @@
+"""What the checks of each batch found, kept as JSON: `checks/<batch_id>.json` in the pipeline's folder.
+
+A refused batch commits nothing, so these files, not a table, are what the report is made from. `dq_results` and
+`run_metrics` keep the committed batches; here only the newest are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windowlib.quality.figures import Figures, is_rerun
+
+FOLDER = "checks"
+KEPT_BATCHES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """A batch that was checked: its figures, and the outcome of each suite as Great Expectations writes it."""
+
+    batch_id: int
+    figures: Figures
+    suites: list[dict[str, Any]]
+
+    @property
+    def is_rerun(self) -> bool:
+        """Whether it is a rerun, which has other figures."""
+        return is_rerun(self.figures)
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """The configurations of the expectations that were not met."""
+        return [one["expectation_config"] for suite in self.suites for one in suite["results"] if not one["success"]]
+
+
+def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
+    """Keeps the outcome of a batch, in place of an earlier attempt's, and deletes all but the newest batches'."""
+    folder = root / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{figures['batch_id']}.json"
+    unfinished = file.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(json.dumps({"figures": figures, "suites": suites}), encoding="utf-8")
+    unfinished.replace(file)
+    for old in _files(folder)[KEPT_BATCHES:]:
+        old.unlink(missing_ok=True)
+
+
+def kept(root: Path) -> list[Validated]:
+    """The newest batches that were checked, newest first."""
+    return [_read(file) for file in _files(root / FOLDER)]
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.json"), key=lambda file: int(file.stem), reverse=True)
+
+
+def _read(file: Path) -> Validated:
+    contents = json.loads(file.read_text(encoding="utf-8"))
+    return Validated(int(file.stem), contents["figures"], contents["suites"])

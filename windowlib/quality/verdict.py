@@ -1,0 +1,119 @@
+"""Judges a batch by its suites: a frame of one row with its figures, and a sample of its result rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+from great_expectations.compatibility.pydantic import ValidationError
+from great_expectations.core import ExpectationSuite
+from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
+from great_expectations.data_context.types.base import (
+    DataContextConfig,
+    InMemoryStoreBackendDefaults,
+    ProgressBarsConfig,
+)
+from great_expectations.exceptions.exceptions import ExpectationNotFoundError, GreatExpectationsError
+from great_expectations.expectations.expectation import Expectation
+from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
+from great_expectations.expectations.registry import (
+    get_expectation_impl,
+    list_registered_expectation_implementations,
+)
+
+from windowlib.model.errors import InvalidSpec
+from windowlib.quality import suite_files
+from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
+from windowlib.quality.suite_files import OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
+from windowlib.quality.terms import Terms
+
+RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
+SAMPLE_ROWS = 1_000  # judging ten times as many takes a quarter of a second of every run
+
+
+def validate(
+    terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
+) -> list[dict[str, Any]]:
+    """The outcome of every suite, as JSON; those about rows only where the batch wrote results.
+
+    Raises `InvalidSpec` where a suite is mistaken, and KeyError where a figure is missing.
+    """
+    bounds = parameters(terms, figures, history)
+    suites = [(suite, built(suite)) for suite in suites_of(terms, bounds)]
+    kind = OF_RERUN if is_rerun(figures) else OF_BATCH
+    frames = {kind: pd.DataFrame([judged_figures(terms, figures)])}
+    if result_files and len(rows := sample(result_files)):
+        frames[OF_ROWS] = rows
+    outcomes = []
+    for judges, frame in frames.items():
+        batch = _batches()[judges].get_batch(batch_parameters={"dataframe": frame})
+        for suite, theirs in suites:
+            if suite.judges == judges:
+                _names_figures(suite, figures)
+                outcomes.append(batch.validate(theirs, result_format=RESULT_FORMAT, expectation_parameters={**bounds}))
+    return [outcome.to_json_dict() for outcome in outcomes]
+
+
+def built(suite: Suite) -> ExpectationSuite:
+    """A suite as Great Expectations' own object; raises `InvalidSpec` where it refuses an expectation."""
+    return ExpectationSuite(name=suite.name, expectations=[_built(one) for one in suite.expectations])
+
+
+def sample(files: Sequence[Path], rows: int = SAMPLE_ROWS) -> pd.DataFrame:
+    """The first rows of some files of `results`, with `window_start_ms` and `window_end_ms`."""
+    table = ds.dataset([str(file) for file in files], format="parquet").head(rows)
+    # The files of a run hold columns that are not of the table; readers do not see them, neither do the checks.
+    table = table.drop_columns([name for name in ("window_start_ms", "window_end_ms") if name in table.column_names])
+    for bound in ("window_start", "window_end"):
+        milliseconds = table[bound].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
+        table = table.append_column(f"{bound}_ms", milliseconds)
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _built(one: suite_files.Expectation) -> Expectation:
+    name = one.config["type"]
+    try:
+        return ExpectationConfiguration(**one.config).to_domain_obj()
+    except ExpectationNotFoundError as error:
+        near = get_close_matches(name, list_registered_expectation_implementations(), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InvalidSpec(f"{one.place}: need an expectation that Great Expectations has{hint}") from error
+    except ValidationError as error:
+        problems = dict.fromkeys(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
+        takes = [field for field in get_expectation_impl(name).__fields__ if field not in Expectation.__fields__]
+        raise InvalidSpec(f"{one.place}: need arguments among {', '.join(takes)}; got {'; '.join(problems)}") from error
+    except (TypeError, ValueError, GreatExpectationsError) as error:
+        raise InvalidSpec(f"{one.place}: need what Great Expectations takes; got {error}") from error
+
+
+def _names_figures(suite: Suite, figures: Figures) -> None:
+    """Raises `InvalidSpec` where a suite says that a number was made from figures that there are not."""
+    for one in suite.expectations:
+        must_be_known(f"{one.place}: meta.windowlib.figures", one.ours.get("figures", ()), figures)
+
+
+@cache
+def _batches() -> Mapping[str, Any]:
+    """What takes a frame, by what is judged; made once: Great Expectations writes its configuration each time."""
+    source = _quiet_context().data_sources.add_pandas("batch")
+    figures, results = (
+        source.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name) for name in ("figures", "results")
+    )
+    return {OF_BATCH: figures, OF_RERUN: figures, OF_ROWS: results}
+
+
+def _quiet_context() -> EphemeralDataContext:
+    """A context in memory, without progress bars and without a site."""
+    config = DataContextConfig(
+        progress_bars=ProgressBarsConfig(globally=False),
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)

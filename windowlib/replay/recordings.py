@@ -1,0 +1,74 @@
+"""Files of scenarios and of batches, replayed by the engine that the user names."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.model.errors import InvalidSpec
+from windowlib.replay.batches import replay_batches
+from windowlib.replay.scenarios import replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AT_A_TIME = 4  # scenarios
+
+
+def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
+    """What comes of a recording of batches, or of each scenario in an array; raises `InvalidSpec` for other files."""
+    contents = _read(file)
+    try:
+        if batches and isinstance(contents, dict):
+            return _with_spark(contents) if engine == "spark" else replay_batches(contents)
+        if not batches and isinstance(contents, list):
+            return _scenarios_on_spark(contents) if engine == "spark" else [replay(scenario) for scenario in contents]
+    except (KeyError, TypeError) as error:
+        raise InvalidSpec(f"{file}: not of the form of a recording: {type(error).__name__} {error}") from error
+    wanted = (
+        'an object with "batches" (--batches)' if batches else "an array of scenarios (a recording needs --batches)"
+    )
+    raise InvalidSpec(f"{file}: need {wanted}, got {type(contents).__name__}")
+
+
+def _with_spark(recording: dict[str, Any]) -> Any:
+    """Runs a pipeline of its own in a temporary folder, which is gone afterwards."""
+    from windowlib.engines.spark import session
+    from windowlib.replay.spark_batches import SparkEngine
+
+    with tempfile.TemporaryDirectory(prefix="windowlib-replay-") as folder:
+        engine = partial(SparkEngine, Path(folder), session, out_of_orderness_ms=recording["out_of_orderness_ms"])
+        return replay_batches(recording, engine)
+
+
+def _scenarios_on_spark(scenarios: Sequence[Mapping[str, Any]]) -> list[Any]:
+    from windowlib.engines.spark import session
+
+    return replay_scenarios(scenarios, session())
+
+
+def replay_scenarios(scenarios: Sequence[Mapping[str, Any]], spark: SparkSession) -> list[Any]:
+    """Each scenario as the general plan answers it in Spark, several at a time."""
+    from windowlib.replay.spark_scenarios import SparkSteps
+
+    tasks = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")  # each step is small
+    try:
+        with ThreadPoolExecutor(AT_A_TIME) as pool:
+            return list(pool.map(lambda scenario: replay(scenario, lambda spec: SparkSteps(spec, spark)), scenarios))
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InvalidSpec(f"{file}: no such file; give the path of a recording in JSON") from error
+    except (OSError, ValueError) as error:
+        raise InvalidSpec(f"{file}: cannot be read as JSON: {error}") from error

@@ -1,0 +1,50 @@
+"""A rerun as a batch: windows recomputed from the source, in the place of what is published and in flight.
+
+`windowlib.reruns.findings` computes them and how they differ. Here the files that hold changed or removed rows, and
+those of windows in flight in the closure, are written again without them; late events that are in a window now are
+marked.
+"""
+
+from __future__ import annotations
+
+from windowlib.batches import figures
+from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.reruns.expected import check_expected
+from windowlib.reruns.findings import Findings, look
+from windowlib.reruns.publish import Published, publish
+from windowlib.source.files import check_unchanged
+
+
+def compute(inputs: Inputs) -> Outcome:
+    """Runs the jobs and gives what to commit. Raises `RerunRefused`."""
+    found = look(inputs)
+    check_expected(inputs, found)
+    check_unchanged(inputs.definition, [file.now for file in found.read.files if file.now])
+    published = publish(inputs, found)
+    return Outcome(published.changes, inputs.watermark_in_ms, figures_of(inputs, found, published))
+
+
+def figures_of(inputs: Inputs, found: Findings, published: Published) -> dict[str, int | None]:
+    """Every figure of a rerun by name."""
+    changes, files = published.changes, found.read.files
+    return {
+        "batch_id": inputs.plan.batch_id,
+        "plan_time_ms": inputs.plan.plan_time_ms,
+        "rerun_from_ms": inputs.rerun.from_ms,
+        "rerun_to_ms": inputs.rerun.to_ms,
+        "files_read": sum(file.now is not None for file in files),
+        "files_changed": sum(file.changed for file in files),
+        "files_missing": sum(file.now is None for file in files),
+        "bytes_read": found.read.bytes_read,
+        **{f"windows_{kind}": found.differing.get(kind, 0) for kind in (ADDED, CHANGED, REMOVED)},
+        **figures.of_results(inputs, changes),
+        **figures.of_windows_in_flight(inputs, found.step, changes),
+        "windows_open_before": inputs.tables.count("open_windows"),
+        "late_rows_before": inputs.tables.count("late_events"),
+        "late_rows_after": figures.rows_after(inputs.tables, changes, "late_events"),
+        "late_readmitted": published.late_readmitted,
+        "late_gone": published.late_gone,
+        "watermark_in_ms": inputs.watermark_in_ms,
+        "watermark_out_ms": inputs.watermark_in_ms,
+    }

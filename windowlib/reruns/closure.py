@@ -1,0 +1,141 @@
+"""Which windows a rerun recomputes: by time alone, or every chain of touching windows that meets what is asked for.
+
+A chain may reach further than what has been read: then more is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.pinned import Pinned
+from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.rerun import TimeRange, needed, readmitted
+from windowlib.plans import reruns
+from windowlib.plans.functions import F
+from windowlib.plans.step import Step
+from windowlib.reruns.events import Events, asked_of, read_events, rules_of
+from windowlib.reruns.source import KnownFile, reading
+from windowlib.tables.delta import DataFile
+from windowlib.tables.statistics import overlapping_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LEAST_SLACK_MS = 3_600_000
+START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # the bounds of a row of `results`
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """All windows that meet `windows`, or, `by_chains`, those in `chains` (None: there are none).
+
+    `bounds` are the columns of `open_windows` that bound a window, or a slice.
+    """
+
+    windows: TimeRange
+    bounds: tuple[str, str]
+    by_chains: bool = False
+    chains: DataFrame | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no window is concerned."""
+        return self.by_chains and self.chains is None
+
+    def inside(self, rows: DataFrame, step: Step, start: str, end: str) -> DataFrame:
+        """The rows whose interval (SQL, in ms) belongs to the closure."""
+        if self.chains is not None:
+            return reruns.in_chains(rows, self.chains, step, start, end)
+        return rows.where(f"{start} < {self.windows.to_ms} AND {end} > {self.windows.from_ms}")
+
+    def others(self, in_flight: DataFrame, step: Step) -> DataFrame:
+        """The windows, or slices, in flight that do not belong to the closure."""
+        start, end = self.bounds
+        if self.chains is not None:
+            return reruns.in_chains(in_flight, self.chains, step, start, end, inside=False)
+        return in_flight.where(f"{start} >= {self.windows.to_ms} OR {end} <= {self.windows.from_ms}")
+
+    def made(self, rows: DataFrame, step: Step) -> DataFrame:
+        """The rows of a plan, state and results alike, that belong to the closure."""
+        start, end = self.bounds
+        return self.inside(rows, step, f"coalesce({start}, {START_MS})", f"coalesce({end}, {END_MS})")
+
+    def state_files(self, tables: Pinned) -> list[DataFile]:
+        """The files of windows, or slices, in flight that lie in the closure or touch it."""
+        return overlapping_ms(tables.files("open_windows"), self.bounds, self.windows)
+
+
+def find(inputs: Inputs, known: Sequence[KnownFile]) -> tuple[Closure, Events]:
+    """The closure of a rerun, and the events that count for it."""
+    asked = asked_of(inputs)
+    return _by_chains(inputs, known, asked) if rules_of(inputs).by_chains else _by_time(inputs, known, asked)
+
+
+def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
+    assigner = inputs.definition.spec.assigner
+    assert isinstance(assigner, Tumbling | Sliding)
+    covered = readmitted(assigner, asked)
+    files = reading(inputs.definition, known, needed(assigner, asked))
+    return Closure(covered, inputs.definition.plan.bounds), read_events(inputs, files, covered)
+
+
+def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
+    """Reads around the range until no chain reaches further than what has been read; gives slices for events."""
+    assigner = inputs.definition.spec.assigner
+    slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
+    span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
+    while True:
+        read = read_events(inputs, reading(inputs.definition, known, span), asked)
+        sliced = _sliced(inputs, read)
+        closure = _chains(inputs, sliced, read.rows, asked, span)
+        reached = closure.windows
+        if closure.is_empty or (span.from_ms <= reached.from_ms and reached.to_ms < span.to_ms):
+            return closure, sliced
+        slack_ms *= 2
+        span = TimeRange(min(span.from_ms, reached.from_ms - slack_ms), max(span.to_ms, reached.to_ms + slack_ms))
+
+
+def _sliced(inputs: Inputs, read: Events) -> Events:
+    slices = None if read.rows is None else rules_of(inputs).sliced(read.rows, read.step)
+    if slices is None:
+        return read
+    return read.with_rows(inputs.staged.write_and_read(slices, inputs.staged.unused("slices")))
+
+
+def _chains(inputs: Inputs, sliced: Events, events: DataFrame | None, asked: TimeRange, span: TimeRange) -> Closure:
+    """The chains, as far as they follow from what has been read."""
+    step, late_only = sliced.step, inputs.rerun.late_only
+    bounds = inputs.definition.plan.bounds
+    nothing = Closure(asked, bounds, by_chains=True)
+    intervals = [
+        one.withColumn("chosen", F.lit(False)) for one in _known(inputs.tables, bounds, sliced.rows, step, span)
+    ]
+    if late_only and events is not None:
+        own = reruns.own_windows(events.where("_chosen"), step)
+        intervals.append(own.withColumn("chosen", F.lit(True)))
+    if not intervals:
+        return nothing
+    found = reruns.chains(intervals, None if late_only else asked, step)
+    chains = inputs.staged.write_and_read(found, inputs.staged.unused("chains"))
+    reached = chains.agg(F.min("chain_start_ms"), F.max("chain_end_ms")).first()
+    if reached is None or reached[0] is None:
+        return nothing
+    return Closure(TimeRange(reached[0], reached[1]), bounds, by_chains=True, chains=chains)
+
+
+def _known(
+    tables: Pinned, bounds: tuple[str, str], slices: DataFrame | None, step: Step, span: TimeRange
+) -> list[DataFrame]:
+    """All that may touch: sessions of the events that are there, and the windows that are known."""
+    columns = [*step.key_columns, *map(F.col, bounds)]
+    of_results = [F.expr(sql).alias(name) for sql, name in zip((START_MS, END_MS), bounds, strict=True)]
+    published = tables.rows("results", tables.files_in("results", span))
+    in_flight = tables.rows("open_windows", overlapping_ms(tables.files("open_windows"), bounds, span))
+    return [
+        *([] if slices is None else [slices.select(*columns)]),
+        *([] if published is None else [published.select(*step.key_columns, *of_results)]),
+        *([] if in_flight is None else [in_flight.select(*columns)]),
+    ]

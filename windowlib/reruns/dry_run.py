@@ -1,0 +1,46 @@
+"""Dry runs of reruns: computed, summed up and kept. A preview changes no table that a reader sees."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.planning import check_may_run, ledger_of, rerun_plan
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
+from windowlib.reruns.findings import DIFFERENCE, look
+from windowlib.reruns.page import PAGE, preview_page
+from windowlib.reruns.previews import FOLDER, Preview, keep
+from windowlib.reruns.summary import summary_of
+from windowlib.tables.ledger import Clock
+from windowlib.tables.opened import Tables
+from windowlib.tables.rerun import Rerun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def preview(definition: Definition, rerun: Rerun, spark: SparkSession, clock: Clock) -> Preview:
+    """Computes what a rerun would change, and keeps it. Raises `RerunRefused`, and as `plan` does."""
+    state = ledger_of(definition, clock).state()
+    check_may_run(definition, state)
+    planned = rerun_plan(definition, state, rerun, clock)
+    preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    place = definition.root / FOLDER / preview_id
+    inputs = Inputs(definition, planned, state.commit, spark, Tables(definition.root), preview_id, place)
+    try:
+        summary = summary_of(inputs, look(inputs))
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    for part in place.iterdir() if place.is_dir() else ():
+        if part.name != DIFFERENCE:
+            shutil.rmtree(part)
+    base = state.commit.batch_id if state.commit else 0
+    made = Preview(preview_id, planned.plan_time_ms, rerun, base, planned.watermark_in_ms, summary)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / PAGE).write_text(preview_page(definition, made), encoding="utf-8")
+    keep(definition.root, made)
+    return made

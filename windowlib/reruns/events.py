@@ -1,0 +1,230 @@
+"""Which rows of the source a rerun counts: those admitted before, late ones that it chooses, and changed files' own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.reading import admission_of, source_columns
+from windowlib.batches.steps import step_of
+from windowlib.engines.choice import engine_of
+from windowlib.model.rerun import TimeRange
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans import admission
+from windowlib.plans.admission import Admission
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.kinds.kind import RerunRules
+from windowlib.plans.rejects import quarantined
+from windowlib.plans.step import Step
+from windowlib.reruns.source import KnownFile, check_files
+from windowlib.source import files as source
+from windowlib.source import intake
+from windowlib.source.intake import Seen
+from windowlib.tables.rerun import RerunRefused
+from windowlib.tables.statistics import of_sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EVENT_MS = "unix_millis(event_time)"
+PLACE = ["_source_file", "_source_row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What changed files hold now: figures, the rows that reach no window, and the others."""
+
+    seen: Seen
+    refused: DataFrame
+    events: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The files that a rerun reads, and what of them counts: `rows` are events, or slices of them (None: no row).
+
+    `step` is the plan's view, with the types that the rows give; `changed` is None where no file has changed.
+    """
+
+    files: Sequence[KnownFile]
+    step: Step
+    rows: DataFrame | None = None
+    changed: Changed | None = None
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(file.now.size_bytes for file in self.files if file.now)
+
+    def with_rows(self, rows: DataFrame) -> Events:
+        """The same with other rows."""
+        return replace(self, rows=rows)
+
+
+def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
+    """The files, changed ones with the span of their events as they are now."""
+    changed = [file.now for file in known if file.changed and file.now]
+    if not changed:
+        return known
+    assert inputs.before is not None
+    pinned = json.loads(inputs.before.definition).get("source_types")
+    source.check_readable(inputs.definition, changed, pinned)
+    folder = inputs.staging / inputs.staged.unused("changed")
+    raw = source.rows(inputs.spark, inputs.definition, changed, folder)
+    judge = _judge(inputs)
+    rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
+    seen = intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
+    spans = {
+        path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
+        for path, figures in seen.files.items()
+        if figures.min_timestamp_ms is not None and figures.max_timestamp_ms is not None
+    }
+    return [replace(file, events_now=spans.get(file.path)) if file.changed else file for file in known]
+
+
+def asked_of(inputs: Inputs) -> TimeRange:
+    """The times that a rerun is asked for; with `late_only` from the first to the last event that it readmits."""
+    rerun = inputs.rerun
+    if not rerun.late_only:
+        return rerun.range
+    rows = inputs.tables.rows("late_events", inputs.tables.files_in("late_events", rerun.range))
+    found = None
+    if rows is not None:
+        chosen = rows.where("readmitted_by IS NULL").where(is_chosen(inputs, rerun.range))
+        found = chosen.agg(F.expr(f"min({EVENT_MS})"), F.expr(f"max({EVENT_MS})")).first()
+    if found is None or found[0] is None:
+        raise RerunRefused(f"nothing to {rerun.title}: no such late event is without a window")
+    return TimeRange(found[0], found[1] + 1)
+
+
+def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> Events:
+    """The events of the files that count.
+
+    Rows that were refused as duplicates or as too far in the future stay refused; late ones that the rerun does
+    not choose stay late. With `late_only` the chosen ones are marked by _chosen.
+    """
+    from windowlib.plans.aggregates import typed, typed_as_stored
+
+    changed = [file.path for file in files if file.changed]
+    if inputs.rerun.late_only and changed:
+        names = ", ".join(changed)
+        raise RerunRefused(f"{names} changed since it was read: rerun its time range before readmitting late events")
+    check_files(inputs.definition, files, covered, inputs.rerun.accept_gap)
+    step = scratch(inputs)
+    present = [file.now for file in files if file.now]
+    if not present:
+        stored = inputs.tables.rows("open_windows")
+        if stored is not None:
+            step = replace(step, aggregates=typed_as_stored(step.aggregates, stored))
+        return Events(files, step)
+    raw = source.rows(inputs.spark, inputs.definition, present, inputs.staging / inputs.staged.unused("read"))
+    rows = admission.events(raw.frame, _judge(inputs), step.engine)
+    if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
+        rows = rows.withColumn("arrival", raw.arrival())
+    step = replace(step, aggregates=typed(step.aggregates, rows))
+    rows = _without_excluded(inputs, rows, files, raw, covered, step)
+    if not changed:
+        return Events(files, step, rows.where("reason IS NULL"))
+    rows = _without_repeated(inputs, rows)
+    return Events(files, step, rows.where("reason IS NULL"), _changed(inputs, rows, raw, changed))
+
+
+def rules_of(inputs: Inputs) -> RerunRules:
+    """How the pipeline's windows are recomputed."""
+    rules = inputs.definition.plan.rerun
+    assert not isinstance(rules, str), "a pipeline that cannot be rerun is refused before"
+    return rules
+
+
+def scratch(inputs: Inputs) -> Step:
+    """The plan's view of a rerun: everything in one batch, and the watermark that the newest batch left."""
+    step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, inputs.watermark_in_ms)
+    return replace(step, engine=engine_of(inputs.spark))
+
+
+def _judge(inputs: Inputs) -> Admission:
+    return replace(admission_of(inputs), watermark_in_ms=MIN_WATERMARK)
+
+
+def _without_excluded(
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange, step: Step
+) -> DataFrame:
+    """Rows without those that stay refused or late; with `late_only` also _chosen."""
+    unchanged = [file.path for file in files if file.now and not file.changed]
+    rows_of = ["source_file", "source_row"]
+    late = _late(inputs, unchanged, covered)
+    excluded = [] if late is None else [late.where("NOT chosen").select(*rows_of)]
+    if (refused := _of_files(inputs, "quarantine", unchanged)) is not None:
+        excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
+    names = inputs.spark.createDataFrame(list(raw.paths.items()), "_source_file string, source_file string")
+
+    def placed(these: DataFrame) -> DataFrame:
+        """The places of rows, as `rows` names them."""
+        return names.join(these, "source_file").select("_source_file", F.col("source_row").alias("_source_row"))
+
+    if excluded:
+        rows = rows.join(placed(step.engine.union(excluded)), PLACE, "left_anti")
+    if not inputs.rerun.late_only:
+        return rows
+    if late is None:
+        return rows.withColumn("_chosen", F.lit(False))
+    chosen = placed(late.where("chosen")).distinct().withColumn("_is_chosen", F.lit(True))
+    marked = rows.join(chosen, PLACE, "left").withColumn("_chosen", F.coalesce("_is_chosen", F.lit(False)))
+    return marked.drop("_is_chosen")
+
+
+def _without_repeated(inputs: Inputs, rows: DataFrame) -> DataFrame:
+    from windowlib.plans.duplicates import mark_duplicates
+
+    event_id = inputs.definition.source.event_id
+    if not event_id:
+        return rows
+    name = inputs.staged.unused("repeated")
+    return mark_duplicates(rows, event_id, None, lambda ids: inputs.staged.write_and_read(ids, name))
+
+
+def _changed(inputs: Inputs, rows: DataFrame, raw: source.Rows, changed: Sequence[str]) -> Changed:
+    """Looks at the rows of changed files as a batch would."""
+    paths = {uri: path for uri, path in raw.paths.items() if path in changed}
+    of_changed = rows.where(F.col("_source_file").isin(list(paths)))
+    refused = quarantined(of_changed, source_columns(of_changed, inputs.definition), inputs.plan.batch_id)
+    return Changed(
+        intake.look(of_changed, _judge(inputs), inputs.definition.storage.state_partition_ms, paths),
+        source.with_path(inputs.spark, refused, raw.paths),
+        of_changed.where("reason IS NULL"),
+    )
+
+
+def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
+    """Late events of these files that are in no window, with chosen (bool): whether the rerun brings them into one."""
+    rows = _of_files(inputs, "late_events", paths)
+    if rows is None:
+        return None
+    return rows.where("readmitted_by IS NULL").withColumn("chosen", F.expr(is_chosen(inputs, covered)))
+
+
+def is_chosen(inputs: Inputs, covered: TimeRange) -> str:
+    """Whether a rerun brings a late event into a window, as SQL."""
+    if not inputs.rerun.late_only:
+        return (
+            "true"
+            if rules_of(inputs).by_chains
+            else f"{EVENT_MS} >= {covered.from_ms} AND {EVENT_MS} < {covered.to_ms}"
+        )
+    asked = inputs.rerun.range
+    conditions = [f"{EVENT_MS} >= {asked.from_ms}", f"{EVENT_MS} < {asked.to_ms}"]
+    for name, value in zip(inputs.definition.source.key, inputs.rerun.key or (), strict=False):
+        text = value.replace("\\", "\\\\").replace("'", "\\'")
+        conditions.append(f"cast({quoted(name)} AS string) = '{text}'")
+    return " AND ".join(conditions)
+
+
+def _of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
+    """The rows of `late_events` or `quarantine` that came from these files of the source."""
+    rows = inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))
+    if rows is None:
+        return None
+    named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
+    return rows.join(F.broadcast(named), "source_file", "left_semi")

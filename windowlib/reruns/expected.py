@@ -1,0 +1,73 @@
+"""Whether a rerun comes out as its preview said: every row that would be added, changed or removed must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from windowlib.batches.inputs import Inputs
+from windowlib.definition.instants import instant
+from windowlib.plans.functions import F
+from windowlib.plans.reruns import equal
+from windowlib.reruns.findings import DIFFERENCE, Findings
+from windowlib.reruns.previews import FOLDER, load
+from windowlib.reruns.summary import difference_rows, windows_opened
+from windowlib.tables.publish import staged
+from windowlib.tables.rerun import RerunRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def check_expected(inputs: Inputs, found: Findings) -> None:
+    """Raises `RerunRefused` where a rerun that names a preview would not come out as that said."""
+    if not inputs.rerun.preview_id:
+        return
+    expected = load(inputs.definition.root, inputs.rerun.preview_id)
+    folder = inputs.definition.root / FOLDER / expected.preview_id / DIFFERENCE
+    said = inputs.spark.read.parquet(str(folder)) if any(staged(folder)) else None
+    if said is None and any(expected.summary.windows.values()):
+        raise RerunRefused(f"the rows of preview {expected.preview_id} are no longer there: make a new one")
+    now = difference_rows(inputs)
+    moved = _moved(said, now, inputs.definition.source.key, found)
+    in_flight = windows_opened(inputs)
+    if not moved and in_flight == expected.summary.in_flight[1]:
+        return
+    differing = (
+        "\n".join(f"  {one}" for one in moved)
+        or f"  {in_flight} windows in flight, not {expected.summary.in_flight[1]}"
+    )
+    raise RerunRefused(
+        f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"
+        f" since then what it would change has moved:\n{differing}\nNothing was changed. Make a new preview"
+    )
+
+
+def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], found: Findings) -> list[str]:
+    """Windows, five at most, that do not come out as it was said."""
+    if said is None or now is None:
+        some = said if said is not None else now
+        rows = [] if some is None else some.limit(5).collect()
+        return [_named(row, keys) for row in rows]
+    identity = [*keys, "window_start", "window_end"]
+    values = ["last_event_time", *found.step.output_names]
+    types = {field.name: field.dataType for field in now.schema}
+
+    def side(rows: DataFrame, name: str) -> DataFrame:
+        held = [F.col(f"`{value}`") for value in values]
+        described = F.struct("part", F.struct(*held).alias("after"), "before").alias(name)
+        return rows.select(*(f"`{column}`" for column in identity), described)
+
+    both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")
+    same = F.col("_said.part").eqNullSafe(F.col("_now.part"))
+    for value in values:
+        for when in ("after", "before"):
+            one, other = (F.col(f"{of}.{when}.`{value}`") for of in ("_said", "_now"))
+            same = same & equal(one, other, types[value])
+    return [_named(row, keys) for row in both.where(~same).limit(5).collect()]
+
+
+def _named(row: Any, keys: Sequence[str]) -> str:
+    key = ", ".join(str(row[name]) for name in keys)
+    bounds = f"{row['window_start']:%Y-%m-%d %H:%M:%S} to {row['window_end']:%Y-%m-%d %H:%M:%S}"
+    return f"{key + ': ' if key else ''}window {bounds}"

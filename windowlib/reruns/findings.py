@@ -1,0 +1,125 @@
+"""What a rerun would change: its windows computed by the ordinary plan, and how they differ from what is published.
+
+1. *closure*: which windows (`windowlib.reruns.closure`).
+2. *windows*: the ordinary plan over all events of the closure as one batch, with nothing in flight before it.
+3. *difference* to what `results` shows. Rows with equal values stay where they are.
+
+Nothing but files in the attempt's own folder is written: it is all of a dry run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.engines.spark import size_tasks
+from windowlib.plans import reruns
+from windowlib.plans.partitions import PARTITION
+from windowlib.plans.step import ON_TIME, OPEN, Step
+from windowlib.reruns.closure import END_MS, START_MS, Closure, find
+from windowlib.reruns.events import Events, is_chosen, rules_of, with_times
+from windowlib.reruns.source import known_files
+from windowlib.tables import delta
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+WINDOWS, DIFFERENCE = "rerun", "difference"  # folders of the attempt: new windows, and how results differ
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a rerun has found. The new windows (columns `made`; None without any) and the difference lie in the
+    attempt's folder; `differing` counts the rows of the difference by kind.
+    """
+
+    read: Events
+    closure: Closure
+    made: StructType | None = None
+    differing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def step(self) -> Step:
+        return self.read.step
+
+    def readmitted(self, inputs: Inputs, late: DataFrame) -> DataFrame:
+        """The late events that the rerun brings into a window."""
+        if self.closure.is_empty:
+            return late.where("false")
+        chosen = late.where("window_start IS NOT NULL").where(is_chosen(inputs, self.closure.windows))
+        if self.closure.by_chains:
+            time = "unix_millis(event_time)"
+            return self.closure.inside(chosen, self.step, time, f"{time} + 1")
+        return chosen
+
+
+def look(inputs: Inputs) -> Findings:
+    """Computes the closure, its windows, and how they differ from what is there. Raises `RerunRefused`."""
+    assert inputs.before is not None, "a pipeline without a batch has nothing to rerun"
+    known = with_times(inputs, known_files(inputs.definition, inputs.opened, inputs.before))
+    closure, read = find(inputs, known)
+    if closure.is_empty:
+        return Findings(read, closure)
+    size_tasks(inputs.spark, sum(file.rows for file in read.files), inputs.definition.spark.conf)
+    made = _windows(inputs, closure, read)
+    return Findings(read, closure, made, _difference(inputs, closure, read.step, made))
+
+
+def opened(inputs: Inputs) -> list[tuple[Path, dict[str, str]]]:
+    """The staged files of windows that the rerun leaves in flight."""
+    return [(path, partition) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == OPEN]
+
+
+def rows_of(path: Path) -> int:
+    """The number of rows of a staged file."""
+    return delta.data_file(path.parent, path.name).rows
+
+
+def _windows(inputs: Inputs, closure: Closure, read: Events) -> StructType | None:
+    """Writes the windows of the closure; gives their columns, None without any event."""
+    if read.rows is None:
+        return None
+    step, counters = read.step, read.step.engine.counters()
+    made = rules_of(inputs).recomputed(read.rows, step, closure.windows.from_ms, counters)
+    inputs.staged.write(closure.made(made, step), WINDOWS, "part", PARTITION)
+    return made.schema
+
+
+def _difference(inputs: Inputs, closure: Closure, step: Step, made: StructType | None) -> dict[str, int]:
+    """Writes how results differ; gives the number of rows by kind."""
+    new, old = _new(inputs, step, made), _old(inputs, closure, step)
+    if new is None and old is None:
+        return {}
+    if new is None and old is not None:
+        new = old.where("false").drop("_file")
+    if old is None and new is not None:
+        old = new.where("false").selectExpr("*", "cast(null AS string) AS _file")
+    assert new is not None, "one is made from the other"
+    assert old is not None, "one is made from the other"
+    inputs.staged.write(reruns.difference(new, old, step), DIFFERENCE, "part", PARTITION)
+    counted: Counter[str] = Counter()
+    for path, partition in inputs.staged.written(DIFFERENCE):
+        counted[partition["part"]] += rows_of(path)
+    return dict(counted)
+
+
+def _new(inputs: Inputs, step: Step, made: StructType | None) -> DataFrame | None:
+    """The results of the closure as they should be; None without any."""
+    from pyspark.sql.types import StructType
+
+    paths = [str(path) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == ON_TIME]
+    if made is None or not paths:
+        return None
+    schema = StructType([made[name] for name in step.result_names])
+    return inputs.spark.read.schema(schema).parquet(*paths)
+
+
+def _old(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
+    """The results of the closure as they are, with _file; None without any."""
+    rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
+    return None if rows is None else closure.inside(rows, step, START_MS, END_MS)

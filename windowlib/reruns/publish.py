@@ -1,0 +1,201 @@
+"""From what a rerun has found to the changes of each table: results, windows in flight, late events, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from windowlib.batches.inputs import Inputs
+from windowlib.model.rerun import TimeRange
+from windowlib.plans import reruns
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import PARTITION, RESULT_DAY
+from windowlib.plans.partitions import day as day_of
+from windowlib.reruns.events import Changed, rules_of
+from windowlib.reruns.findings import DIFFERENCE, Findings, opened
+from windowlib.reruns.source import source_rows
+from windowlib.source.intake import FileFigures
+from windowlib.tables import delta
+from windowlib.tables import publish as files
+from windowlib.tables.meaning import ADDED, CHANGED, SOURCE_FILES
+from windowlib.tables.publish import Changes, joined
+from windowlib.tables.statistics import of_sources
+
+CAUSE = "rerun"
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What becomes of late events: so many are in a window now, so many are not in the source any more."""
+
+    changes: Changes
+    readmitted: int = 0
+    gone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a rerun is to commit, and what it did to late events."""
+
+    changes: Mapping[str, Changes]
+    late_readmitted: int
+    late_gone: int
+
+
+def publish(inputs: Inputs, found: Findings) -> Published:
+    """Moves what was found into tables."""
+    results, in_flight, late = dict[str, Changes](), Changes(), Late(Changes())
+    changed = found.read.changed
+    if not found.closure.is_empty:
+        results, in_flight = _results(inputs, found), _in_flight(inputs, found)
+    if changed or not found.closure.is_empty:
+        late = _late_events(inputs, found)
+    sources = _changed_files(inputs, found, changed) if changed else {}
+    changes = joined([results, {"open_windows": in_flight, "late_events": late.changes}, sources])
+    return Published(changes, late.readmitted, late.gone)
+
+
+def _results(inputs: Inputs, found: Findings) -> dict[str, Changes]:
+    """Changed and removed rows out of the files that hold them; changed and new ones in."""
+    staged = inputs.staged.written(DIFFERENCE)
+    if not staged:
+        return {}
+    gone = [str(path) for path, partition in staged if partition["part"] != reruns.ADDED]
+    touched = _without(inputs, gone) if gone else []
+    if found.made:
+        schema = files.table_schema(found.made, found.step.result_names, {"window_day": "date"})
+    else:
+        schema = inputs.tables.schema("results")
+    changes = joined([{"results": Changes(remove=touched)}, *_moved(inputs)])
+    return files.with_schema(changes, schema)
+
+
+def _without(inputs: Inputs, gone: list[str]) -> list[delta.DataFile]:
+    """Writes the rows of `results` that stay in the files that hold rows which do not; gives those files."""
+    replaced = inputs.spark.read.parquet(*gone)
+    names = {Path(row["_file"]).name for row in replaced.select("_file").distinct().collect()}
+    touched = [file for file in inputs.tables.files("results") if Path(file.path).name in names]
+    rows = inputs.tables.rows("results", touched)
+    assert rows is not None, "a published window is in `results`"
+    identity = [*inputs.definition.source.key, "window_start", "window_end"]
+    kept = rows.join(replaced.select(*map(quoted, identity)), identity, "left_anti")
+    day = F.expr(RESULT_DAY).alias(PARTITION)
+    inputs.staged.write(kept.select(*map(quoted, rows.columns), day), "kept", PARTITION)
+    return touched
+
+
+def _moved(inputs: Inputs) -> Iterator[dict[str, Changes]]:
+    """Moves the rows that stay, and the difference."""
+    staged = inputs.staged
+    for path, partition in staged.written("kept"):
+        yield staged.result(path, day_of(partition[PARTITION]), None, None)
+    for path, partition in staged.written(DIFFERENCE):
+        day = day_of(partition[PARTITION])
+        match partition["part"]:
+            case reruns.CHANGED:
+                yield staged.result(path, day, CHANGED, CAUSE)
+            case reruns.ADDED:
+                yield staged.result(path, day, ADDED, CAUSE)
+            case _:
+                yield staged.removed(path, day, CAUSE)
+
+
+def _in_flight(inputs: Inputs, found: Findings) -> Changes:
+    """Windows in flight of the closure out, the new ones in; slices count as windows do."""
+    staged, step, new = inputs.staged, found.step, opened(inputs)
+    touched = found.closure.state_files(inputs.tables)
+    rows = inputs.tables.rows("open_windows", touched)
+    if rows is not None:
+        others = found.closure.others(rows, step).withColumn(PARTITION, rules_of(inputs).end_partition(step))
+        staged.write(others, "kept_open", PARTITION)
+    moved = [
+        staged.move(path, "open_windows", {PARTITION: int(partition[PARTITION])})
+        for path, partition in [*new, *staged.written("kept_open")]
+    ]
+    schema = None
+    if new and found.made is not None:
+        columns = inputs.definition.plan.state_columns(step)
+        schema = files.table_schema(found.made, columns, {PARTITION: "long"})
+    return Changes([file for file in moved if file.rows], touched, schema=schema)
+
+
+def _late_events(inputs: Inputs, found: Findings) -> Late:
+    """Late events that are in a window now are marked; those of changed files are not in the source any more."""
+    windows, asked = found.closure.windows, inputs.rerun.range
+    # Late events of a changed file may lie before and after all windows; in the range they lie in any case.
+    span = TimeRange(min(windows.from_ms, asked.from_ms), max(windows.to_ms, asked.to_ms))
+    looked = inputs.tables.files_in("late_events", span)
+    rows = inputs.tables.rows_with_file("late_events", looked)
+    present = [(file.path, file.changed) for file in found.read.files if file.now]
+    if rows is None or not present:
+        return Late(Changes())
+    place = ["source_file", "source_row"]
+    named = F.broadcast(inputs.spark.createDataFrame(present, "source_file string, _changed boolean"))
+    known = rows.join(named, "source_file", "left")
+    waiting = known.where("readmitted_by IS NULL AND NOT _changed")
+    readmitted = found.readmitted(inputs, waiting).select(*place, F.lit(True).alias("_readmitted"))
+    marked = known.join(readmitted, place, "left")
+    concerned = marked.where("_readmitted OR _changed").select("_file").distinct().collect()
+    names = {Path(row["_file"]).name for row in concerned}
+    touched = [file for file in looked if Path(file.path).name in names]
+    if not touched:
+        return Late(Changes())
+    counters = found.step.engine.counters()
+    counted = counters.over(
+        marked.where(F.regexp_extract("_file", r"[^/]+$", 0).isin(names)),
+        {"readmitted": "if(_readmitted, 1, 0)", "gone": "if(_changed, 1, 0)"},
+    )
+    by = F.when(F.col("_readmitted"), F.lit(inputs.plan.batch_id).cast("long")).otherwise(F.col("readmitted_by"))
+    again = counted.where("_changed IS NULL OR NOT _changed").withColumn("readmitted_by", by)
+    columns = [quoted(name) for name in rows.columns if name != "_file"]
+    added = inputs.staged.append(again.select(*columns), "late_events")
+    return Late(Changes(added, touched), **counters.values())
+
+
+def _changed_files(inputs: Inputs, found: Findings, changed: Changed) -> dict[str, Changes]:
+    """What is kept of changed files: their size and times, the rows they have refused, the ids they have brought."""
+    return {
+        "source_files": _source_files(inputs, found, changed),
+        "quarantine": _quarantine(inputs, found, changed),
+        "seen_ids": _seen_ids(inputs, changed),
+    }
+
+
+def _source_files(inputs: Inputs, found: Findings, changed: Changed) -> Changes:
+    folder, known = inputs.definition.root / SOURCE_FILES.name, inputs.tables.files(SOURCE_FILES.name)
+    now = {file.path: file.now for file in found.read.files if file.changed}
+    rows = []
+    for row in source_rows(folder, known):
+        if file := now.get(row["path"]):
+            figures = changed.seen.files.get(file.path, FileFigures())
+            row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
+            row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
+        rows.append(row)
+    return Changes([delta.write(folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))], known)
+
+
+def _quarantine(inputs: Inputs, found: Findings, changed: Changed) -> Changes:
+    paths = [file.path for file in found.read.files if file.changed]
+    touched = of_sources(inputs.tables.files("quarantine"), paths)
+    stays, refused = inputs.tables.rows("quarantine", touched), changed.refused
+    if stays is not None:
+        named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
+        refused = stays.join(F.broadcast(named), "source_file", "left_anti").unionByName(refused)
+    if stays is None and not any(changed.seen.reasons.values()):
+        return Changes(remove=touched)
+    return Changes(inputs.staged.append(refused, "quarantine"), touched)
+
+
+def _seen_ids(inputs: Inputs, changed: Changed) -> Changes:
+    of = inputs.definition.source
+    if not of.event_id:
+        return Changes()
+    oldest_ms = inputs.watermark_in_ms - of.dedup_horizon_ms
+    ids = changed.events.select(F.col(quoted(of.event_id)).cast("string").alias("event_id"), "timestamp_ms")
+    new = ids.where(f"event_id IS NOT NULL AND timestamp_ms > {oldest_ms}")
+    if (seen := inputs.tables.rows("seen_ids")) is not None:
+        new = new.join(seen.select("event_id"), "event_id", "left_anti")
+    return Changes(inputs.staged.append(new.select("event_id", "timestamp_ms"), "seen_ids"))

@@ -1,0 +1,154 @@
+"""What a rerun reads: the files of the source that were read before, found by the event times kept at their admission.
+
+A rerun reads no new file: what has arrived since is for an ordinary run. A file that is gone, or that is not the
+one that was read, is an error that names it, unless the rerun says that it may be missing, or covers all its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant, iso_instant
+from windowlib.model.assigners import DynamicSession
+from windowlib.model.rerun import TimeRange
+from windowlib.source import files as source
+from windowlib.tables import delta
+from windowlib.tables.ledger import Commit, SourceFile
+from windowlib.tables.meaning import SOURCE_FILES
+from windowlib.tables.opened import Tables
+from windowlib.tables.rerun import RerunRefused
+
+NAMED = 5  # files that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file that was read: as it was, and as it is now (None: gone). Times are those of its admitted events."""
+
+    then: SourceFile
+    now: SourceFile | None
+    rows: int
+    min_timestamp_ms: int | None
+    max_timestamp_ms: int | None
+    events_now: TimeRange | None = None  # of a changed file, once it has been looked at
+
+    @property
+    def path(self) -> str:
+        return self.then.path
+
+    @property
+    def changed(self) -> bool:
+        return self.now is not None and self.now != self.then
+
+    @property
+    def events_then(self) -> TimeRange | None:
+        """From its first admitted event to its last, as it was read; None without any."""
+        if self.min_timestamp_ms is None or self.max_timestamp_ms is None:
+            return None
+        return TimeRange(self.min_timestamp_ms, self.max_timestamp_ms + 1)
+
+    @property
+    def events(self) -> TimeRange | None:
+        """From its first event to its last, as it was and as it is."""
+        known = [events for events in (self.events_then, self.events_now) if events]
+        return TimeRange(min(e.from_ms for e in known), max(e.to_ms for e in known)) if known else None
+
+    def meets(self, span: TimeRange, reach_ms: int = 0) -> bool:
+        """Whether it has or had an event in the span, or up to `reach_ms` before it."""
+        known = (self.events_then, self.events_now)
+        return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
+
+
+def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[KnownFile]:
+    """Every file that was read, in arrival order."""
+    table = tables[SOURCE_FILES.name]
+    there = {found.path: found for found in source.found_files(definition)}
+    known = []
+    for row in source_rows(table.folder, delta.files(table, commit.versions.get(SOURCE_FILES.name))):
+        then = SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"])
+        found = there.get(then.path)
+        if found is not None and not (definition.source.path / then.path).is_file():
+            found = None  # in the log of a Delta table, but vacuumed
+        now = None if found is None else SourceFile(then.path, found.size_bytes, found.modified_ns, then.sequence)
+        known.append(KnownFile(then, now, row["rows"], row["min_timestamp_ms"], row["max_timestamp_ms"]))
+    return sorted(known, key=lambda file: file.then.sequence)
+
+
+def source_rows(folder: Path, files: Iterable[delta.DataFile]) -> Iterator[dict[str, Any]]:
+    """The rows of files of `source_files`."""
+    for file in files:
+        yield from delta.read_parquet(folder / file.path, SOURCE_FILES.columns).to_pylist()
+
+
+def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
+    """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it."""
+    assigner = definition.spec.assigner
+    gap_column = assigner.gap_column if isinstance(assigner, DynamicSession) else None
+    chosen = []
+    for file in known:
+        reach_ms = 0
+        if gap_column and file.events and file.events.from_ms < span.to_ms:
+            reach_ms = _longest_gap_ms(definition, file, file.events, gap_column, span)
+        never_had_events = file.changed and file.events is None
+        if never_had_events or file.meets(span, reach_ms):
+            chosen.append(file)
+    return chosen
+
+
+def check_files(definition: Definition, files: Sequence[KnownFile], covered: TimeRange, accept_gap: bool) -> None:
+    """Raises `RerunRefused` where one of the files is gone, or has changed but had events outside of `covered`."""
+    gone = [file for file in files if file.now is None]
+    if gone and not accept_gap:
+        events = sum(file.rows for file in gone)
+        raise RerunRefused(
+            f"the source has a gap: {_count(gone)} with {events:,} rows, which this rerun needs, can no longer be read"
+            f" in {definition.source.path}:\n{_listed(gone)}\nRestore them; or say --accept-gap: then their events are"
+            " taken out of the windows, and the ledger records it"
+        )
+    for file in files:
+        if file.changed and file.events and not covered.holds(file.events):
+            first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
+            enough = f"--from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
+            raise RerunRefused(
+                f"{definition.source.path / file.path} has changed since it was read, and has or had events from"
+                f" {first} to {last}, outside of what this rerun recomputes ({instant(covered.from_ms)} to"
+                f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the file"
+            )
+
+
+def _longest_gap_ms(definition: Definition, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
+    """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span."""
+    unknown = span.to_ms - events.from_ms
+    path = definition.source.path / file.path
+    if definition.source.format not in ("parquet", "delta") or not path.is_file():
+        return unknown
+    footer = pq.ParquetFile(path).metadata
+    longest = 0
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for index in range(row_group.num_columns):
+            if row_group.column(index).path_in_schema == column:
+                statistics = row_group.column(index).statistics
+                if statistics is None or not statistics.has_min_max:
+                    return unknown
+                longest = max(longest, int(statistics.max))
+    return longest
+
+
+def _count(files: Sequence[KnownFile]) -> str:
+    return f"{len(files):,} {'file' if len(files) == 1 else 'files'}"
+
+
+def _listed(files: Sequence[KnownFile]) -> str:
+    shown = [
+        f"  {file.path}: {file.rows:,} rows, {instant(file.min_timestamp_ms)} to {instant(file.max_timestamp_ms)}"
+        for file in files[:NAMED]
+    ]
+    more = [f"  and {len(files) - NAMED:,} more"] if len(files) > NAMED else []
+    return "\n".join([*shown, *more])

@@ -1,0 +1,166 @@
+"""What a rerun would change, summed up: counts of windows, sums before and after, the largest changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from windowlib.batches.inputs import Inputs
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import WindowError
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.reruns.findings import DIFFERENCE, Findings, opened, rows_of
+from windowlib.reruns.previews import Summary
+from windowlib.source.files import known_files, new_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LARGEST = 10
+
+
+def summary_of(inputs: Inputs, found: Findings) -> Summary:
+    """What a rerun would change, summed up."""
+    added, changed, removed = (found.differing.get(kind, 0) for kind in (ADDED, CHANGED, REMOVED))
+    windows = {"added": added, REMOVED: removed, "changed": changed}
+    rows = difference_rows(inputs)
+    sums: dict[str, list[Any]] = {}
+    largest: list[dict[str, Any]] = []
+    if rows is not None:
+        if found.closure.by_chains and added and removed:
+            windows |= _merged_and_split(rows, inputs.definition.source.key)
+        sums = _sums(rows, _additive(inputs.definition))
+        largest = _largest(rows, inputs.definition.source.key, found.step.output_names)
+    after = windows_opened(inputs)
+    before, late = (0, 0) if found.closure.is_empty else (_in_flight(inputs, found), _late(inputs, found))
+    return Summary(
+        windows=windows,
+        sums=sums,
+        in_flight=[before, after],
+        late_readmitted=late,
+        rows_to_write={
+            "results": added + changed,
+            "result_changes": sum(found.differing.values()),
+            "open_windows": after,
+        },
+        reaches_ms=[found.closure.windows.from_ms, found.closure.windows.to_ms],
+        files_read=sum(file.now is not None for file in found.read.files),
+        bytes_read=found.read.bytes_read,
+        files_missing=[file.path for file in found.read.files if file.now is None],
+        files_changed=sum(file.changed for file in found.read.files),
+        files_waiting=_waiting(inputs),
+        largest=largest,
+    )
+
+
+def difference_rows(inputs: Inputs) -> DataFrame | None:
+    """The staged difference, with part; None without a row."""
+    if not inputs.staged.written(DIFFERENCE):
+        return None
+    return inputs.spark.read.parquet(str(inputs.staging / DIFFERENCE))
+
+
+def windows_opened(inputs: Inputs) -> int:
+    """How many windows (aligned: slices) the rerun leaves in flight."""
+    return sum(rows_of(path) for path, _ in opened(inputs))
+
+
+def _waiting(inputs: Inputs) -> int | None:
+    """How many new files no run has read; None where the source cannot be listed."""
+    at = inputs.before.versions.get("source_files") if inputs.before else None
+    try:
+        return len(new_files(inputs.definition, known_files(inputs.opened, at), 0, check=False))
+    except WindowError:
+        return None
+
+
+def _merged_and_split(rows: DataFrame, keys: Sequence[str]) -> dict[str, int]:
+    """New sessions that two or more removed ones went into; removed ones that two or more came out of."""
+
+    def side(kind: str, name: str) -> DataFrame:
+        bounds = [F.col("window_start").alias(f"{name}_start"), F.col("window_end").alias(f"{name}_end")]
+        return rows.where(f"part = '{kind}'").select(*map(quoted, keys), *bounds)
+
+    overlap = (F.col("new_start") < F.col("old_end")) & (F.col("old_start") < F.col("new_end"))
+    new, old = side(ADDED, "new"), side(REMOVED, "old")
+    pairs = new.join(old, list(keys)).where(overlap) if keys else new.crossJoin(old).where(overlap)
+    keyed = [*map(quoted, keys)]
+
+    def several(name: str) -> int:
+        return pairs.groupBy(*keyed, f"{name}_start", f"{name}_end").count().where("count > 1").count()
+
+    return {"merged": several("new"), "split": several("old")}
+
+
+def _numeric(rows: DataFrame, outputs: Sequence[str]) -> list[str]:
+    kinds = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+    types = {field.name: field.dataType.simpleString().partition("(")[0] for field in rows.schema}
+    return [name for name in outputs if types[name] in kinds]
+
+
+def _additive(definition: Definition) -> list[str]:
+    """The outputs whose sum over windows means something: counts and sums."""
+    found = definition.aggregates
+    adds = {f"{{{number}}}" for number, one in enumerate(found.aggregates) if one.function in ("count", "sum")}
+    return [column.name for column in found.columns if column.sql in adds]
+
+
+def _sums(rows: DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+    """The sums of outputs over the windows that differ: before, after."""
+    if not names:
+        return {}
+    before = [F.expr(f"try_sum(before.`{name}`)").alias(f"b{i}") for i, name in enumerate(names)]
+    after = [F.expr(f"try_sum(if(part = '{REMOVED}', null, `{name}`))").alias(f"a{i}") for i, name in enumerate(names)]
+    summed = rows.agg(*before, *after).first()
+    assert summed is not None
+    return {name: [summed[f"b{i}"] or 0, summed[f"a{i}"] or 0] for i, name in enumerate(names)}
+
+
+def _largest(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
+    """The windows whose first numeric output changes most: its outputs before and after, None where there were none."""
+    names = _numeric(rows, outputs)
+    change = "cast(0 AS double)"
+    if names:
+        change = (
+            f"abs(if(part = '{REMOVED}', 0, coalesce(cast(`{names[0]}` AS double), 0))"
+            f" - coalesce(cast(before.`{names[0]}` AS double), 0))"
+        )
+    chosen = (
+        rows.withColumn("_change", F.expr(change))
+        .orderBy(F.desc("_change"), *map(quoted, keys), "window_start")
+        .limit(LARGEST)
+    )
+    shown = []
+    for row in chosen.collect():
+        was = row["before"]
+        shown.append(
+            {
+                "change": row["part"],
+                **{key: row[key] for key in keys},
+                "window": f"{row['window_start']:%Y-%m-%d %H:%M:%S} to {row['window_end']:%Y-%m-%d %H:%M:%S}",
+                "before": {name: was[name] for name in outputs} if was else None,
+                "after": None if row["part"] == REMOVED else {name: row[name] for name in outputs},
+            }
+        )
+    return shown
+
+
+def _in_flight(inputs: Inputs, found: Findings) -> int:
+    """How many windows in flight the closure has now."""
+    rows = inputs.tables.rows("open_windows", found.closure.state_files(inputs.tables))
+    return 0 if rows is None else rows.count() - found.closure.others(rows, found.step).count()
+
+
+def _late(inputs: Inputs, found: Findings) -> int:
+    """How many late events would be in a window."""
+    rows = inputs.tables.rows(
+        "late_events",
+        inputs.tables.files_in("late_events", found.closure.windows),
+    )
+    present = [(file.path,) for file in found.read.files if file.now and not file.changed]
+    if rows is None or not present:
+        return 0
+    named = inputs.spark.createDataFrame(present, "source_file string")
+    waiting = rows.where("readmitted_by IS NULL").join(F.broadcast(named), "source_file", "left_semi")
+    return found.readmitted(inputs, waiting).count()

@@ -1,0 +1,148 @@
+"""A preview in words: lines for a terminal, Markdown for Airflow. Both say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from windowlib.definition.instants import instant
+from windowlib.plans import reruns
+
+if TYPE_CHECKING:
+    from windowlib.reruns.previews import Preview
+
+WORDS = {reruns.ADDED: "added", reruns.REMOVED: "removed"}  # for those that are kept
+NOTHING = "no published window would change: the windows of this range are what the source gives"
+
+
+def facts(preview: Preview) -> Iterator[tuple[str, str]]:
+    """What would change: a name, and the sentence about it."""
+    summary = preview.summary
+    read = f"{_files(summary.files_read)}, {size(summary.bytes_read)}"
+    if summary.files_missing:
+        read += f"; {_files(len(summary.files_missing))} missing, whose events are left out"
+    yield "reaches", " to ".join(map(instant, summary.reaches_ms))
+    yield "reads", read
+    yield "windows", ", ".join(f"{count:,} {WORDS.get(kind, kind)}" for kind, count in summary.windows.items())
+    if summary.late_readmitted:
+        come = "late event comes" if summary.late_readmitted == 1 else "late events come"
+        yield "late events", f"{summary.late_readmitted:,} {come} into a window"
+    before, after = summary.in_flight
+    if before or after:
+        yield "in flight", f"{before:,} before, {after:,} after"
+    for name, (was, now) in summary.sums.items():
+        yield name, f"{_number(was)} before, {_number(now)} after ({_change(was, now)})"
+    rows = summary.rows_to_write
+    yield "rows", ", ".join(f"{count:,} into {table}" for table, count in rows.items() if count) or "none"
+
+
+def notes(preview: Preview) -> list[str]:
+    """What the operator should know before applying it."""
+    waiting = preview.summary.files_waiting
+    if waiting is None:
+        return ["the source could not be listed: there may be new files, which are not part of this"]
+    if waiting:
+        wait = "files wait" if waiting > 1 else "file waits"
+        return [f"{waiting:,} new {wait} for an ordinary run; their events are not part of this"]
+    return []
+
+
+def largest(preview: Preview, keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """The largest changes as a table: names of columns, and cells."""
+    rows = preview.summary.largest
+    outputs = list(next(((r["after"] or r["before"]) for r in rows), {}))
+    names = ["change", *keys, "window (UTC)", *outputs]
+    cells = []
+    for row in rows:
+        before, after = row["before"] or {}, row["after"] or {}
+        values = [_from_to(before.get(name), after.get(name), bool(before), bool(after)) for name in outputs]
+        cells.append(
+            [
+                WORDS.get(row["change"], row["change"]),
+                *(str(row[key]) for key in keys),
+                row["window"],
+                *values,
+            ]
+        )
+    return names, cells
+
+
+def plain(preview: Preview, keys: Sequence[str]) -> str:
+    """A preview for a log, columns below one another."""
+    lines = [preview.rerun.title, *([NOTHING] if preview.summary.is_empty else [])]
+    lines += [f"{name:<12} {text}" for name, text in facts(preview)]
+    if preview.summary.largest:
+        names, rows = largest(preview, keys)
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        lines += ["largest changes:"]
+        lines += [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (names, *rows)
+        ]
+    return "\n".join([*lines, *(f"note: {note}" for note in notes(preview))])
+
+
+def markdown(preview: Preview, keys: Sequence[str]) -> str:
+    """A preview as a page."""
+    rerun = preview.rerun
+    lines = [
+        f"## {rerun.title[0].upper()}{rerun.title[1:]}",
+        "",
+        f"Reason: {rerun.reason or 'none given'}  ",
+        f"Preview `{preview.preview_id}` of {instant(preview.at_ms)}, after batch {preview.base_batch_id}",
+        "",
+    ]
+    if preview.summary.is_empty:
+        lines += [f"**{NOTHING[0].upper()}{NOTHING[1:]}.**", ""]
+    lines += ["| | |", "|---|---|", *(f"| {name} | {_escaped(text)} |" for name, text in facts(preview)), ""]
+    if preview.summary.largest:
+        names, rows = largest(preview, keys)
+        lines += ["### Largest changes", "", _row(names), "|" + "---|" * len(names), *map(_row, rows), ""]
+    lines += [f"Note: {note}." for note in notes(preview)]
+    return "\n".join(lines)
+
+
+def size(count: int) -> str:
+    """Bytes for people.
+
+    >>> size(999), size(10_292), size(3_100_000)
+    ('999 bytes', '10.3 kB', '3.1 MB')
+    """
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_escaped, cells)) + " |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _files(count: int) -> str:
+    return f"{count:,} {'file' if count == 1 else 'files'}"
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.6g}" if abs(value) < 1 else f"{value:,.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _change(was: Any, now: Any) -> str:
+    if isinstance(was, str) or isinstance(now, str):
+        from decimal import Decimal
+
+        was, now = Decimal(was), Decimal(now)
+    difference = now - was
+    return f"{'+' if difference > 0 else ''}{_number(difference)}"
+
+
+def _from_to(before: Any, after: Any, was: bool, is_now: bool) -> str:
+    if not was:
+        return str(after)
+    if not is_now:
+        return f"{before} → gone"
+    return str(after) if before == after else f"{before} → {after}"

@@ -1,0 +1,60 @@
+"""One incremental run: everything new up to a position that is fixed before work begins, batch after batch.
+
+    claim -> (freeze a plan -> begin -> compute -> check -> commit)* -> release
+
+The schedule only says when to look; the frozen plan says what is read. `windowlib run` does this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from itertools import count
+from typing import TYPE_CHECKING
+
+from windowlib.definition.definition import Definition
+from windowlib.quality import check
+from windowlib.runs.attempt import BatchReport, begin, complete, explaining, roll_forward
+from windowlib.runs.run import Run, claimed, first_plan, next_due
+from windowlib.tables.ledger import Clock, wall_clock_ms
+from windowlib.tables.rerun import Rerun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def advance(
+    definition: Definition,
+    spark: Callable[[], SparkSession],
+    *,
+    clock: Clock = wall_clock_ms,
+    max_batches: int | None = None,
+    finish: bool = False,
+    rerun: Rerun | None = None,
+) -> list[BatchReport]:
+    """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
+
+    With a `rerun` nothing new is read: what is left of a run that died is finished, and then the rerun is done.
+    `spark` is called only when there is work, once for each batch. Raises as `plan` does, and `Superseded` when another
+    run is at work.
+    """
+    run = Run.of(definition, clock, finish=finish, rerun=rerun)
+    with closing(batches(run, spark, max_batches)) as reports:
+        return list(reports)
+
+
+def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None) -> Generator[BatchReport]:
+    """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
+    if first_plan(run) is None:
+        return
+    check.preload()
+    with claimed(run) as claim:
+        for number in count():
+            if number == max_batches or (due := next_due(run)) is None:
+                return
+            with explaining(run, claim, due):
+                prepared = due.state.prepared is not None
+                report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, spark()))
+            yield report
+            if run.rerun and due.plan.rerun == run.rerun:
+                return

@@ -1,0 +1,146 @@
+"""One attempt at one batch: begun, computed, judged, published.
+
+    attempt = begin(run, claim, due, spark)     # where the tables stand
+    report = complete(attempt)                  # files are written and judged, then committed
+
+An attempt that dies before its publication is prepared leaves a frozen plan, and the next one does that work again;
+files that no commit names are ignored. From the prepare row on, the next one only rolls it forward (`roll_forward`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from windowlib.batches import batch
+from windowlib.batches.inputs import Inputs, Outcome, Shared
+from windowlib.batches.planning import check_may_run
+from windowlib.quality import check
+from windowlib.quality.check import CheckResult
+from windowlib.reruns import batch as rerun
+from windowlib.runs.history import history
+from windowlib.runs.publication import fix, publication, publish
+from windowlib.runs.run import Due, Run
+from windowlib.runs.spark_errors import explained
+from windowlib.source import files as source
+from windowlib.tables import delta
+from windowlib.tables.lease import superseded_explains
+from windowlib.tables.ledger import Claim, LedgerState, Superseded
+from windowlib.tables.prepare import Publication
+from windowlib.tables.publish import Changes, staging_folder
+from windowlib.tables.standing import check_counts, standing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt that has begun: what it computes from, and the version that each table stands at."""
+
+    run: Run
+    claim: Claim
+    due: Due
+    inputs: Inputs
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What one batch did; `seconds` are those of its own work."""
+
+    batch_id: int
+    figures: dict[str, int | None]
+    watermark_in_ms: int | None
+    watermark_out_ms: int
+    seconds: float
+    checks: list[CheckResult] = field(default_factory=list)
+
+
+def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
+    """Brings the tables to where the batch begins, and gives what it computes from."""
+    definition, plan, commit = run.definition, due.plan, due.state.commit
+    pinned = commit.versions if commit else {}
+    versions = standing(run.ledger.tables, pinned, lambda: run.ledger.check(claim.epoch))
+    if commit:
+        check_counts(run.ledger.tables, commit)
+    source.check_unchanged(definition, plan.files)
+    name = f"{plan.batch_id}-{claim.epoch}"
+    folder = staging_folder(definition.root) / name
+    shutil.rmtree(folder, ignore_errors=True)
+    before = commit and replace(commit, versions=versions)
+    inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, folder)
+    return Attempt(run, claim, due, inputs, versions)
+
+
+def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
+    """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` when the checks refuse it."""
+    started, run, plan = time.monotonic(), attempt.run, attempt.due.plan
+    outcome = _computed(attempt, shared)
+    source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
+    checks = _judged(attempt, outcome)
+    made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
+    refused = _refusal(checks, attempt.due.state)
+    prepared = fix(run.ledger, attempt.claim, made, refused)
+    shutil.rmtree(attempt.inputs.staging, ignore_errors=True)
+    with suppress(OSError):
+        attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
+    if refused:
+        check_may_run(run.definition, run.ledger.state())
+    return _report(publish(run.ledger, attempt.claim, prepared), started)
+
+
+def roll_forward(run: Run, claim: Claim, due: Due) -> BatchReport:
+    """Publishes the batch that an earlier attempt has prepared; nothing is computed."""
+    assert due.state.prepared is not None, "the batch is prepared"
+    started = time.monotonic()
+    return _report(publish(run.ledger, claim, due.state.prepared), started)
+
+
+def _report(made: Publication, started: float) -> BatchReport:
+    row, checks = made.row, [CheckResult(**one) for one in made.checks]
+    times = row["watermark_in_ms"], row["watermark_out_ms"], time.monotonic() - started
+    return BatchReport(made.batch_id, dict(row["counts"]), *times, checks)
+
+
+def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
+    """The outcome of a batch. A rerun that cannot be done is given up at once, so that no operator must abandon it."""
+    inputs = replace(attempt.inputs, shared=shared)
+    if inputs.plan.rerun is None:
+        return batch.compute(inputs)
+    try:
+        return rerun.compute(inputs)
+    except Exception as error:
+        inputs.staged.discard()
+        row = {"kind": "abandon", "batch_id": inputs.plan.batch_id, "who": "windowlib", "reason": str(error)}
+        attempt.run.ledger.write(row, attempt.claim.epoch)
+        raise
+
+
+def _judged(attempt: Attempt, outcome: Outcome) -> list[CheckResult]:
+    """The outcome of every check."""
+    definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
+    results = [definition.root / "results" / file.path for file in outcome.changes.get("results", Changes()).add]
+    return check.check(definition, dict(outcome.figures), history(ledger.tables, state), results)
+
+
+def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
+    """Why the checks refuse a batch that no operator has approved, or None."""
+    failed = check.critical_failures(checks)
+    return check.explain(failed) if failed and not state.approved_by else None
+
+
+@contextmanager
+def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
+    """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
+    with explained(run.definition), superseded_explains(run.ledger, claim):
+        try:
+            yield
+        except delta.Conflict as error:
+            raise Superseded(
+                f"another run is at work on batch {due.plan.batch_id} ({error}); this one leaves"
+            ) from error

@@ -1,0 +1,82 @@
+"""A run of one pipeline: what it is asked for, the claim that it holds, and the batch that is due next.
+
+A run claims the pipeline before it works. Another that was taken for dead, and is not, can no longer prepare anything:
+the ledger refuses its rows. What it had prepared, both publish, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from windowlib.batches.planning import check_may_run, ledger_of, next_plan, rerun_plan
+from windowlib.definition.definition import Definition
+from windowlib.source import files as source
+from windowlib.tables.lease import lease
+from windowlib.tables.ledger import Claim, Clock, Ledger, LedgerState, Plan
+from windowlib.tables.rerun import Rerun
+from windowlib.tables.standing import fence
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run is asked for: everything new, with `finish` the end of the source, or else one `rerun`.
+
+    `look` finds the files of the source that are there.
+    """
+
+    definition: Definition
+    ledger: Ledger
+    finish: bool = False
+    rerun: Rerun | None = None
+    look: source.Look = source.found_files
+
+    @classmethod
+    def of(cls, definition: Definition, clock: Clock, *, finish: bool = False, rerun: Rerun | None = None) -> Run:
+        """A run of a pipeline by a clock; its tables are opened when they are first read."""
+        return cls(definition, ledger_of(definition, clock), finish, rerun)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A batch to be done: its frozen plan, and what the ledger says."""
+
+    plan: Plan
+    state: LedgerState
+
+
+def first_plan(run: Run) -> Plan | None:
+    """The plan of the first batch; None when there is nothing to do. Needs no claim; raises as `plan` does.
+
+    A rerun is not frozen before the run has claimed the pipeline.
+    """
+    if run.rerun is None:
+        due = next_due(run)
+        return due.plan if due else None
+    state = run.ledger.state()
+    check_may_run(run.definition, state)
+    return state.plan or rerun_plan(run.definition, state, run.rerun, run.ledger.clock)
+
+
+def next_due(run: Run) -> Due | None:
+    """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do."""
+
+    def make(state: LedgerState) -> Plan | None:
+        if run.rerun:
+            return rerun_plan(run.definition, state, run.rerun, run.ledger.clock)
+        return next_plan(run.definition, run.ledger.tables, state, run.ledger.clock, run.finish, run.look)
+
+    state, plan = run.ledger.freeze(make)
+    check_may_run(run.definition, state)
+    return Due(plan, state) if plan else None
+
+
+@contextmanager
+def claimed(run: Run) -> Iterator[Claim]:
+    """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it."""
+    before, claim = run.ledger.claim()
+    if before.left_by_a_dead_run and before.prepared is None:
+        fence(run.ledger.tables)  # the dead run may have been giving up what another still rolls forward
+    with lease(run.ledger, claim):
+        yield claim

@@ -1,0 +1,144 @@
+"""What commands start: runs, reruns and previews on the Spark session that their definition asks for.
+
+`say` is called with what is being done, for a line of progress; `on_batch` with each batch when it is committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
+
+from windowlib.definition.definition import Definition
+from windowlib.engines.choice import check_engine
+from windowlib.engines.connect import EngineLost
+from windowlib.runs.advance import batches
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.run import Run, first_plan
+from windowlib.runs.spark_sessions import spark_sessions
+from windowlib.runs.together import Ended, advance_together
+from windowlib.tables.ledger import Clock, Superseded, wall_clock_ms
+from windowlib.tables.rerun import Rerun
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+LOOK_AGAIN_S = 2  # whether another run has ended
+
+
+def run(
+    definition: Definition,
+    *,
+    clock: Clock = wall_clock_ms,
+    say: Callable[[str], None] = lambda what: None,
+    on_batch: Callable[[BatchReport], None] = lambda report: None,
+    max_batches: int | None = None,
+    finish: bool = False,
+    rerun: Rerun | None = None,
+) -> list[BatchReport]:
+    """As `windowlib.runs.advance.advance`, on the definition's own Spark session.
+
+    When a warm engine ends in the middle of a batch, the run does that batch once more, as the next run would. Raises
+    as `advance` does, and `EngineLost`.
+    """
+    asked = Run.of(definition, clock, finish=finish, rerun=rerun)
+    spark, reports = spark_sessions(definition), list[BatchReport]()
+    for tries_left in reversed(range(spark.tries)):
+        left = None if max_batches is None else max_batches - len(reports)
+        try:
+            if first := first_plan(asked):
+                spark.prepare(first)
+                with closing(batches(asked, _announced(spark, definition, say), left)) as made:
+                    for report in made:
+                        reports.append(report)
+                        on_batch(report)
+                        say(f"looking for more after batch {report.batch_id}")
+            break
+        except EngineLost:
+            if not tries_left:
+                raise
+            say("the engine ended in the middle of a batch: doing it again with another one")
+        finally:
+            spark.close()
+    return reports
+
+
+def rerun(
+    definition: Definition,
+    wanted: Rerun,
+    *,
+    clock: Clock = wall_clock_ms,
+    wait_ms: int = 0,
+    say: Callable[[str], None] = lambda what: None,
+    on_batch: Callable[[BatchReport], None] = lambda report: None,
+) -> BatchReport:
+    """Does a rerun, after what a dead run has left; gives what it did.
+
+    Waits up to `wait_ms` while another run is at work. Raises `RerunRefused`, `Superseded`, and as `run` does.
+    """
+    until = time.monotonic() + wait_ms / 1000
+    while True:
+        try:
+            return run(definition, clock=clock, say=say, on_batch=on_batch, rerun=wanted)[-1]
+        except Superseded:
+            if time.monotonic() >= until:
+                raise
+            say("another run is at work: waiting for its end")
+            time.sleep(LOOK_AGAIN_S)
+
+
+def run_together(
+    definitions: Sequence[Definition],
+    *,
+    clock: Clock = wall_clock_ms,
+    say: Callable[[str], None] = lambda what: None,
+    on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
+    on_note: Callable[[str], None] = lambda note: None,
+    max_batches: int | None = None,
+    finish: bool = False,
+) -> list[Ended]:
+    """As `windowlib.runs.together.advance_together`, on the Spark session that all the definitions ask for.
+
+    When a warm engine ends, the batch at work and those still to come fail with `EngineLost`; the next run does them
+    again.
+    """
+    spark = spark_sessions(definitions[0])
+    for definition in definitions[1:]:
+        check_engine(definition)
+    try:
+        return advance_together(
+            definitions,
+            _announced(spark, definitions[0], say),
+            clock=clock,
+            on_batch=on_batch,
+            on_note=on_note,
+            max_batches=max_batches,
+            finish=finish,
+        )
+    finally:
+        spark.close()
+
+
+def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: Callable[[str], None]) -> T:
+    """What `work` makes on the Spark session that a definition asks for, outside any batch."""
+    spark = spark_sessions(definition)
+    try:
+        return work(_announced(spark, definition, say)())
+    finally:
+        spark.close()
+
+
+def _announced(
+    spark: Callable[[], SparkSession], definition: Definition, say: Callable[[str], None]
+) -> Callable[[], SparkSession]:
+    """`spark`, with a line of progress before it starts and once it has."""
+
+    def started() -> SparkSession:
+        say(f"starting {definition.engine.capitalize()}")
+        found = spark()
+        say("computing")
+        return found
+
+    return started

@@ -1,0 +1,226 @@
+"""Several pipelines in one run: one loop in which those whose next batches read the same files share what they can.
+
+    plan every pipeline -> group the batches -> share slices -> compute, check, commit one after the other -> again
+
+Each pipeline keeps its own ledger, claim, watermark, tables, checks and commits, and an error of one leaves the others
+alone. A pipeline that is one batch behind the others goes first, so that they may share what comes next; one that is
+further behind catches up by itself. Should sharing fail, for whatever reason, each goes alone: the pipeline whose
+mistake it is then says so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.batches.planning import ledger_of
+from windowlib.batches.sharing import not_worth_sharing, release, share, sharing_key
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import format_duration
+from windowlib.definition.several import check_together
+from windowlib.quality import check
+from windowlib.runs.attempt import Attempt, BatchReport, begin, complete, explaining, roll_forward
+from windowlib.runs.run import Run, claimed, first_plan, next_due
+from windowlib.source.files import Found, found_files
+from windowlib.tables.ledger import Claim, Clock, wall_clock_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from pyspark.sql import SparkSession
+
+    from windowlib.batches.inputs import Shared
+
+
+@dataclass(slots=True)
+class Ended:
+    """How the run of one pipeline ended: its batches, and what it was stopped by."""
+
+    definition: Definition
+    reports: list[BatchReport] = field(default_factory=list)
+    error: BaseException | None = None
+
+
+def advance_together(
+    definitions: Sequence[Definition],
+    spark: Callable[[], SparkSession],
+    *,
+    clock: Clock = wall_clock_ms,
+    on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
+    on_note: Callable[[str], None] = lambda note: None,
+    max_batches: int | None = None,
+    finish: bool = False,
+) -> list[Ended]:
+    """Runs every pipeline until nothing is left (or `max_batches` each), and gives how each ended.
+
+    `on_batch` is called after each batch, `on_note` where pipelines could have shared and did not. Raises `InvalidSpec`
+    where the definitions cannot run in one Spark session or are not different pipelines.
+    """
+    check_together(definitions)
+    listing = Listing()
+    members = [Member(Run(one, ledger_of(one, clock), finish, look=listing.files), Ended(one)) for one in definitions]
+    working = [member for member in members if member.has_work()]
+    if working:
+        check.preload()
+        session, sharing = spark(), Sharing(on_note)
+        with ExitStack() as claims:
+            for member in working:
+                claims.push(member.lease)
+            for member in working:
+                for report in member.rolls_forward():
+                    on_batch(member.run.definition, report)
+            while working := [member for member in working if member.begins(session, max_batches)]:
+                listing.forget()
+                for group in groups(one_behind(working) or working):
+                    with sharing.among(group) as shared:
+                        for member in group:
+                            for report in member.completes(shared):
+                                on_batch(member.run.definition, report)
+    ends = [member.ended for member in members]
+    for end in ends:
+        if end.error is not None and not isinstance(end.error, Exception):
+            raise end.error
+    return ends
+
+
+@dataclass(slots=True)
+class Listing:
+    """The files of each source, looked for once in each round: a file that arrives meanwhile is new to all or none."""
+
+    known: dict[tuple[str, Path], list[Found]] = field(default_factory=dict)
+
+    def files(self, definition: Definition) -> list[Found]:
+        """Every file that was there when a pipeline first asked."""
+        where = definition.source.format, definition.source.path
+        if where not in self.known:
+            self.known[where] = found_files(definition)
+        return self.known[where]
+
+    def forget(self) -> None:
+        """Looks again when a pipeline next asks."""
+        self.known = {}
+
+
+@dataclass(slots=True)
+class Member:
+    """A pipeline at work: it holds its claim until nothing is left for it, and the attempt that it has begun."""
+
+    run: Run
+    ended: Ended
+    lease: ExitStack = field(default_factory=ExitStack)
+    claim: Claim | None = None
+    attempt: Attempt | None = None
+
+    def has_work(self) -> bool:
+        """Whether there is anything to do for it."""
+        with self._by_itself():
+            return first_plan(self.run) is not None
+        return False
+
+    def rolls_forward(self) -> list[BatchReport]:
+        """The report of a batch that a dead run had prepared, published now; none where there is none."""
+        with self._by_itself():
+            self.claim = self.lease.enter_context(claimed(self.run))
+            due = next_due(self.run)
+            if due is not None and due.state.prepared is not None:
+                with explaining(self.run, self.claim, due):
+                    self.ended.reports.append(roll_forward(self.run, self.claim, due))
+        return list(self.ended.reports)
+
+    def begins(self, spark: SparkSession, max_batches: int | None) -> bool:
+        """Whether it has begun a batch, or begins one now; with nothing left it releases its claim."""
+        if self.attempt is not None or self.ended.error is not None:
+            return self.ended.error is None
+        with self._by_itself():
+            assert self.claim is not None, "it has claimed the pipeline"
+            due = None if len(self.ended.reports) == max_batches else next_due(self.run)
+            if due is not None:
+                with explaining(self.run, self.claim, due):
+                    self.attempt = begin(self.run, self.claim, due, spark)
+                return True
+            self.lease.close()
+        return False
+
+    def completes(self, shared: Shared | None) -> list[BatchReport]:
+        """The report of the batch that it has begun; none where it fails."""
+        attempt, self.attempt = self.attempt, None
+        assert attempt is not None, "every member of a group has begun a batch"
+        with self._by_itself():
+            with explaining(attempt.run, attempt.claim, attempt.due):
+                report = complete(attempt, shared)
+            self.ended.reports.append(report)
+            return [report]
+        return []
+
+    @contextmanager
+    def _by_itself(self) -> Iterator[None]:
+        """Whatever the block fails at ends this pipeline and no other."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            self.ended.error = error
+            self.lease.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What batches share, and the pipelines that shared in vain: they go alone from then on."""
+
+    on_note: Callable[[str], None]
+    in_vain: set[tuple[str, ...]] = field(default_factory=set)
+
+    @contextmanager
+    def among(self, group: Sequence[Member]) -> Iterator[Shared | None]:
+        """What the batches of a group share while the block computes them; None where each had better go alone."""
+        shared = self._made(group) if len(group) > 1 else None
+        try:
+            yield shared
+        finally:
+            if shared is not None:
+                release(shared)
+
+    def _made(self, group: Sequence[Member]) -> Shared | None:
+        names = tuple(sorted(member.run.definition.name for member in group))
+        if names in self.in_vain:
+            return None
+        try:
+            shared = share([member.attempt.inputs for member in group if member.attempt])
+        except Exception as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            self.on_note(f"{', '.join(names)} could not share their slices, so each reads the source alone: {reason}")
+            return None
+        if shared is not None and not_worth_sharing(shared):
+            self.in_vain.add(names)
+            width, slices, events = format_duration(shared.slicing.width_ms), shared.slice_rows, shared.seen.admitted
+            self.on_note(
+                f"{', '.join(names)} share slices of {width}, {slices:,} of {events:,} events: too many to gain by it,"
+                " so further batches go alone. Run definitions together whose sizes, slides, offsets and gaps are"
+                " multiples of one another"
+            )
+        return shared
+
+
+def groups(members: Sequence[Member]) -> list[list[Member]]:
+    """Those that may share, together; every other one by itself."""
+    found: dict[Hashable, list[Member]] = {}
+    for member in members:
+        found.setdefault(_key(member) or id(member), []).append(member)
+    return list(found.values())
+
+
+def one_behind(members: Sequence[Member]) -> list[Member]:
+    """Those that end where others of the same source begin."""
+    planned = [(member, member.attempt.due.plan) for member in members if member.attempt]
+    begin = {(member.run.definition.source.path, plan.from_sequence) for member, plan in planned if plan.files}
+    return [
+        member
+        for member, plan in planned
+        if (member.run.definition.source.path, plan.to_sequence) in begin and _key(member) is not None
+    ]
+
+
+def _key(member: Member) -> Hashable | None:
+    return None if member.attempt is None else sharing_key(member.attempt.inputs)

@@ -1,0 +1,119 @@
+"""What a batch's source files hold, by the footers of its Parquet files alone.
+
+Where the footers rule out that any row is refused (no null among keys and times, every time in bounds) they hold all
+that must be known before time can move, and no job needs to pass over the rows for it. Spans of time are coarse: one
+for each row group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.definition.instants import time_of
+from windowlib.model.assigners import Global, Session, Sliding, Tumbling
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
+from windowlib.plans.reach import Bucket
+from windowlib.source.intake import Group, Seen, summed_up
+from windowlib.tables.ledger import SourceFile
+
+_UNITS_PER_MS = {"ms": 1, "us": 1000}
+
+
+def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
+    """What the files hold; None where their footers do not suffice, so that the rows themselves must be looked at."""
+    assigner = admission.assigner
+    by_calendar = isinstance(assigner, Session | Tumbling | Sliding | Global) and admission.by_event_time
+    if not by_calendar or admission.has_holes:
+        return None
+    latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
+    found: list[tuple[SourceFile, _Span]] = []
+    for file in sorted(files, key=lambda file: file.path):
+        spans = _spans(folder / file.path, admission)
+        if spans is None or any(
+            span.low_ms < MIN_TIMESTAMP_MS or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
+        ):
+            return None
+        found += [(file, span) for span in spans]
+    own_end_ms = partial(own_end_of, assigner)
+    groups = [
+        Group(
+            file.path,
+            span.rows,
+            None,
+            Bucket(span.low_ms, span.high_ms, own_end_ms(span.high_ms)),
+            own_end_ms(span.low_ms),
+        )
+        for file, span in found
+    ]
+    seen = replace(summed_up(groups, admission), row_groups=len(groups))
+    if seen.newest is None:
+        return seen
+    file, span = max(found, key=lambda pair: pair[1].high_ms)  # the first of several, as in `summed_up`
+    row = _newest_row(folder / file.path, span.number, admission.timestamp)
+    return replace(seen, newest=replace(seen.newest, row=row))
+
+
+class _Span(NamedTuple):
+    """A row group: its number in its file, its rows, their least and greatest event time."""
+
+    number: int
+    rows: int
+    low_ms: int
+    high_ms: int
+
+
+def _spans(path: Path, admission: Admission) -> list[_Span] | None:
+    """The row groups of a file that have rows; None where its footer leaves something open."""
+    footer = pq.read_metadata(path)
+    indices = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    if not {admission.timestamp, *admission.keys} <= indices.keys():
+        return None
+    spans = []
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        if not group.num_rows:
+            continue
+        for name in (admission.timestamp, *admission.keys):
+            statistics = group.column(indices[name]).statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                return None
+        times = group.column(indices[admission.timestamp]).statistics
+        if not times.has_min_max:
+            return None
+        try:
+            low_ms, high_ms = (_time_ms(value, admission.timestamp_unit) for value in (times.min, times.max))
+        except (OverflowError, ValueError):
+            return None  # a time that no calendar here has: its row is judged by itself
+        if low_ms is None or high_ms is None:
+            return None
+        spans.append(_Span(number, group.num_rows, low_ms, high_ms))
+    return spans
+
+
+def _time_ms(value: Any, unit: str | None) -> int | None:
+    """An event time as admission floors it; None for what is neither a TIMESTAMP nor a number of `unit`."""
+    match value:
+        case datetime():
+            return time_of(value) if unit is None else None
+        case bool():
+            return None
+        case int():
+            return value * 1000 if unit == "s" else value // _UNITS_PER_MS[unit] if unit in _UNITS_PER_MS else None
+    return None
+
+
+def _newest_row(path: Path, group: int, timestamp: str) -> int:
+    """The row, counted in the whole file, of the greatest value of `timestamp` in a row group."""
+    file = pq.ParquetFile(path)
+    before: int = sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))
+    times = file.read_row_group(group, columns=[timestamp]).column(0)
+    row: int = pc.index(times, pc.max(times)).as_py()
+    return before + row

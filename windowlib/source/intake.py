@@ -1,0 +1,159 @@
+"""What a batch's source files hold, as the driver needs to know it before time can move."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from windowlib.plans.admission import REASONS, Admission, figures, own_end_of
+from windowlib.plans.functions import F
+from windowlib.plans.reach import Bucket
+from windowlib.tables.ledger import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Row
+
+
+@dataclass(frozen=True, slots=True)
+class FileFigures:
+    """One source file: its rows, and the event times of those admitted (None without any)."""
+
+    rows: int = 0
+    min_timestamp_ms: int | None = None
+    max_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The admitted event with the greatest time; of several the one in the file that comes first by name."""
+
+    timestamp_ms: int
+    file: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows of one file that are admitted and lie in one span of time, or are refused for one reason (no span).
+
+    `first_end_ms` is the least end of a window that one of its events would have alone, `newest_row` the row of its
+    greatest time.
+    """
+
+    file: str
+    rows: int
+    reason: str | None = None
+    bucket: Bucket | None = None
+    first_end_ms: int = 0
+    newest_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a batch holds: rows by reason, by file, and by bucket of event time.
+
+    `may_be_late`: whether an event would be late alone. `files`: by path relative to the source. `row_groups`: None
+    where that is not known.
+    """
+
+    rows: int = 0
+    admitted: int = 0
+    may_be_late: bool = False
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    files: Mapping[str, FileFigures] = field(default_factory=dict)
+    buckets: Sequence[Bucket] = ()
+    newest: Newest | None = None
+    row_groups: int | None = None
+
+    def with_holes(self, rows: int) -> Seen:
+        """The same where so many of the admitted rows turned out to be in no window, and not late."""
+        reasons = {**self.reasons, "hole": self.reasons.get("hole", 0) + rows}
+        return replace(self, admitted=self.admitted - rows, reasons=reasons) if rows else self
+
+
+def summed_up(groups: Sequence[Group], admission: Admission) -> Seen:
+    """What groups of rows come to; they are sorted by the names of their files."""
+    admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
+    newest = max(admitted, key=lambda pair: pair[1].max_timestamp_ms, default=None)
+    of_file: dict[str, list[Group]] = {}
+    for group in groups:
+        of_file.setdefault(group.file, []).append(group)
+    return Seen(
+        rows=sum(group.rows for group in groups),
+        admitted=sum(group.rows for group, _ in admitted),
+        may_be_late=any(group.first_end_ms - 1 <= admission.late_up_to_ms for group, _ in admitted),
+        reasons={reason: sum(group.rows for group in groups if group.reason == reason) for reason in REASONS},
+        files={file: _figures(members) for file, members in of_file.items()},
+        buckets=[bucket for _, bucket in admitted],
+        newest=newest and Newest(newest[1].max_timestamp_ms, newest[0].file, newest[0].newest_row),
+    )
+
+
+def _figures(groups: Sequence[Group]) -> FileFigures:
+    spans = [group.bucket for group in groups if group.bucket is not None]
+    return FileFigures(
+        sum(group.rows for group in groups),
+        min((span.min_timestamp_ms for span in spans), default=None),
+        max((span.max_timestamp_ms for span in spans), default=None),
+    )
+
+
+def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[str, str]) -> Seen:
+    """Runs the figures job over the rows of a batch. `paths` gives a file's path for its URI."""
+    file, path_of = _short_names(paths)
+    found = [(path_of[row["file"]], row) for row in figures(rows, admission, bucket_ms, file).collect()]
+    ordered = sorted(found, key=lambda pair: (pair[0], pair[1]["bucket"] or 0))
+    return summed_up([_group(path, row) for path, row in ordered], admission)
+
+
+def _group(path: str, row: Row) -> Group:
+    if row["reason"] is not None:
+        return Group(path, row["rows"], row["reason"])
+    bucket = Bucket(row["min_timestamp_ms"], row["max_timestamp_ms"], row["max_window_end_ms"])
+    return Group(path, row["rows"], None, bucket, row["min_window_end_ms"], row["max_row"])
+
+
+def as_judged_by(seen: Seen, admission: Admission) -> Seen:
+    """The same rows as another definition sees them, whose windows end elsewhere and may be late where others are not.
+
+    Only for windows whose end does not fall when their event's time rises.
+    """
+    own_end_ms = partial(own_end_of, admission.assigner)
+    buckets = [replace(b, max_window_end_ms=own_end_ms(b.max_timestamp_ms)) for b in seen.buckets]
+    first_ends_ms = (own_end_ms(bucket.min_timestamp_ms) for bucket in seen.buckets)
+    may_be_late = any(end_ms - 1 <= admission.late_up_to_ms for end_ms in first_ends_ms)
+    return replace(seen, buckets=buckets, may_be_late=may_be_late)
+
+
+def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
+    """A column that differs between files, and the path for each of its values: a URI's checksum, if no two share one.
+
+    Grouping a million rows by a long URI took as long as everything else about them.
+    """
+    by_checksum = {zlib.crc32(uri.encode()): path for uri, path in paths.items()}
+    if len(by_checksum) < len(paths):
+        return F.col("_source_file"), paths
+    return F.crc32(F.col("_source_file").cast("binary")), by_checksum
+
+
+def read_files(plan: Plan, seen: Seen) -> list[dict[str, Any]]:
+    """The rows of `source_files` for a batch."""
+    rows = []
+    for file in plan.files:
+        found = seen.files.get(file.path, FileFigures())
+        rows.append(
+            {
+                "path": file.path,
+                "size_bytes": file.size_bytes,
+                "modified_ns": file.modified_ns,
+                "sequence": file.sequence,
+                "batch_id": plan.batch_id,
+                "rows": found.rows,
+                "min_timestamp_ms": found.min_timestamp_ms,
+                "max_timestamp_ms": found.max_timestamp_ms,
+            }
+        )
+    return rows

@@ -1,0 +1,378 @@
+"""Delta tables as lists of Parquet files, committed by compare-and-set.
+
+A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. Whoever
+prepared on a version that is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written
+before, by Spark or pyarrow, into the table's folder; until a commit names them no reader sees them.
+
+The statistics of a file (rows, smallest and largest value of each column) are read from its footer. They are what
+readers skip files by, so they must be right; a column whose footer has none simply has none here.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from windowlib.tables import disk
+from windowlib.tables.log import IDENTITY, file_of
+from windowlib.tables.opened import Table
+
+# Old versions stay readable this long, so that runs can be taken back and looked at as they were.
+CONFIGURATION = {
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 365 days",
+}
+# A table of small commits is folded into fewer files when it has this many small ones.
+SMALL_FILES = 64
+SMALL_BYTES = 4 << 20
+_LONGEST_STRING_IN_STATISTICS = 32
+RESTORED = "restored"  # the identity of commits that take back what no commit row names
+
+
+class Conflict(Exception):
+    """Another run committed first: nothing of this commit was applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file of a table: `path` is relative to its folder.
+
+    `low`, `high` and `nulls` hold a column's smallest and largest value and how many are null, where that is known.
+    Spark skips no file by a column whose nulls are not known.
+    """
+
+    path: str
+    size_bytes: int
+    rows: int
+    partition: Mapping[str, Any] = field(default_factory=dict)
+    low: Mapping[str, Any] = field(default_factory=dict)
+    high: Mapping[str, Any] = field(default_factory=dict)
+    nulls: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A Parquet file as a table's log describes it: partition values and statistics (JSON) as texts."""
+
+    path: str
+    size_bytes: int
+    partition: Mapping[str, str | None]
+    statistics: str
+
+
+def logged(file: DataFile) -> LoggedFile:
+    """A file as the log describes it."""
+    return LoggedFile(file.path, file.size_bytes, _log_values(file.partition), _statistics(file))
+
+
+def version(table: Table) -> int | None:
+    """The newest version, or None where there is no table."""
+    newest = table.newest()
+    return None if newest is None else newest.version()
+
+
+def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:
+    """Creates an empty table at version 0; `Conflict` if another run just did."""
+    table.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        DeltaTable.create(
+            str(table.folder), schema, mode="error", partition_by=list(partition_by), configuration=dict(CONFIGURATION)
+        )
+    except DeltaError as error:
+        if version(table) is not None:
+            raise Conflict(f"{table.folder} was created by another run") from error
+        raise
+    return 0
+
+
+def files(table: Table, at: int | None) -> list[DataFile]:
+    """The files of version `at`; none for a table that does not exist (`at` is None)."""
+    if at is None:
+        return []
+    pinned = table.at(at)
+    if at not in table.listed:
+        table.listed = {at: _files(pinned)}
+    found: list[DataFile] = table.listed[at]
+    return found
+
+
+def _files(table: DeltaTable) -> list[DataFile]:
+    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
+
+    def rows(prefix: str) -> list[dict[str, Any]]:
+        names = [name for name in actions.column_names if name.startswith(prefix)]
+        short = [name.removeprefix(prefix) for name in names]
+        return rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
+
+    def known(prefix: str) -> list[dict[str, Any]]:
+        return [{name: value for name, value in row.items() if value is not None} for row in rows(prefix)]
+
+    described = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
+    about = zip(*described, rows("partition."), known("min."), known("max."), known("null_count."), strict=True)
+    return [DataFile(*file) for file in about]
+
+
+def standing(table: Table, app_id: str) -> tuple[int | None, int | None]:
+    """The newest version, and the newest batch that had committed under `app_id` by then; None where there is none."""
+    newest = table.newest()
+    return (None, None) if newest is None else (newest.version(), newest.transaction_version(app_id))
+
+
+def commit(
+    table: Table,
+    expected: int,
+    *,
+    add: Iterable[DataFile] = (),
+    remove: Iterable[DataFile] = (),
+    identity: str | None = None,
+) -> int:
+    """Adds and removes files in one commit on version `expected`, and gives the new version.
+
+    `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on since `expected`.
+    """
+    return commit_logged(table, expected, Change(tuple(map(logged, add)), tuple(map(logged, remove))), identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files."""
+
+    add: Sequence[LoggedFile] = ()
+    remove: Sequence[LoggedFile] = ()
+    of_rows: bool = True
+
+
+def commit_logged(
+    table: Table,
+    expected: int,
+    change: Change,
+    identity: str | None = None,
+    transaction: tuple[str, int] | None = None,
+) -> int:
+    """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log."""
+    before = table.at(expected)
+    now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.of_rows, f.statistics) for f in change.add
+    ]
+    actions += [RemoveAction(f.path, change.of_rows, now_ms, f.size_bytes, dict(f.partition)) for f in change.remove]
+    try:
+        before.create_write_transaction(
+            actions,
+            mode="append",
+            schema=before.schema(),
+            partition_by=before.metadata().partition_columns or None,
+            commit_properties=_properties(identity, transaction),
+        )
+    except CommitFailedError as error:
+        raise Conflict(f"{table.folder.name} is no longer at version {expected}") from error
+    return expected + 1
+
+
+def _properties(identity: str | None, transaction: tuple[str, int] | None = None) -> CommitProperties:
+    return CommitProperties(
+        max_commit_retries=0,
+        app_transactions=[Transaction(*transaction)] if transaction else None,
+        custom_metadata={IDENTITY: identity} if identity else None,
+    )
+
+
+def add_columns(table: Table, expected: int, wanted: Schema, identity: str | None = None) -> int:
+    """Adds the columns that the table lacks, null in the rows that are there; gives the version that has them.
+
+    Raises `Conflict` when the table has moved on since `expected`.
+    """
+    have = {one.name for one in table.at(expected).schema().fields}
+    if not (lacking := [one for one in wanted.fields if one.name not in have]):
+        return expected
+    try:
+        DeltaTable(str(table.folder), version=expected).alter.add_columns(
+            lacking, commit_properties=_properties(identity)
+        )
+    except DeltaError as error:
+        raise Conflict(f"{table.folder.name} is no longer at version {expected}") from error
+    return expected + 1
+
+
+def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
+
+    The file is on the disk before the commit names it, and the commit before this returns.
+    """
+    add, remove = rows_file(table, expected, rows)
+    disk.sync((table.folder / file.path for file in add), table.folder)
+    made = commit(table, expected, add=add, remove=remove)
+    disk.sync([file_of(table.folder, made)], table.folder)
+    return made
+
+
+def rows_file(
+    table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
+) -> tuple[list[DataFile], list[DataFile]]:
+    """The file that a few rows become, and the small files of version `at` that it takes the place of.
+
+    `schema` is that of a table that may not exist yet, or may lack columns.
+    """
+    if schema is None:
+        assert at is not None, "a table that does not exist has a schema"
+        schema = table.at(at).schema()
+    arrow = pa.schema(schema.to_arrow())
+    data = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow)
+    small = [f for f in files(table, at) if f.size_bytes < SMALL_BYTES]
+    fold = small if len(small) >= SMALL_FILES else []
+    if fold:
+        data = pa.concat_tables([*(read_parquet(table.folder / f.path, arrow) for f in fold), data])
+    return ([write(table.folder, data)] if data.num_rows else []), fold
+
+
+def write(folder: Path, data: pa.Table) -> DataFile:
+    """A table of rows as one file of an unpartitioned table, for a commit to name."""
+    name = f"{uuid.uuid4()}.parquet"
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(data, folder / name)
+    return data_file(folder, name)
+
+
+def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
+    """One file with exactly the columns of `schema`; a column the file lacks is null."""
+    table = pq.ParquetFile(path).read()
+    if schema is None:
+        return table
+    columns = [
+        table[f.name].cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows as dictionaries, as `to_pylist` gives them, without pandas.
+
+    >>> rows_of(pa.table({"at": pa.array([0, None], pa.timestamp("us", "UTC"))}))
+    [{'at': datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)}, {'at': None}]
+    """
+    columns = [_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values. For times with a zone pyarrow would import pandas, half a second of a run with nothing new."""
+    if not (pa.types.is_timestamp(column.type) and column.type.tz == "UTC"):
+        values: list[Any] = column.to_pylist()
+        return values
+    in_utc = column.cast(pa.timestamp(column.type.unit)).to_pylist()
+    return [time and time.replace(tzinfo=UTC) for time in in_utc]
+
+
+def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
+    """Describes a Parquet file that lies in a table's folder, with the statistics of its footer."""
+    footer = pq.ParquetFile(folder / path).metadata
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    unbounded: set[str] = set()
+    uncounted: set[str] = set()
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            name, statistics = column.path_in_schema, column.statistics
+            if "." in name:
+                continue  # inside a struct, a list or a map
+            if statistics is None or not statistics.has_null_count:
+                uncounted.add(name)
+            else:
+                nulls[name] = nulls.get(name, 0) + statistics.null_count
+            if statistics is None or not statistics.has_min_max:
+                if statistics is None or statistics.null_count != column.num_values:
+                    unbounded.add(name)
+                continue
+            low[name] = min(low.get(name, statistics.min), statistics.min)
+            high[name] = max(high.get(name, statistics.max), statistics.max)
+    return DataFile(
+        path=path,
+        size_bytes=(folder / path).stat().st_size,
+        rows=footer.num_rows,
+        partition=dict(partition or {}),
+        low={k: v for k, v in low.items() if k not in unbounded},
+        high={k: v for k, v in high.items() if k not in unbounded},
+        nulls={k: v for k, v in nulls.items() if k not in uncounted},
+    )
+
+
+def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
+    """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
+
+    `at` None stands for an empty table. Gives the version that then is the newest. Raises `Conflict` when the table has
+    moved on since `seen`.
+    """
+    if seen is None:
+        return None
+    have = {f.path: f for f in files(table, seen)}
+    want = {f.path: f for f in files(table, at)}
+    add = [logged(f) for path, f in want.items() if path not in have]
+    remove = [logged(f) for path, f in have.items() if path not in want]
+    if not add and not remove:
+        return seen
+    return commit_logged(table, seen, Change(add, remove, of_rows), RESTORED)
+
+
+def _log_values(partition: Mapping[str, Any]) -> dict[str, str | None]:
+    return {k: None if v is None else v.isoformat() if isinstance(v, date) else str(v) for k, v in partition.items()}
+
+
+def _statistics(file: DataFile) -> str:
+    low = {k: v for k, v in ((k, _log_low(v)) for k, v in file.low.items()) if v is not None}
+    high = {k: v for k, v in ((k, _log_high(v)) for k, v in file.high.items()) if v is not None}
+    return json.dumps({"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": dict(file.nulls)})
+
+
+def _log_low(value: Any) -> Any:
+    match value:
+        case bool():
+            return None
+        case int():
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else None
+        case str():
+            return value[:_LONGEST_STRING_IN_STATISTICS]
+        case datetime():
+            # The log keeps milliseconds: round down for the smallest, up for the largest.
+            return _timestamp(value, 0)
+        case date():
+            return value.isoformat()
+        case _:
+            return None  # decimals, bytes: readers do without
+
+
+def _log_high(value: Any) -> Any:
+    match value:
+        case str():
+            return value if len(value) <= _LONGEST_STRING_IN_STATISTICS else None
+        case datetime():
+            return _timestamp(value, 999)
+        case _:
+            return _log_low(value)
+
+
+def _timestamp(value: datetime, round_up_us: int) -> str:
+    utc = value if value.tzinfo else value.replace(tzinfo=UTC)
+    micros = (utc - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
+    millis = (micros + round_up_us) // 1000
+    moment = datetime(1970, 1, 1) + timedelta(milliseconds=millis)
+    return moment.isoformat(timespec="milliseconds") + "Z"
+
+
+_MICROSECOND = datetime.resolution

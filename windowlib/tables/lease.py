@@ -1,0 +1,53 @@
+"""Holding a pipeline while a run works: a heartbeat keeps the claim alive, the end of the run releases it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from windowlib.model.errors import WindowError
+from windowlib.tables.ledger import Claim, Ledger, Superseded
+
+
+@contextmanager
+def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
+    """Keeps the claim alive by a heartbeat while the block runs, and releases it at its end."""
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(ledger.lease_timeout_ms / 3000):
+            try:
+                ledger.write({"kind": "heartbeat"}, claim.epoch)
+            except Superseded:
+                return  # the next write of the run itself will say so
+
+    thread = threading.Thread(target=beat, name="windowlib-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        _release(ledger, claim)
+
+
+@contextmanager
+def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
+    """Raises `Superseded` for any error of a run that was taken over: its files were removed while it worked."""
+    try:
+        yield
+    except WindowError:
+        raise
+    except Exception as error:
+        current = ledger.state().claim
+        if current is not None and current.epoch != claim.epoch:
+            raise Superseded("another run took this pipeline over while this one worked; this one leaves") from error
+        raise
+
+
+def _release(ledger: Ledger, claim: Claim) -> None:
+    try:
+        ledger.write({"kind": "release"}, claim.epoch)
+    except Superseded:
+        return  # the run that took over holds it now

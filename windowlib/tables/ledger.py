@@ -1,0 +1,359 @@
+"""The control plane: who may run, what a run will read, and which runs exist.
+
+The ledger is one append-only Delta table whose every append is a compare-and-set, so that its rows are totally
+ordered, on a local disk too. Two rules make a run safe to kill and safe to start twice:
+
+* **A plan is frozen.** Before any work a `plan` row fixes the batch: files, watermark, plan time. Whoever retries
+  finds that row and does the same work again.
+* **A claim fences.** A `claim` row names its owner and raises the epoch; a writer whose epoch is not the highest any
+  more is refused its next row (`Superseded`). A claim lives while its process does, or, where that cannot be seen,
+  while its heartbeat is younger than the lease.
+
+A `commit` row, written last, names the version of every table: from then on the run exists.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from windowlib.model.errors import ExpectationsFailed, StateMismatch, WindowError
+from windowlib.tables import delta
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.prepare import Prepared
+from windowlib.tables.rerun import Rerun
+
+Clock = Callable[[], int]  # milliseconds since the epoch
+CLOCK_STEP_S = 2  # by so much the same boot and the same start may differ after the machine's clock was corrected
+
+
+def wall_clock_ms() -> int:
+    """The clock of the control plane. A run's own time is its plan's."""
+    return time.time_ns() // 1_000_000
+
+
+class Superseded(WindowError):
+    """Another run holds this pipeline, or has taken it over."""
+
+
+class NothingToDecide(WindowError):
+    """`approve` or `abandon`, but no batch waits for it."""
+
+
+class Rejected(ExpectationsFailed):
+    """The checks refused this batch; it waits for `windowlib approve` or `windowlib abandon`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of the source at its place in arrival order (`sequence` from 1)."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one batch will do, frozen before any work. The source range is `(from_sequence, to_sequence]`."""
+
+    batch_id: int
+    plan_time_ms: int
+    watermark_in_ms: int | None
+    from_sequence: int
+    files: tuple[SourceFile, ...]
+    fingerprint: str
+    definition: str
+    finished: bool = False  # no more events will come: every window fires
+    rerun: Rerun | None = None  # a rerun: reads no new file
+
+    @property
+    def to_sequence(self) -> int:
+        return self.from_sequence + len(self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A run that exists: the versions of all tables, the watermark and the source position it left."""
+
+    batch_id: int
+    versions: Mapping[str, int]
+    watermark_out_ms: int | None
+    to_sequence: int
+    fingerprint: str
+    definition: str
+    counts: Mapping[str, int]
+    at_ms: int
+    rerun: Rerun | None = None  # of a rerun
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who runs now, or ran last: `alive_at_ms` is the claim's or its newest heartbeat's time."""
+
+    epoch: int
+    owner: str
+    alive_at_ms: int
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """The ledger's tail, read back to its newest commit row."""
+
+    version: int | None = None
+    sequence: int = 0
+    last_batch_id: int = 0
+    commit: Commit | None = None
+    claim: Claim | None = None
+    plan: Plan | None = None  # frozen, not committed, not abandoned
+    prepared: Prepared | None = None  # what that plan came to, fixed before the first table changes
+    rejection: str | None = None  # why the checks refused it
+    approved_by: str | None = None
+
+    def pinned(self, table: str) -> int | None:
+        """The version of a table that the newest commit row names; None where it names none."""
+        return self.commit.versions.get(table) if self.commit else None
+
+    @property
+    def left_by_a_dead_run(self) -> bool:
+        """Whether the run that claimed last did not release: it may be dead, or only slow."""
+        return self.claim is not None and not self.claim.released
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The ledger of one pipeline, and its `tables`, which a run opens once and passes on.
+
+    `root` is the pipeline's folder; `clock` stamps rows and judges leases. Several threads may write to one ledger.
+    """
+
+    root: Path
+    clock: Clock
+    lease_timeout_ms: int = 120_000
+    tables: Tables = field(init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _state: LedgerState = field(default_factory=LedgerState)  # as it was last read
+
+    def __post_init__(self) -> None:
+        self.tables = Tables(self.root)
+
+    def state(self) -> LedgerState:
+        """What holds now."""
+        with self._lock:
+            table = self.tables[LEDGER.name]
+            if delta.version(table) != self._state.version:
+                self._state = _fold(table)
+            return self._state
+
+    def claim(self) -> tuple[LedgerState, Claim]:
+        """Claims the pipeline; tells what held before. Raises `Superseded` when a live run holds it."""
+        while True:
+            state = self.state()
+            if state.claim and not state.claim.released and (alive := self.holder(state.claim)):
+                raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
+            epoch = (state.claim.epoch if state.claim else 0) + 1
+            claim = Claim(epoch, _this_process(), self.clock())
+            try:
+                self._append(state, {"kind": "claim", "epoch": epoch, "owner": claim.owner})
+            except delta.Conflict:
+                continue  # a planner, an operator or another claim was faster: look again
+            return state, claim
+
+    def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
+        """Appends a row. With `epoch`, only while no later claim exists: else raises `Superseded`."""
+        while True:
+            with self._lock:
+                state = self.state()
+                if epoch is not None:
+                    self.check(epoch)
+                current = state.claim.epoch if state.claim else 0
+                try:
+                    return self._append(state, {"epoch": current, **row})
+                except delta.Conflict:
+                    continue  # an operator, a planner or a heartbeat was faster: look again
+
+    def check(self, epoch: int) -> None:
+        """Raises `Superseded` unless the claim with this epoch is the newest."""
+        claim = self.state().claim
+        if claim is None or claim.epoch != epoch:
+            raise Superseded(
+                f"another run took this pipeline over (claim {claim.epoch if claim else 0}, this run has {epoch})"
+            )
+
+    def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
+        """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
+        while True:
+            with self._lock:
+                state = self.state()
+                if state.plan:
+                    return state, state.plan
+                plan = make(state)
+                if plan is None:
+                    return state, None
+                try:
+                    self._append(
+                        state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **_plan_row(plan)}
+                    )
+                except delta.Conflict:
+                    continue
+                return replace(state, plan=plan), plan
+
+    def _append(self, state: LedgerState, row: Mapping[str, Any]) -> None:
+        table, version = self.tables[LEDGER.name], state.version
+        if version is None:
+            version = delta.create(table, LEDGER.schema())
+        else:
+            version = delta.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
+        at = datetime.fromtimestamp(self.clock() / 1000, UTC)
+        delta.append_rows(table, version, [{"sequence": state.sequence + 1, "at": at, **row}])
+
+    def holder(self, claim: Claim) -> str | None:
+        """Who holds the claim, in words, or None when no run does any more."""
+        owner = json.loads(claim.owner)
+        here = json.loads(_this_process())
+        if owner["host"] == here["host"] and abs(owner["boot"] - here["boot"]) <= CLOCK_STEP_S:
+            try:
+                alive = abs(psutil.Process(owner["pid"]).create_time() - owner["started"]) <= CLOCK_STEP_S
+            except psutil.NoSuchProcess:
+                alive = False
+            return f"process {owner['pid']} on this machine" if alive else None
+        age_ms = self.clock() - claim.alive_at_ms
+        if age_ms >= self.lease_timeout_ms:
+            return None
+        return f"process {owner['pid']} on {owner['host']}, last heard of {age_ms // 1000} s ago"
+
+
+def _this_process() -> str:
+    process = psutil.Process()
+    owner = {
+        "host": socket.gethostname(),
+        "boot": int(psutil.boot_time()),
+        "pid": os.getpid(),
+        "started": process.create_time(),
+    }
+    return json.dumps(owner)
+
+
+def _plan_row(plan: Plan) -> dict[str, Any]:
+    return {
+        "batch_id": plan.batch_id,
+        "plan_time_ms": plan.plan_time_ms,
+        "watermark_in_ms": plan.watermark_in_ms,
+        "from_sequence": plan.from_sequence,
+        "to_sequence": plan.to_sequence,
+        "files": [{name: getattr(f, name) for name in SourceFile.__dataclass_fields__} for f in plan.files],
+        "fingerprint": plan.fingerprint,
+        "definition": plan.definition,
+        "finished": plan.finished,
+        "correction": plan.rerun.to_json() if plan.rerun else None,
+    }
+
+
+def _fold(table: Table) -> LedgerState:
+    version = delta.version(table)
+    if version is None:
+        return LedgerState()
+    state = LedgerState(version=version)
+    for row in _tail(table, version):
+        state = _apply(replace(state, sequence=row["sequence"]), row)
+    return state
+
+
+def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
+    """The rows from the newest commit row on, and the newest claim before it, oldest first.
+
+    Files are read newest first and only as far as needed, so the ledger's length does not matter.
+    """
+    rows: list[Mapping[str, Any]] = []
+    newest_first = sorted(delta.files(table, version), key=lambda f: -f.high["sequence"])
+    for file in newest_first:
+        rows += _rows(table.folder / file.path)
+        kinds = {row["kind"] for row in rows}
+        if {"claim", "commit"} <= kinds:
+            break
+    return sorted(rows, key=lambda row: row["sequence"])
+
+
+@lru_cache(maxsize=256)
+def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
+    """The rows of one of the ledger's files, which never change."""
+    return delta.rows_of(delta.read_parquet(file, LEDGER.columns))
+
+
+def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
+    at_ms = int(row["at"].timestamp() * 1000)
+    if row["batch_id"] is not None:
+        state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
+    match row["kind"]:
+        case "claim":
+            return replace(state, claim=Claim(row["epoch"], row["owner"], at_ms))
+        case "heartbeat" if state.claim:
+            return replace(state, claim=replace(state.claim, alive_at_ms=at_ms))
+        case "release" if state.claim:
+            return replace(state, claim=replace(state.claim, released=True))
+        case "plan":
+            return replace(state, plan=_plan(row), prepared=None, rejection=None, approved_by=None)
+        case "prepare":
+            prepared = Prepared(row["prepared"], row["sha256"])
+            return replace(state, prepared=prepared, rejection=row["reason"], approved_by=None)
+        case "reject":  # of earlier releases, whose approved batches are computed again
+            return replace(state, rejection=row["reason"], approved_by=None)
+        case "approve":
+            return replace(state, approved_by=row["who"])
+        case "abandon":
+            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
+        case "commit":
+            commit = _commit(row, at_ms)
+            return replace(state, commit=commit, plan=None, prepared=None, rejection=None, approved_by=None)
+        case "heartbeat" | "release":
+            return state  # the claim itself is further back than was read
+    raise StateMismatch(
+        f"row {row['sequence']} of the ledger is of a kind that this version of windowlib does not know:"
+        f" {row['kind']}. A newer version has written it: use that one"
+    )
+
+
+def _plan(row: Mapping[str, Any]) -> Plan:
+    return Plan(
+        batch_id=row["batch_id"],
+        plan_time_ms=row["plan_time_ms"],
+        watermark_in_ms=row["watermark_in_ms"],
+        from_sequence=row["from_sequence"],
+        files=tuple(SourceFile(**f) for f in row["files"] or ()),
+        fingerprint=row["fingerprint"],
+        definition=row["definition"],
+        finished=bool(row["finished"]),
+        rerun=_correction(row),
+    )
+
+
+def _commit(row: Mapping[str, Any], at_ms: int) -> Commit:
+    return Commit(
+        batch_id=row["batch_id"],
+        versions=dict(row["versions"]),
+        watermark_out_ms=row["watermark_out_ms"],
+        to_sequence=row["to_sequence"],
+        fingerprint=row["fingerprint"],
+        definition=row["definition"],
+        counts=dict(row["counts"]),
+        at_ms=at_ms,
+        rerun=_correction(row),
+    )
+
+
+def _correction(row: Mapping[str, Any]) -> Rerun | None:
+    return Rerun.from_json(row["correction"]) if row["correction"] else None

@@ -1,0 +1,99 @@
+"""A table's transaction log, entry by entry: who changed the table since a version, and how.
+
+delta-rs reads what a table *holds*; what became of it between two versions stands in the entries alone. An entry is
+one JSON object on each line, as the Delta protocol has it. An empty or cut entry is damage (a power cut leaves such
+files), which delta-rs passes over in silence: here it is an error that names the file and the way back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from windowlib.model.errors import WindowError
+
+IDENTITY = "windowlib"  # the key of a commit's metadata that names the publication it belongs to
+
+
+class DamagedLog(WindowError):
+    """An entry of a table's log is empty, cut, or not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One commit. `added` and `removed` are paths in the table's folder."""
+
+    version: int
+    operation: str
+    user: str | None
+    identity: str | None
+    transactions: Mapping[str, int]
+    added: frozenset[str]
+    removed: frozenset[str]
+    changes_data: bool
+    changes_columns: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the commit only moved the version on."""
+        return not (self.added or self.removed or self.changes_columns)
+
+
+def file_of(folder: Path, version: int) -> Path:
+    """Where the entry of a version lies."""
+    return folder / "_delta_log" / f"{version:020}.json"
+
+
+def entries(folder: Path, after: int, up_to: int) -> Iterator[Entry]:
+    """The commits of versions ``(after, up_to]``, oldest first. Raises `DamagedLog`."""
+    for version in range(after + 1, up_to + 1):
+        yield entry(folder, version)
+
+
+def entry(folder: Path, version: int) -> Entry:
+    """The commit that made a version. Raises `DamagedLog`."""
+    file = file_of(folder, version)
+    try:
+        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except FileNotFoundError as error:
+        raise DamagedLog(f"{file} is not there: {_way_back(folder, version)}") from error
+    except ValueError as error:
+        raise DamagedLog(f"{file} is cut off or not JSON ({error}): {_way_back(folder, version)}") from error
+    if not actions:
+        raise DamagedLog(f"{file} is empty: {_way_back(folder, version)}")
+    return _entry(version, actions)
+
+
+def check(folder: Path) -> None:
+    """Raises `DamagedLog` for the newest entry that is damaged, if one is."""
+    for file in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
+        if file.stem.isdigit():
+            entry(folder, int(file.stem))
+
+
+def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:
+    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    adds = [one["add"] for one in actions if "add" in one]
+    removes = [one["remove"] for one in actions if "remove" in one]
+    return Entry(
+        version=version,
+        operation=str(info.get("operation", "unknown")),
+        user=info.get("userName") or info.get("userId") or info.get("engineInfo"),
+        identity=info.get(IDENTITY),
+        transactions={one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one},
+        added=frozenset(unquote(one["path"]) for one in adds),
+        removed=frozenset(unquote(one["path"]) for one in removes),
+        changes_data=any(one.get("dataChange", True) for one in (*adds, *removes)),
+        changes_columns=any("metaData" in one or "protocol" in one for one in actions),
+    )
+
+
+def _way_back(folder: Path, version: int) -> str:
+    return (
+        f"version {version} of table {folder.name} was lost, as a power cut leaves it. Restore the file from a backup"
+        " of the warehouse; or, if no later version exists, delete it, and the next run writes that version again"
+    )

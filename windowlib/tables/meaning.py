@@ -1,0 +1,324 @@
+"""Every table of a pipeline: what a row means and what always holds.
+
+All tables lie under one folder, `<warehouse>/<pipeline>/<table>`, as ordinary Delta tables that any reader opens. They
+change together: the ledger's newest `commit` row names the version of each table, and a reader who takes every table at
+those versions sees one consistent state (`windowlib.tables.read`). What was committed after that row is not there yet.
+
+Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC; columns without a unit are TIMESTAMPs in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from windowlib.tables.table import Column, TableSpec
+
+_TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
+_NUMBERS = pa.map_(pa.string(), pa.int64())
+
+_FILE = (
+    Column("path", _TEXT, "relative to the source folder"),
+    Column("size_bytes", _LONG, "its size when it was planned"),
+    Column("modified_ns", _LONG, "its modification time, in ns since the epoch"),
+    Column("sequence", _LONG, "position in the source: 1, 2, 3, … in arrival order"),
+)
+SOURCE_FILE = pa.struct([(column.name, column.type) for column in _FILE])
+
+LEDGER = TableSpec(
+    "ledger",
+    "claims, plans, prepared publications, commits, approvals and abandonments, in the order they happened",
+    (
+        "sequence counts 1, 2, 3, … without a hole",
+        "a commit row is the last thing a run writes: the run exists from then on",
+        "epoch never falls: a row is written only by the newest claim, or by an operator",
+        "a batch id is used once; between two commit rows there is at most one plan that was not abandoned",
+    ),
+    described=(
+        Column("sequence", _LONG, "position in the ledger: 1, 2, 3, …"),
+        Column(
+            "kind",
+            _TEXT,
+            "claim, heartbeat, release, plan, prepare, commit, approve, abandon (once also reject)",
+        ),
+        Column("epoch", _LONG, "the number of the newest claim"),
+        Column("batch_id", _LONG, "null for claim, heartbeat, release"),
+        Column("at", _TIMESTAMP, "when the row was written; no result depends on it"),
+        Column("owner", _TEXT, "who claimed: JSON of host, boot, pid, started"),
+        Column("plan_time_ms", _LONG, "when the batch was planned: the only clock that a run knows"),
+        Column("watermark_in_ms", _LONG, "the watermark before the batch; null before the first event"),
+        Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch"),
+        Column("from_sequence", _LONG, "the source range (from, to] of the batch: exclusive"),
+        Column("to_sequence", _LONG, "the same: inclusive"),
+        Column("files", pa.list_(SOURCE_FILE), "of a plan: what it reads"),
+        Column("finished", _BOOL, "the operator said that no more events will come"),
+        Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
+        Column("fingerprint", _TEXT, "hash of `definition`"),
+        Column("definition", _TEXT, "JSON of what the state depends on"),
+        Column("versions", _NUMBERS, "of a commit: table → version"),
+        Column("counts", _NUMBERS, "of a commit: figure → value"),
+        Column("who", _TEXT, "the operator of approve, abandon"),
+        Column("reason", _TEXT, "of approve, abandon; of prepare: why the checks refuse the batch, else null"),
+        Column("prepared", _TEXT, "of prepare: the file that lists all that the batch publishes"),
+        Column("sha256", _TEXT, "of prepare: the checksum of that file"),
+    ),
+)
+
+WATERMARKS = TableSpec(
+    "watermarks",
+    "how each batch moved time: the candidate, what was applied, and the event that set it",
+    (
+        "the watermark never falls: applied_ms is at least that of the batch before",
+        "the watermark moves no further than the newest event or, after a silence, `idle_timeout` allows",
+        "a rerun does not move the watermark",
+        "state is active, idle or finished",
+    ),
+    described=(
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("source", _TEXT, "the name of the source"),
+        Column("plan_time", _TIMESTAMP, "when the batch was planned"),
+        Column("state", _TEXT, "active, idle or finished"),
+        Column("candidate_ms", _LONG, "largest admitted event time - out_of_orderness - 1; null without events"),
+        Column("applied_ms", _LONG, "the watermark after the batch"),
+        Column("clamped", _BOOL, "the candidate would have moved time back"),
+        Column("max_event_time_ms", _LONG, "the largest admitted event time of the batch"),
+        Column("source_file", _TEXT, "the file with that event"),
+        Column("source_row", _LONG, "its row there, from 0; null where rows have no numbers"),
+        Column("active_at_ms", _LONG, "plan time of the last batch that admitted an event"),
+    ),
+)
+
+SOURCE_FILES = TableSpec(
+    "source_files",
+    "the files that were read, once each",
+    ("path is unique", "sequence is unique and follows arrival order"),
+    described=(
+        *_FILE,
+        Column("batch_id", _LONG, "the batch that read the file"),
+        Column("rows", _LONG, "how many rows it had"),
+        Column("min_timestamp_ms", _LONG, "of the admitted events; null when none was"),
+        Column("max_timestamp_ms", _LONG, "the same"),
+    ),
+)
+
+OPEN_WINDOWS = TableSpec(
+    "open_windows",
+    "the windows in flight. Sessions: one row per key and window, with its state window, its partial aggregates and the"
+    " published windows it will replace. Aligned windows and count windows: one row per key and slice, shared by the"
+    " windows over it. General plan: one row per key and window, with trigger and function state as JSON and timers",
+    (
+        "every event that was in state or was admitted is in state, was late, or left with its window",
+        "windows in flight of a key never touch",
+        "no window in flight is past its cleanup time: max_timestamp_ms + allowed_lateness_ms > watermark_ms",
+        "state windows of a key are distinct and lie inside their windows",
+        "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",
+    ),
+    partition_by=("end_partition",),
+    described=(
+        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("window_start_ms", _LONG, "sessions and general plan: inclusive"),
+        Column("window_end_ms", _LONG, "the same: exclusive"),
+        Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
+        Column("state_window_end_ms", _LONG, "its end, exclusive"),
+        Column("slice_index", _LONG, "count windows: the slice's number in its key, from 0"),
+        Column("elements", _LONG, "how many events are in the row"),
+        Column("last_event_ms", _LONG, "the newest event time among them"),
+        Column("p<i>_<part>", None, "partial aggregates: part of the i-th aggregate, from 0"),
+        Column("published", None, "sessions with an allowed lateness: published windows to be replaced"),
+        Column("contents_from", _LONG, "general plan: rows of state_windows count from this batch on"),
+        Column("state", _TEXT, "general plan: JSON of the state of trigger and function, and of timers"),
+        Column("fired", None, "general plan: the firings so far, by window"),
+        Column("next_event_ms", _LONG, "general plan: the watermark at which the row is needed next"),
+        Column("next_processing_ms", _LONG, "general plan: the plan time at which it is"),
+        Column("end_partition", _LONG, "floor(end / state_partition), end in ms"),
+    ),
+)
+
+STATE_WINDOWS = TableSpec(
+    "state_windows",
+    "the elements that windows in flight keep, under their state window: rows of up to some thousand, appended by the"
+    " batch that brought them. Only where an evictor, or a function over all elements, needs them",
+    (
+        "a row counts if open_windows has its key and state window with contents_from <= batch_id",
+        "end_partition is that of the row of open_windows, which holds the state window's end",
+    ),
+    partition_by=("end_partition",),
+    described=(
+        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
+        Column("state_window_end_ms", _LONG, "its end, exclusive"),
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("contents", None, "a list of elements: event time, arrival, the columns that are read"),
+        Column("end_partition", _LONG, "floor(end / state_partition), end in ms"),
+    ),
+)
+
+_RESULT = (
+    Column("<key>", None, "the key: one column for each of source.key, under its name"),
+    Column("window_start", _TIMESTAMP, "inclusive; null for the global window"),
+    Column("window_end", _TIMESTAMP, "exclusive; null for the global window"),
+    Column("last_event_time", _TIMESTAMP, "the newest event time in the window"),
+    Column("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
+    Column("firing", pa.int32(), "counts the firings of a result from 1"),
+    Column("result_number", pa.int32(), "only with window.function: counts the rows of one firing"),
+    Column("timing", _TEXT, "early, on_time or late"),
+    Column("batch_id", _LONG, "the batch that wrote the row"),
+    Column("window_day", pa.date32(), "the day of the window's last millisecond"),
+)
+
+RESULTS = TableSpec(
+    "results",
+    "the current row per key and window",
+    (
+        "a key has one result per window: one row per key, window_start and window_end, and per result_number where a"
+        " function gives several",
+        "a key has one result per firing of a window: for triggers that fire a window repeatedly, and count windows",
+        "every window ends after it starts",
+        "no window fired before the watermark reached its last millisecond: where windows fire at their end only",
+        "`results` has grown by the results that were added less those removed: by each batch",
+        "firing counts the firings of a result from 1, over the results it replaced",
+        "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
+        "window_start and window_end are null for the global window",
+        "window_day is the day of the window's last millisecond",
+    ),
+    partition_by=("window_day",),
+    described=_RESULT,
+)
+
+ADDED, CHANGED, REMOVED = "enter", "change", "withdraw"
+"""What became of a row of `results`, as the column `change` of `result_changes` keeps it."""
+
+RESULT_CHANGES = TableSpec(
+    "result_changes",
+    "every row of `results` that was added, changed or removed, by batch: the feed to follow",
+    (
+        "`result_changes` has one row for each firing and for each result removed",
+        "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
+        "change is enter, change (same window, new values) or withdraw (the row as it was)",
+        "cause is firing, late, merge or rerun",
+        "applied in the order of batch_id to an empty table, the changes give `results`",
+    ),
+    partition_by=("change", "cause", "window_day"),
+    described=(
+        *_RESULT,
+        Column("change", _TEXT, "enter (added), change (new values), withdraw (removed: the row as it was)"),
+        Column("cause", _TEXT, "firing, late, merge or rerun"),
+    ),
+)
+
+LATE_EVENTS = TableSpec(
+    "late_events",
+    "the late side output: events whose every window was past its cleanup time",
+    (
+        "every late event was written to `late_events`: one row each",
+        "no late event was lost: those that a rerun readmitted are still listed, with its batch",
+        "window_end - 1 ms + allowed lateness <= watermark",
+        "readmitted_by is the batch of the rerun since which the event is in a window, null while it is in none",
+    ),
+    described=(
+        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("event_time", _TIMESTAMP, "when the event happened"),
+        Column("event_id", _TEXT, "null without source.event_id"),
+        Column("raw", _TEXT, "the source row as JSON"),
+        Column("window_start", _TIMESTAMP, "the window that it missed; null in a hole"),
+        Column("window_end", _TIMESTAMP, "the same"),
+        Column("watermark", _TIMESTAMP, "the watermark that made it late"),
+        Column("late_by_ms", _LONG, "how far the watermark was past the cleanup time"),
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("source_file", _TEXT, "the file that held it"),
+        Column("source_row", _LONG, "its row there, from 0; null where rows have no numbers"),
+        Column("readmitted_by", _LONG, "the rerun since which it is in a window; null while it is in none"),
+    ),
+)
+
+QUARANTINE = TableSpec(
+    "quarantine",
+    "every row that reached no window, with the reason and the row itself",
+    (
+        "every row read was either admitted or quarantined",
+        "every quarantined row was written to `quarantine`: one row each",
+        "every quarantined row has one reason: one of windowlib.plans.admission.REASONS",
+    ),
+    described=(
+        Column("reason", _TEXT, "one of windowlib.plans.admission.REASONS"),
+        Column("raw", _TEXT, "the row as JSON, or the line itself where it could not be parsed"),
+        Column("event_time", _TIMESTAMP, "null where there is none"),
+        Column("source_file", _TEXT, "the file that held it"),
+        Column("source_row", _LONG, "its row there, from 0; null where rows have no numbers"),
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+    ),
+)
+
+PREVIEWS = TableSpec(
+    "previews",
+    "the dry runs of reruns: what would change, summed up; the rows lie in _previews/<preview_id>/difference",
+    ("a rerun that names a preview comes out exactly as it says, or not at all",),
+    described=(
+        Column("preview_id", _TEXT, "the id to apply"),
+        Column("at", _TIMESTAMP, "when the dry run was made"),
+        Column("correction", _TEXT, "JSON of range, reason, who (windowlib.tables.rerun)"),
+        Column("base_batch_id", _LONG, "the newest batch then"),
+        Column("watermark_ms", _LONG, "the watermark then"),
+        Column("summary", _TEXT, "JSON of windowlib.reruns.previews.Summary"),
+    ),
+)
+
+SEEN_IDS = TableSpec(
+    "seen_ids",
+    "event ids that would make a duplicate: admitted, and not older than the horizon",
+    ("event_id is unique", "files whose newest event is older than watermark - dedup_horizon are dropped whole"),
+    described=(
+        Column("event_id", _TEXT, "as text"),
+        Column("timestamp_ms", _LONG, "when the event happened"),
+    ),
+)
+
+RUN_METRICS = TableSpec(
+    "run_metrics",
+    "the figures of every batch, one row per figure",
+    described=(
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("plan_time", _TIMESTAMP, "when the batch was planned"),
+        Column("figure", _TEXT, "its name"),
+        Column("value", _LONG, "null where there is none yet"),
+    ),
+)
+
+DQ_RESULTS = TableSpec(
+    "dq_results",
+    "the outcome of every check of every batch",
+    described=(
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("plan_time", _TIMESTAMP, "when the batch was planned"),
+        Column("suite", _TEXT, "events, state, results, results_rows, rerun or own"),
+        Column("expectation", _TEXT, "its type in Great Expectations"),
+        Column("severity", _TEXT, "critical or warning"),
+        Column("sentence", _TEXT, "what must hold, in words"),
+        Column("success", _BOOL, "whether it held"),
+        Column("observed", _TEXT, "what was found"),
+        Column("expected", _TEXT, "what is allowed"),
+    ),
+)
+
+TABLES: Mapping[str, TableSpec] = {
+    table.name: table
+    for table in (
+        LEDGER,
+        WATERMARKS,
+        SOURCE_FILES,
+        OPEN_WINDOWS,
+        STATE_WINDOWS,
+        RESULTS,
+        RESULT_CHANGES,
+        LATE_EVENTS,
+        QUARANTINE,
+        SEEN_IDS,
+        RUN_METRICS,
+        DQ_RESULTS,
+        PREVIEWS,
+    )
+}
+# The order of a run's commits; the ledger's commit row comes after all of them.
+LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
+COMMIT_ORDER = (*(name for name in TABLES if name not in ("ledger", "previews", *LAST)), *LAST)

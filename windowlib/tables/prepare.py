@@ -1,0 +1,258 @@
+"""A publication, fixed before the first table changes: prepared, then rolled forward.
+
+What a batch publishes is decided once. Before its first commit a synced file lists, for every table, the version it
+starts from and every file to add and to remove; the ledger's `prepare` row names that file and its checksum. From then
+on nothing is computed: the run itself, a retry, another run that takes over, or an operator's approval all roll exactly
+that forward, so two attempts cannot be mixed, whatever was edited between them.
+
+Before any table changes, every table is judged:
+
+============  ==========================================================================================================
+`AT_START`    at its start version: commit
+`DONE`        it holds this publication's commit, known by its identity
+`MOVED_ON`    moved by commits that changed no row, all files to remove still in it: commit on top
+`COMPACTED`   a file to remove was compacted away: the compaction is undone, if the old files exist
+============  ==========================================================================================================
+
+Anything else is a change by someone else (`ForeignChange`), and nothing is touched. Every commit is a compare-and-set,
+so of several that roll one publication forward each finds the others' commits, and accepts them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from deltalake import Schema
+
+from windowlib.model.errors import WindowError
+from windowlib.tables import delta, disk, log
+from windowlib.tables.delta import LoggedFile
+from windowlib.tables.opened import Table, Tables
+
+FOLDER = "_prepared"
+FORMAT = 1
+APP_ID = "windowlib"  # names our transactions in the tables' logs
+
+
+class ForeignChange(WindowError):
+    """A table was changed by another program than windowlib since the newest run."""
+
+
+class Unreadable(WindowError):
+    """The file of a prepared publication is not there, or is not what the ledger says."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """What happens to one table. `start` is the version it was computed from, None where there is no table yet.
+
+    `schema` is the Delta schema, as JSON, of a table to create, or of one that may lack columns.
+    """
+
+    name: str
+    start: int | None
+    schema: str | None = None
+    partition_by: tuple[str, ...] = ()
+    add: tuple[LoggedFile, ...] = ()
+    remove: tuple[LoggedFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """All that one batch publishes, in commit order; `row` is the ledger's commit row but for `versions`.
+
+    `checks` are the outcomes that it was judged by, for whoever reports on the batch.
+    """
+
+    identity: str
+    batch_id: int
+    changes: tuple[TableChange, ...]
+    row: Mapping[str, Any]
+    checks: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Where a publication is written down: a path relative to the pipeline's folder, and the sha256 of the file."""
+
+    path: str
+    sha256: str
+
+
+def write(root: Path, publication: Publication) -> Prepared:
+    """Writes a publication down and makes it, and every file that it adds, last. Raises OSError."""
+    text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
+    file = root / FOLDER / f"{publication.identity}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    disk.sync((root / one.name / added.path for one in publication.changes for added in one.add), root)
+    file.write_bytes(text)
+    disk.sync([file], root)
+    return Prepared(str(file.relative_to(root)), checksum(text))
+
+
+def read(root: Path, prepared: Prepared) -> Publication:
+    """The publication that a `prepare` row names. Raises `Unreadable`."""
+    file = root / prepared.path
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise Unreadable(f"{file}, which the ledger's prepare row names, cannot be read: {error}") from error
+    if (found := checksum(text)) != prepared.sha256:
+        raise Unreadable(f"{file} has sha256 {found}, but the ledger's prepare row says {prepared.sha256}")
+    values = json.loads(text)
+    if values["format"] > FORMAT:
+        raise Unreadable(f"{file} has format {values['format']}: it needs a newer version of windowlib")
+    changes = tuple(map(_change, values["changes"]))
+    return Publication(values["identity"], values["batch_id"], changes, values["row"], tuple(values["checks"]))
+
+
+def checksum(text: bytes) -> str:
+    """The sha256 of a prepare file."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def forget(root: Path, prepared: Prepared) -> None:
+    """Deletes the file of a publication that is committed."""
+    file = root / prepared.path
+    file.unlink(missing_ok=True)
+    with suppress(OSError):
+        file.parent.rmdir()  # the last one takes the folder with it
+
+
+def drop(root: Path, prepared: Prepared) -> None:
+    """Deletes a publication that was given up, with every file that it would have added."""
+    for change in read(root, prepared).changes:
+        for file in change.add:
+            (root / change.name / file.path).unlink(missing_ok=True)
+    forget(root, prepared)
+
+
+def _change(values: Mapping[str, Any]) -> TableChange:
+    files = {name: tuple(LoggedFile(**one) for one in values[name]) for name in ("add", "remove")}
+    return TableChange(values["name"], values["start"], values["schema"], tuple(values["partition_by"]), **files)
+
+
+# -- where each table stands ------------------------------------------------------------------------------------------
+
+
+class Standing(Enum):
+    """Where a table stands with regard to a publication."""
+
+    AT_START = "at its start version"
+    DONE = "published"
+    MOVED_ON = "moved on without a change of rows"
+    COMPACTED = "compacted"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One table: where it stands, and the version of its commit (`DONE`) or at which that was seen."""
+
+    change: TableChange
+    standing: Standing
+    version: int | None
+
+
+def judge(tables: Tables, publication: Publication) -> list[Judged]:
+    """Where every table stands. Touches none of them. Raises `ForeignChange`, `log.DamagedLog`."""
+    return [_judge(tables[one.name], one, publication.identity) for one in publication.changes]
+
+
+def _judge(table: Table, change: TableChange, identity: str) -> Judged:
+    newest, folder = delta.version(table), table.folder
+    if newest is None or newest == change.start:
+        if newest != change.start:
+            raise ForeignChange(f"table {folder.name} is not there any more: it was at version {change.start}")
+        return Judged(change, Standing.AT_START, newest)
+    since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
+    if change.start is None:
+        since = since[1:]  # its creation: by this publication or by another that rolls it forward
+    ours = [one for one in since if one.identity == identity]
+    if done := [one.version for one in ours if APP_ID in one.transactions]:
+        return Judged(change, Standing.DONE, done[-1])
+    check_adoptable(folder, [one for one in since if one not in ours])
+    live = frozenset(file.path for file in delta.files(table, newest))
+    lost = frozenset(one.path for one in change.remove) - live
+    if not lost:
+        standing = Standing.AT_START if not since else Standing.MOVED_ON
+        return Judged(change, standing, newest)
+    if missing := sorted(path for path in lost if not (folder / path).exists()):
+        raise ForeignChange(
+            f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
+            f" ({len(missing)} such files): `windowlib abandon` drops the batch, and the next run computes it again"
+        )
+    return Judged(change, Standing.COMPACTED, newest)
+
+
+def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
+    """Raises `ForeignChange` unless the commits changed no row and no column."""
+    for one in since:
+        if one.changes_data or one.changes_columns:
+            raise ForeignChange(
+                f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"
+                f" {one.user or 'unknown'}. Nothing was touched. Bring the table back to version {one.version - 1}"
+                " (Delta's RESTORE, or `DeltaTable.restore` in Python) and run again"
+            )
+
+
+# -- rolling forward --------------------------------------------------------------------------------------------------
+
+
+def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judged]) -> dict[str, int]:
+    """Commits what is not committed yet, table by table, and makes the log entries last; gives every table's version.
+
+    `judged` is what `judge` said just before. A commit that another run of the same publication made meanwhile is as
+    good as ours. Raises `delta.Conflict` where a table was moved by anyone else, `ForeignChange`.
+    """
+    versions: dict[str, int] = {}
+    for one in judged:
+        table = tables[one.change.name]
+        version = one.version if one.standing is Standing.DONE else _publish(table, one, publication)
+        if version is not None:
+            versions[one.change.name] = version
+    disk.sync((log.file_of(tables[name].folder, version) for name, version in versions.items()), tables.root)
+    return versions
+
+
+def _publish(table: Table, judged: Judged, publication: Publication) -> int | None:
+    change = judged.change
+    if not (change.add or change.remove):
+        return judged.version
+    try:
+        version = _ready(table, judged, publication.identity)
+        transaction = (APP_ID, publication.batch_id)
+        moved = delta.Change(change.add, change.remove)
+        return delta.commit_logged(table, version, moved, publication.identity, transaction)
+    except delta.Conflict:
+        again = _judge(table, change, publication.identity)
+        if again.standing is Standing.DONE:
+            return again.version
+        raise
+
+
+def created(table: Table, change: TableChange) -> int:
+    """The version of the empty table that this makes. Raises `delta.Conflict`."""
+    assert change.schema is not None, "a table to create has a schema"
+    return delta.create(table, Schema.from_json(change.schema), change.partition_by)
+
+
+def _ready(table: Table, judged: Judged, identity: str) -> int:
+    """The version to commit on: the table exists, has its columns, and holds the files that are to be removed."""
+    change, version = judged.change, judged.version
+    if version is None:
+        version = created(table, change)
+    elif change.schema is not None:
+        version = delta.add_columns(table, version, Schema.from_json(change.schema), identity)
+    if judged.standing is Standing.COMPACTED:
+        assert change.start is not None, "only what existed can have been compacted"
+        restored = delta.restore(table, version, change.start, of_rows=False)
+        assert restored is not None, "the table exists"
+        version = restored
+    return version

@@ -1,0 +1,167 @@
+"""From files that Spark wrote to files that tables hold.
+
+Spark writes everything a batch makes into a staging folder of the attempt, split by partition columns. Here those
+files are moved into the folders of their tables, under names that no other attempt uses, and described for a commit.
+Until the commit no reader sees them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deltalake import Schema
+
+from windowlib.model.errors import StateMismatch
+from windowlib.tables import delta
+from windowlib.tables.delta import DataFile
+from windowlib.tables.meaning import TABLES
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.prepare import TableChange
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one batch will commit to one table; `schema` is for a table that may not exist yet."""
+
+    add: Sequence[DataFile] = ()
+    remove: Sequence[DataFile] = ()
+    rows: Sequence[Mapping[str, Any]] | None = None
+    schema: Schema | None = None
+
+    @property
+    def rows_added(self) -> int:
+        return sum(file.rows for file in self.add)
+
+    @property
+    def rows_removed(self) -> int:
+        return sum(file.rows for file in self.remove)
+
+
+def joined(parts: Iterable[Mapping[str, Changes]]) -> dict[str, Changes]:
+    """The changes of several steps, table by table."""
+    found: dict[str, Changes] = {}
+    for part in parts:
+        for table, more in part.items():
+            so_far = found.get(table, Changes())
+            found[table] = Changes(
+                (*so_far.add, *more.add),
+                (*so_far.remove, *more.remove),
+                so_far.rows if more.rows is None else more.rows,
+                more.schema or so_far.schema,
+            )
+    return found
+
+
+def staging_folder(root: Path) -> Path:
+    """Where the attempts of a pipeline's batches write before their files are moved into tables."""
+    return root / "_staging"
+
+
+def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The Parquet files below `folder` with the partition values of their path."""
+    for path in sorted(folder.rglob("*.parquet")):
+        parts = path.relative_to(folder).parts[:-1]
+        yield path, dict(part.split("=", 1) for part in parts if "=" in part)
+
+
+def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
+    """Moves one staged file into its table's folder and describes it."""
+    target = _target(table, name, partition)
+    os.replace(path, table / target)
+    return delta.data_file(table, target, partition)
+
+
+def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
+    """Gives a file of `table` to the table `other` too: a hard link where the disk can, else a copy.
+
+    Columns that only `other` has must be partition columns there; those it lacks are not seen.
+    """
+    target = _target(other, name, partition)
+    try:
+        os.link(table / file.path, other / target)
+    except OSError:
+        shutil.copyfile(table / file.path, other / target)
+    return replace(file, path=target, partition=dict(partition))
+
+
+def _target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
+    folder = "/".join(f"{key}={value}" for key, value in partition.items())
+    (table / folder).mkdir(parents=True, exist_ok=True)
+    return f"{folder}/{name}" if folder else name
+
+
+def table_schema(schema: StructType, columns: list[str], partition: Mapping[str, str]) -> Schema:
+    """A Delta schema: `columns` of a Spark schema, all nullable, then partition columns (name → Delta type)."""
+    known = {f["name"]: f for f in json.loads(schema.json())["fields"]}
+    fields = [{**known[name], "nullable": True, "metadata": {}} for name in columns]
+    fields += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in partition.items()]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def changes_schema(results: Schema) -> Schema:
+    """The schema of `result_changes`: that of `results`, with change and cause."""
+    fields = json.loads(results.to_json())["fields"]
+    fields += [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("change", "cause")]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def with_schema(changes: Mapping[str, Changes], results: Schema) -> dict[str, Changes]:
+    """Changes with the schemas of `results`, and of `result_changes` from it, where they change those tables."""
+    schemas = {"results": results, "result_changes": changes_schema(results)}
+    return {table: replace(one, schema=schemas.get(table, one.schema)) for table, one in changes.items()}
+
+
+def spark_schema(table: Table, version: int) -> StructType:
+    """The columns of a table as Spark reads its files: without the partition columns."""
+    from pyspark.sql.types import StructType
+
+    pinned = table.at(version)
+    partition = set(pinned.metadata().partition_columns)
+    fields = json.loads(pinned.schema().to_json())["fields"]
+    return StructType.fromJson({"type": "struct", "fields": [f for f in fields if f["name"] not in partition]})
+
+
+def table_change(tables: Tables, name: str, changes: Changes, start: int | None) -> TableChange | None:
+    """What becomes of one table that stands at version `start`; None where nothing does. Rows are written as a file.
+
+    Raises `StateMismatch` when the table has other columns than this batch.
+    """
+    if not (changes.add or changes.remove or changes.rows):
+        return None
+    table, spec = tables[name], TABLES[name]
+    schema = changes.schema or (spec.schema() if start is None else None)
+    if start is not None and schema is not None:
+        _same_columns(table, start, schema)
+    add, remove = changes.add, changes.remove
+    if changes.rows is not None:
+        add, remove = delta.rows_file(table, start, changes.rows, schema)
+    return TableChange(
+        name,
+        start,
+        schema.to_json() if schema is not None and start is None else None,
+        tuple(spec.partition_by),
+        tuple(map(delta.logged, add)),
+        tuple(map(delta.logged, remove)),
+    )
+
+
+def _same_columns(table: Table, version: int, schema: Schema) -> None:
+    def columns(of: Schema) -> dict[str, str]:
+        return {f["name"]: json.dumps(f["type"]) for f in json.loads(of.to_json())["fields"]}
+
+    have, want = columns(table.at(version).schema()), columns(schema)
+    if have != want:
+        differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))
+        raise StateMismatch(
+            f"table {table.folder.name} has other columns than this batch: "
+            + "; ".join(f"{n} is {have.get(n, 'absent')}, now {want.get(n, 'absent')}" for n in differing)
+        )

@@ -1,0 +1,143 @@
+"""What a rerun is asked to do, as the ledger keeps it; and the range of time that it is asked for, checked."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from windowlib.definition.instants import instant, time_of
+from windowlib.model.errors import WindowError
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.partitions import DAY_MS
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+LONGEST_DAYS = 400
+
+
+class RerunRefused(WindowError):
+    """A rerun that cannot be done as asked. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A rerun of the windows that meet `[from_ms, to_ms)`, or, with `late_only`, of those that late events missed.
+
+    `late_only` readmits the late events with an event time in the range, of `key` alone where that is given (a text
+    for each key column). `accept_gap`: source files that are gone are left out. `preview_id` names the dry run whose
+    rows, and no others, may come out.
+    """
+
+    from_ms: int
+    to_ms: int
+    reason: str
+    who: str
+    late_only: bool = False
+    key: tuple[str, ...] | None = None
+    accept_gap: bool = False
+    preview_id: str | None = None
+
+    @property
+    def range(self) -> TimeRange:
+        return TimeRange(self.from_ms, self.to_ms)
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        what = "readmit late events of" if self.late_only else "rerun"
+        whose = f", key {', '.join(self.key)}" if self.key else ""
+        return f"{what} {instant(self.from_ms)} to {instant(self.to_ms)}{whose}"
+
+    def to_json(self) -> str:
+        """For the ledger."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Rerun:
+        """What `to_json` wrote."""
+        raw = json.loads(text)
+        return cls(**{**raw, "key": None if raw["key"] is None else tuple(raw["key"])})
+
+    def expecting(self, preview_id: str) -> Rerun:
+        """The same, with the outcome of a dry run."""
+        return replace(self, preview_id=preview_id)
+
+
+def can_rerun(definition: Definition) -> bool:
+    """Whether a range of a pipeline's windows can be recomputed."""
+    return not isinstance(definition.plan.rerun, str)
+
+
+def check_can_rerun(definition: Definition, rerun: Rerun) -> None:
+    """Raises `RerunRefused` where a pipeline's windows, or the keys that are named, cannot be rerun."""
+    if isinstance(why := definition.plan.rerun, str):
+        raise RerunRefused(
+            f"{definition.name} cannot be rerun in part: {why}. Recompute all of it: run a copy of the definition under"
+            " another name over the same source"
+        )
+    if rerun.key is not None and len(rerun.key) != len(definition.source.key):
+        given, wanted = ", ".join(rerun.key), ", ".join(definition.source.key) or "no column: it has no key"
+        raise RerunRefused(f"key {given!r}: this pipeline's key is {wanted}; give one value for each column")
+
+
+def time_range(from_text: str, to_text: str, now_ms: int) -> TimeRange:
+    """The range between two texts; raises `RerunRefused` for one that is naive, inverted, future or longer than
+    `LONGEST_DAYS`.
+
+    >>> time_range("2026-03-03T00:00Z", "2026-03-04 01:00 +01:00", 1_800_000_000_000)
+    TimeRange(from_ms=1772496000000, to_ms=1772582400000)
+    """
+    from_ms, to_ms = time_ms("from", from_text), time_ms("to", to_text)
+    if from_ms >= to_ms:
+        raise RerunRefused(
+            f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
+        )
+    if to_ms > now_ms:
+        raise RerunRefused(f"to {instant(to_ms)} lies in the future: it is {instant(now_ms)} now")
+    if to_ms - from_ms > LONGEST_DAYS * DAY_MS:
+        raise RerunRefused(
+            f"{(to_ms - from_ms) // DAY_MS:,} days is more than the {LONGEST_DAYS} that one rerun takes: rerun shorter"
+            " ranges one after another, or recompute everything under another name"
+        )
+    return TimeRange(from_ms, to_ms)
+
+
+_TEXT = re.compile(r"(?P<moment>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)\s*(?P<zone>\S.*)?")
+
+
+def time_ms(name: str, text: str) -> int:
+    """A point in time with its zone, in ms, floored: "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00",
+    "… Europe/Berlin". Raises `RerunRefused`.
+    """
+    example = 'such as "2026-03-03T00:00Z" or "2026-03-03 00:00 Europe/Berlin"'
+    found = _TEXT.fullmatch(text.strip())
+    if not found:
+        raise RerunRefused(f'{name} = "{text}" is no time: need date, time and zone {example}')
+    if not found["zone"]:
+        raise RerunRefused(f'{name} = "{text}" has no zone: add Z for UTC, an offset or a zone\'s name, {example}')
+    try:
+        moment = datetime.fromisoformat(found["moment"])
+        zone = found["zone"].strip()
+        if re.fullmatch(r"Z|UTC|[+-]\d\d:?\d\d", zone):
+            with_zone = datetime.fromisoformat(moment.isoformat() + zone.replace("UTC", "Z"))
+        else:
+            with_zone = _in_zone(name, text, moment, ZoneInfo(zone.strip("[]")))
+    except (ValueError, ZoneInfoNotFoundError, OSError) as error:
+        raise RerunRefused(f'{name} = "{text}" is no time: {error}; need date, time and zone {example}') from error
+    return time_of(with_zone)
+
+
+def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime:
+    """A local time that happens exactly once."""
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if first.utcoffset() != second.utcoffset():
+        raise RerunRefused(
+            f'{name} = "{text}" happens twice, or not at all, where clocks change in {zone.key}: give the offset, as'
+            f" in {first.isoformat()}"
+        )
+    return first

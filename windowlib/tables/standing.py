@@ -1,0 +1,126 @@
+"""Where every table of a pipeline stands when a batch begins: as the newest commit row names it.
+
+A table may have moved on since that row. What this pipeline left there itself (a batch that was given up, one that an
+earlier release of windowlib had half committed) is taken back, in a commit of its own. Commits that change no row, such
+as a compaction, are adopted: the batch builds on them. Any other change is somebody's intent: nothing is touched, and
+the run stops (`ForeignChange`).
+
+All versions are read first; then the caller makes sure that it still holds the pipeline; then tables are taken back, by
+compare-and-set from the versions that were read. So a run that slept through a takeover takes nothing back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from windowlib.model.errors import WindowError
+from windowlib.tables import delta, log
+from windowlib.tables.delta import RESTORED
+from windowlib.tables.ledger import Commit
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.prepare import APP_ID, Publication, TableChange, check_adoptable, created
+
+Versions = Mapping[str, int]
+GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
+
+
+COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # by the figures of each batch
+
+
+class LostRows(WindowError):
+    """A table does not hold as many rows as the newest batch left there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A table at its newest version; `back_to` is the version whose files it must hold, where it does not."""
+
+    newest: int | None
+    restore: bool = False
+
+
+def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -> dict[str, int]:
+    """The version of each table that there is, holding the rows that it held at `pinned`.
+
+    `still_ours` raises `Superseded` when another run has taken the pipeline over. Raises `ForeignChange`,
+    `log.DamagedLog`, and `Conflict` when a table is moved meanwhile.
+    """
+    seen = {name: _seen(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
+    still_ours()
+    versions = {
+        name: delta.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
+        for name, one in seen.items()
+    }
+    return {name: version for name, version in versions.items() if version is not None}
+
+
+def check_counts(tables: Tables, commit: Commit) -> None:
+    """Raises `LostRows` unless the tables hold, at the versions of a commit row, as many rows as its counts say."""
+    for name, figure in COUNTED.items():
+        rows = sum(file.rows for file in delta.files(tables[name], commit.versions.get(name)))
+        if (left := commit.counts.get(figure, rows)) != rows:
+            raise LostRows(
+                f"table {name} holds {rows} rows at version {commit.versions.get(name)}, but batch {commit.batch_id}"
+                f" left {left}: its log was damaged. Restore {tables[name].folder} from a backup of the warehouse"
+            )
+
+
+def fence(tables: Tables) -> None:
+    """Moves every table on by an empty commit: what was prepared on the versions before can no longer be committed."""
+    for name in COMMIT_ORDER:
+        while (version := delta.version(tables[name])) is not None:
+            try:
+                delta.commit(tables[name], version, identity=RESTORED)
+            except delta.Conflict:
+                continue  # the other attempt was faster once more: its next table is fenced, or this one now
+            break
+
+
+def give_up(tables: Tables, pinned: Versions, publication: Publication) -> None:
+    """Brings every table back to what it held at `pinned`, and moves each of them on by a commit in any case.
+
+    So a run that still rolls forward what was given up fails at its next commit. A table that there is not yet is
+    created empty, for the same reason. Raises `ForeignChange`.
+    """
+    for change in publication.changes:
+        for tries_left in reversed(range(GIVE_UP_TRIES)):
+            try:
+                _give_up(tables[change.name], change, pinned.get(change.name))
+                break
+            except delta.Conflict:  # that run was faster once more
+                if not tries_left:
+                    raise
+
+
+def _give_up(table: Table, change: TableChange, pinned: int | None) -> None:
+    seen = _seen(table, pinned)
+    if seen.newest is None and change.schema is None:
+        return  # nothing was to become of it
+    newest = created(table, change) if seen.newest is None else seen.newest
+    if not seen.restore or delta.restore(table, newest, pinned) == newest:
+        delta.commit(table, newest, identity=RESTORED)
+
+
+def _seen(table: Table, pinned: int | None) -> _Seen:
+    newest = delta.version(table)
+    if newest is not None:
+        log.entry(table.folder, newest)  # an empty one is accepted in silence by whoever reads the table
+    if newest == pinned:
+        return _Seen(newest)
+    if newest is None:
+        raise log.DamagedLog(f"table {table.folder.name} is not there: the newest run left it at version {pinned}")
+    since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
+    if _paths(table, newest) == _paths(table, pinned):
+        return _Seen(newest)  # whatever came was taken back
+    check_adoptable(table.folder, (one for one in since if not _is_ours(one)))
+    return _Seen(newest, restore=any(map(_is_ours, since)))
+
+
+def _is_ours(entry: log.Entry) -> bool:
+    return entry.identity is not None or APP_ID in entry.transactions
+
+
+def _paths(table: Table, at: int | None) -> set[str]:
+    return {file.path for file in delta.files(table, at)}

@@ -1,0 +1,45 @@
+"""What is said of a table: its columns with their meanings, what a row is, what always holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column and what it holds. A name in angle brackets stands for the columns that the definition names."""
+
+    name: str
+    type: pa.DataType | None  # None: the definition decides
+    holds: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table: what it holds in one sentence, its invariants, its partition columns, all its columns."""
+
+    name: str
+    holds: str
+    invariants: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    described: tuple[Column, ...] = ()
+
+    @property
+    def columns(self) -> pa.Schema | None:
+        """The Arrow schema; None where keys and aggregates are among the columns: the first commit fixes them."""
+        if any(column.type is None for column in self.described):
+            return None
+        return pa.schema([(column.name, column.type) for column in self.described])
+
+    def schema(self) -> Schema:
+        """The Delta schema of a table whose columns are the same for every pipeline."""
+        if self.columns is None:
+            raise LookupError(f"the columns of {self.name} depend on the pipeline")
+        return Schema.from_arrow(self.columns)
+
+    def empty(self) -> pa.Table:
+        """No rows; no columns either where the pipeline decides about them."""
+        return pa.table({}) if self.columns is None else self.columns.empty_table()
