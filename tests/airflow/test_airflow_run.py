@@ -91,7 +91,7 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Ai
 
     versions = table_versions(definition)
     printed = airflow("dags", "test", "windows_small")
-    assert "nothing new: everything that has arrived is in the results already" in printed
+    assert "nothing to do: no new file, and no window that the watermark has passed" in printed
     assert "nothing is planned: nothing was changed" in printed
     assert table_versions(definition) == versions
 

@@ -1,6 +1,5 @@
 """The DAGs: what Airflow finds when it parses them, and what each task makes of its command's end."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -14,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+
+from windowlib.cli.display import batch_record
+from windowlib.runs.attempt import BatchReport
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
@@ -273,7 +275,7 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     assert [dag.get_task(f"advance_{name}").trigger_rule.value for name in ("one", "two")] == ["all_done"] * 2
     assert [dag.get_task(f"report_{name}").is_teardown for name in ("one", "two")] == [True, True]
     files = [str(pipelines / f"{name}.toml") for name in ("one", "two")]
-    assert dag.get_task("together").command[-3:] == [*files, "--json"]
+    assert dag.get_task("together").command[-2:] == files
     assert [asset.name for asset in dag.get_task("advance_two").outlets] == ["windowlib_two_results"]
     report = dag.get_task("report_two")
     (link,) = report.operator_extra_links
@@ -348,14 +350,20 @@ def test_an_error_of_several_lines_is_told_whole(tmp_path: Path) -> None:
     assert str(raised.value) == "refused by its checks: refused:\n- one\n- another"
 
 
-def test_records_are_returned_and_sentences_are_not(tmp_path: Path) -> None:
-    program = """
-        print('{"batch_id": 1}')
-        print("a sentence")
-        print('{"batch_id": 2}')
-        print("[1]")
-    """
-    assert job(tmp_path, program).execute({}) == [{"batch_id": 1}, {"batch_id": 2}]
+def outcomes(*records: dict[str, Any]) -> str:
+    """A program with these outcomes."""
+    return "from windowlib.cli.outcomes import show_outcome\n" + "".join(
+        f"show_outcome({record!r}, 'a sentence', as_json=False)\n" for record in records
+    )
+
+
+def test_outcomes_are_returned_and_what_is_printed_is_not(tmp_path: Path) -> None:
+    """A line of JSON, which Spark's log or an author's own code may print, is a line."""
+    program = f"""print('{{"batch_id": 3}}')\n{outcomes({"batch_id": 1}, {"batch_id": 2})}print("[1]")"""
+    records, lines, code = job(tmp_path, program).run_command()
+    assert records == [{"batch_id": 1}, {"batch_id": 2}]
+    assert lines == ['{"batch_id": 3}', "a sentence", "a sentence", "[1]"]
+    assert code == 0
 
 
 class Events(dict[Any, Any]):
@@ -385,31 +393,18 @@ def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-RECORD = {
-    "rows_read": 5,
-    "rows_admitted": 5,
-    "rows_late": 0,
-    "windows_fired_on_time": 1,
-    "windows_fired_late": 0,
-    "windows_open": 2,
-    "watermark_in_ms": None,
-    "watermark_out_ms": 0,
-    "watermark": "1970-01-01T00:00:00Z",
-    "seconds": 1.5,
-    "failed_checks": [],
-}
+RECORD = batch_record(BatchReport(7, {"rows_read": 5, "rows_admitted": 5, "rows_late": 0, "windows_open": 2}, 0, 1.5))
 
 
 def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
     from airflow.sdk import Asset
 
-    record = RECORD
-    program = "".join(f"print({json.dumps({'batch_id': batch_id, **record})!r})\n" for batch_id in (7, 8))
+    program = outcomes(*({**RECORD, "batch_id": batch_id} for batch_id in (7, 8)))
     asset, events = Asset("results"), Events()
     advance = job(tmp_path, program, "Advance", outlets=[asset])
     batches = advance.execute({"ti": PlanSays(7), "outlet_events": events})
     assert [batch["batch_id"] for batch in batches] == [7, 8]
-    assert events[asset].extra == {"batches": 2, "batch_id": 8, **record}
+    assert events[asset].extra == {"batches": 2, **RECORD, "batch_id": 8}
 
 
 class TogetherSays:
@@ -434,7 +429,7 @@ def test_what_ran_together_is_told_by_the_task_of_each(tmp_path: Path) -> None:
         *({"pipeline": name, "batches": n, "exit_code": code} for name, n, code in (("one", 1, 0), ("two", 0, 0))),
         {"pipeline": "three", "batches": 1, "exit_code": 3},
     ]
-    program = "import sys\n" + "".join(f"print({json.dumps(line)!r})\n" for line in lines) + "sys.exit(3)"
+    program = outcomes(*lines) + "import sys; sys.exit(3)"
     told = job(tmp_path, program, "Together").execute({})
     assert told == lines
 
@@ -458,7 +453,7 @@ def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
 
     with pytest.raises(AirflowException, match="exit code -9"):
         job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
-    program = f"print({json.dumps({'batch_id': 1, **RECORD})!r})"
+    program = outcomes({"batch_id": 1, **RECORD})
     advance = job(tmp_path, program, "AfterTogether", pipeline="one")
     assert advance.execute({"ti": TogetherSays(None), "outlet_events": Events()}) == [{"batch_id": 1, **RECORD}]
 
@@ -493,7 +488,7 @@ def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
     for master in ("local[2]", "warm", "sc://host:15002", "spark://host:7077"):
         file.write_text(DEFINITION.format(name="p") + f'[spark]\nmaster = "{master}"\n', encoding="utf-8")
         commands[master] = advance_command(load_definition(file))
-    plain = [sys.executable, "-P", "-m", "windowlib", "run", str(file), "--json"]
+    plain = [sys.executable, "-P", "-m", "windowlib", "run", str(file)]
     assert commands["local[2]"] == commands["warm"] == commands["sc://host:15002"] == plain
     submit, start = commands["spark://host:7077"], PROJECT / "windowlib" / "__main__.py"
     assert Path(submit[0]).is_file()
@@ -503,14 +498,13 @@ def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
         str(start),
         "run",
         str(file),
-        "--json",
     ]
 
 
 def test_spark_submit_finds_this_python(tmp_path: Path) -> None:
     """Without PYSPARK_DRIVER_PYTHON it asks the `python` on PATH for pyspark, and finds none."""
-    printed = job(tmp_path, """import json, os; print(json.dumps({"python": os.environ["PYSPARK_DRIVER_PYTHON"]}))""")
-    assert printed.execute({}) == [{"python": sys.executable}]
+    printed = job(tmp_path, """import os; print(os.environ["PYSPARK_DRIVER_PYTHON"])""")
+    assert printed.run_command() == ([], [sys.executable], 0)
 
 
 def wait_for(condition: Any, seconds: float = 20) -> None:

@@ -59,7 +59,7 @@ FIGURES = {
     "windows_fired_late": 2,
     "windows_open": 500,
 }
-REPORT = BatchReport(7, FIGURES, None, 1_772_420_098_087, 1.26, [WARNING])
+REPORT = BatchReport(7, FIGURES, 1_772_420_098_087, 1.26, [WARNING])
 ROWS = pa.table(
     {
         "user_id": ["ä", None],

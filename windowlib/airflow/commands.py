@@ -13,8 +13,8 @@ OWN_PYTHON = {"PYSPARK_DRIVER_PYTHON": sys.executable}  # spark-submit takes the
 
 
 def command(*arguments: str) -> list[str]:
-    """The command line of `windowlib ARGUMENTS --json`."""
-    return [sys.executable, "-P", "-m", "windowlib", *arguments, "--json"]
+    """The command line of `windowlib ARGUMENTS`."""
+    return [sys.executable, "-P", "-m", "windowlib", *arguments]
 
 
 def of_pipeline(name: str, definition: Definition) -> list[str]:
@@ -30,4 +30,4 @@ def advance_command(*definitions: Definition) -> list[str]:
     if first.engine == "sail" or master.startswith(("local[", "sc://")) or master in ("local", "warm"):
         return command(*arguments)
     submit = str(Path(sys.executable).with_name("spark-submit"))
-    return [submit, "--master", master, str(START), *arguments, "--json"]
+    return [submit, "--master", master, str(START), *arguments]

@@ -1,7 +1,7 @@
 """A task of Airflow that runs one `windowlib` command as its own process.
 
-A command prints sentences, and with `--json` its outcomes, one on a line. Both go to the task's log, as sentences; the
-outcomes are the task's return value. The exit code (`windowlib.runs.exits`) becomes the task's state:
+Whatever the command prints goes to the task's log. Its outcomes, which it also writes to a file that the task names
+(`windowlib.cli.outcomes`), are the task's return value. Its exit code (`windowlib.runs.exits`) becomes the state:
 
     0  success
     2  failed, not tried again: the user's mistake
@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
@@ -21,9 +23,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.processes import ProcessGroup
+from windowlib.cli.outcomes import OUTCOMES
 from windowlib.runs.exits import REJECTED, SUPERSEDED, USER
 
-Record = dict[str, Any]  # one outcome, as a command prints it
+Record = dict[str, Any]  # one outcome of a command
 
 
 class Job(BaseOperator):
@@ -40,45 +43,22 @@ class Job(BaseOperator):
         return records
 
     def run_command(self) -> tuple[list[Record], list[str], int]:
-        """The outcomes that the command printed, all its output as sentences, and its exit code."""
-        records: list[Record] = []
+        """The outcomes of the command, the lines that it printed, and its exit code."""
         lines: list[str] = []
-        with ProcessGroup(self.command, OWN_PYTHON) as self._process:
-            for line in filter(None, self._process.lines()):
-                record = _record(line)
-                if record is not None:
-                    records.append(record)
-                lines.append(line if record is None else self.sentence(record))
-                self.log.info("%s", lines[-1])
-            return records, lines, self._process.wait()
-
-    def sentence(self, record: Record) -> str:
-        """An outcome in words."""
-        return ", ".join(f"{name} {value}" for name, value in record.items())
+        with TemporaryDirectory(prefix="windowlib-") as folder:
+            outcomes = Path(folder) / "outcomes"
+            outcomes.touch()
+            with ProcessGroup(self.command, {**OWN_PYTHON, OUTCOMES: str(outcomes)}) as self._process:
+                for line in filter(None, self._process.lines()):
+                    lines.append(line)
+                    self.log.info("%s", line)
+                code = self._process.wait()
+            return list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines())), lines, code
 
     def on_kill(self) -> None:
         """Called by Airflow's handler of SIGTERM, which lets the task go on: its command's end makes it fail."""
         if self._process:
             self._process.end()
-
-
-def batch_sentence(record: Record) -> str:
-    """What became of a batch, in words."""
-    from windowlib.cli.display import batch_line
-    from windowlib.quality.check import CheckResult
-    from windowlib.runs.attempt import BatchReport
-
-    times = (record["watermark_in_ms"], record["watermark_out_ms"], record["seconds"])
-    checks = [CheckResult(**check) for check in record["failed_checks"]]
-    return batch_line(BatchReport(record["batch_id"], record, *times, checks))
-
-
-def _record(line: str) -> Record | None:
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def last_words(lines: Sequence[str]) -> str:

@@ -8,20 +8,20 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from windowlib.airflow.job import Job, Record, batch_sentence, last_words, raise_for
+from windowlib.airflow.job import Job, Record, last_words, raise_for
 
 
 class Plan(Job):
     """Fixes what the next batch reads, or finds that there is nothing to do."""
 
-    def sentence(self, record: Record) -> str:
-        if record["batch_id"] is None:
-            return (
-                "nothing new: everything that has arrived is in the results already, and they stay as they are (a run"
-                " takes what is new, whatever its date; to recompute a past range, trigger the DAG rerun_windows)"
+    def execute(self, context: Context) -> list[Record]:
+        planned = super().execute(context)
+        if planned[-1]["batch_id"] is None:
+            self.log.info(
+                "the results stay as they are: a run takes what is new, whatever its date;"
+                " to recompute a past range, trigger the DAG rerun_windows"
             )
-        files = f"{record['files']} new files" if record["files"] else "no new file, but time moves on"
-        return f"batch {record['batch_id']}: {files}, watermark {record['watermark'] or 'none yet'}"
+        return planned
 
 
 class Advance(Job):
@@ -40,9 +40,6 @@ class Advance(Job):
                 context["outlet_events"][asset].extra = {"batches": len(batches), **batches[-1]}
         return batches
 
-    def sentence(self, record: Record) -> str:
-        return batch_sentence(record)
-
 
 class Together(Advance):
     """Runs several pipelines with one command. The task of each pipeline says what became of it, so this one fails only
@@ -53,10 +50,6 @@ class Together(Advance):
         if not any("exit_code" in record for record in records):
             raise_for(code, last_words(lines))
         return records
-
-    def sentence(self, record: Record) -> str:
-        outcome = f"exit code {record['exit_code']}" if "exit_code" in record else super().sentence(record)
-        return f"{record['pipeline']}  {outcome}"
 
 
 class AfterTogether(Advance):
@@ -102,9 +95,6 @@ class Report(Job):
         if not kept(Path(self.root)):
             raise AirflowSkipException("no batch has been checked yet: there is nothing to report")
         return super().execute(context)
-
-    def sentence(self, record: Record) -> str:
-        return f"the report is in {record['page']}"
 
 
 class BrokenDefinition(BaseOperator):

@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.commands import command
-from windowlib.airflow.job import Job, Record, batch_sentence, last_words, raise_for
+from windowlib.airflow.job import Job, Record, last_words, raise_for
 from windowlib.runs.exits import SUPERSEDED
 
 WAIT = "1h"  # for a scheduled run that is at work
@@ -75,7 +75,7 @@ class PreviewRerun(OfPipeline):
     def execute(self, context: Context) -> list[Record]:
         from windowlib.definition.definition import load_definition
         from windowlib.reruns.previews import load
-        from windowlib.reruns.words import markdown, plain
+        from windowlib.reruns.words import markdown
 
         params = context["params"]
         options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]
@@ -85,13 +85,9 @@ class PreviewRerun(OfPipeline):
         definition = load_definition(_file(self.pipelines, params["pipeline"]))
         found = load(definition.root, records[-1]["preview_id"])
         text = markdown(found, definition.source.key)
-        self.log.info("\n%s", plain(found, definition.source.key))
         self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
         text += f"\n\n[As a page]({self.page})"
         return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]
-
-    def sentence(self, record: Record) -> str:
-        return f"preview {record['preview_id']}"
 
 
 class Approve(ApprovalOperator):
@@ -134,9 +130,6 @@ class Apply(OfPipeline):
         raise_for(code, last_words(lines))
         return records
 
-    def sentence(self, record: Record) -> str:
-        return batch_sentence(record)
-
 
 class ReportRerun(OfPipeline):
     """Builds the pages of the checks, the rerun's among them."""
@@ -144,9 +137,6 @@ class ReportRerun(OfPipeline):
     def execute(self, context: Context) -> list[Record]:
         self.prepare("report", context)
         return super().execute(context)
-
-    def sentence(self, record: Record) -> str:
-        return f"the report is in {record['page']}"
 
 
 def _file(pipelines: Mapping[str, str], name: str) -> str:

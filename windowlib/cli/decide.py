@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import typer
-
 from windowlib.cli.options import Json, Pipeline, Reason, Who
+from windowlib.cli.outcomes import show_outcome
 from windowlib.runs.exits import load_pipeline
 
 
@@ -13,12 +12,11 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
 
     [dim]windowlib approve clicks.toml --reason "half of the shops were closed"[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.runs.verdicts import approve as decide
 
     batch_id = decide(load_pipeline(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
-    typer.echo(text(decided) if as_json else f"batch {batch_id} is approved: windowlib run {pipeline} publishes it")
+    show_outcome(decided, f"batch {batch_id} is approved: windowlib run {pipeline} publishes it", as_json)
 
 
 def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
@@ -26,9 +24,8 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
 
     [dim]windowlib abandon clicks.toml --reason "a wrong file; it is repaired now"[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.runs.verdicts import abandon as decide
 
     batch_id = decide(load_pipeline(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
-    typer.echo(text(decided) if as_json else f"batch {batch_id} is abandoned: windowlib run {pipeline} plans a new one")
+    show_outcome(decided, f"batch {batch_id} is abandoned: windowlib run {pipeline} plans a new one", as_json)

@@ -71,7 +71,7 @@ def batch_line(report: BatchReport) -> str:
     >>> from windowlib.runs.attempt import BatchReport
     >>> figures = {"rows_read": 9, "rows_admitted": 7, "rows_late": 1, "quarantined_future": 2}
     >>> figures |= {"windows_fired_on_time": 5, "windows_open": 3}
-    >>> batch_line(BatchReport(3, figures, None, 0, 1.25)).split("  ")  # doctest: +NORMALIZE_WHITESPACE
+    >>> batch_line(BatchReport(3, figures, 0, 1.25)).split("  ")  # doctest: +NORMALIZE_WHITESPACE
     ['batch 3', 'read 9', 'admitted 7', 'late 1', 'quarantined 2 (future 2)', 'fired 5', 'in flight 3',
      'watermark 1970-01-01 00:00:00 UTC', '1.2 s']
     """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from windowlib.cli.options import HELP, Json
+from windowlib.cli.outcomes import show_outcome
 from windowlib.runs.exits import with_exit_code
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ def engine_start(
 
     [dim]windowlib engine start --idle 8h --conf spark.driver.memory=4g[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.engines.warm.engine import start
     from windowlib.quality.judge import command_for_engine
 
     state = start(settings(conf or []), idle_seconds(idle), port, [command_for_engine()])
     record = {"port": state.port, "pid": state.server.pid if state.server else None}
-    typer.echo(text(record) if as_json else f"the engine is ready on port {state.port}")
+    show_outcome(record, f"the engine is ready on port {state.port}", as_json)
 
 
 @engine_app.command("stop")
@@ -47,11 +47,10 @@ def engine_stop(as_json: Json = False) -> None:
 
     [dim]windowlib engine stop[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.engines.warm.engine import stop
 
     stopped = stop()
-    typer.echo(text({"stopped": stopped}) if as_json else "the engine has ended" if stopped else "no engine runs")
+    show_outcome({"stopped": stopped}, "the engine has ended" if stopped else "no engine runs", as_json)
 
 
 @engine_app.command("status")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from windowlib.cli.options import Json, Pipeline
+from windowlib.cli.outcomes import show_outcome
 from windowlib.runs.exits import load_pipeline
 
 
@@ -84,8 +85,7 @@ def report(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib report clicks.toml[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.quality.report import report as build
 
     page = build(load_pipeline(pipeline))
-    typer.echo(text({"page": str(page)}) if as_json else f"open {page}")
+    show_outcome({"page": str(page)}, f"open {page}", as_json)

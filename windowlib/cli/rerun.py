@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes
+from windowlib.cli.outcomes import show_outcome
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
 def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
     from dataclasses import asdict
 
-    from windowlib.cli.display import as_json as text
     from windowlib.cli.display import console, progress
     from windowlib.reruns.dry_run import preview
     from windowlib.runs.start import with_spark
@@ -89,10 +89,9 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
 
     with progress(console(quiet=as_json)) as say:
         found = with_spark(definition, lambda spark: preview(definition, wanted, spark, wall_clock_ms), say)
-    if as_json:
-        record = asdict(found)
-        typer.echo(text(record | {"correction": record.pop("rerun")}))
-    else:
+    record = asdict(found)
+    show_outcome(record | {"correction": record.pop("rerun")}, None, as_json)
+    if not as_json:
         show_preview(console(), found, definition)
     return found
 
@@ -140,7 +139,6 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
 
 
 def _correct(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
-    from windowlib.cli.display import as_json as text
     from windowlib.cli.display import batch_line, batch_record, console, progress
     from windowlib.definition.durations import parse_duration
     from windowlib.runs.start import rerun as run
@@ -157,7 +155,7 @@ def _correct(definition: Definition, wanted: Rerun, wait: str, as_json: bool) ->
             wanted,
             wait_ms=wait_ms,
             say=say,
-            on_batch=lambda report: typer.echo(text(batch_record(report)) if as_json else batch_line(report)),
+            on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
         )
 
 

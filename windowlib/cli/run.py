@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.options import Json, Pipeline, Pipelines
+from windowlib.cli.outcomes import show_outcome
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
 
 if TYPE_CHECKING:
@@ -73,10 +74,9 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     [dim]windowlib plan clicks.toml[/dim]
     """
     from windowlib.batches.planning import plan as freeze
-    from windowlib.cli.display import as_json as text
 
     frozen = freeze(load_pipeline(pipeline))
-    typer.echo(text(_plan_record(frozen)) if as_json else _plan_line(frozen))
+    show_outcome(_plan_record(frozen), _plan_line(frozen), as_json)
 
 
 def _plan_record(frozen: Plan | None) -> dict[str, object]:
@@ -102,25 +102,23 @@ def _plan_line(frozen: Plan | None) -> str:
 def _run_one(
     definition: Definition, max_batches: int | None, finish: bool, as_json: bool, say: Say
 ) -> Sequence[BatchReport]:
-    from windowlib.cli.display import as_json as text
     from windowlib.cli.display import batch_line, batch_record
     from windowlib.runs.start import run
 
     def on_batch(report: BatchReport) -> None:
-        typer.echo(text(batch_record(report)) if as_json else batch_line(report))
+        show_outcome(batch_record(report), batch_line(report), as_json)
 
     return run(definition, say=say, on_batch=on_batch, max_batches=max_batches, finish=finish)
 
 
 def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
     """Runs several pipelines; the worst of their exit codes."""
-    from windowlib.cli.display import as_json as text
     from windowlib.cli.display import batch_line, batch_record
     from windowlib.runs.start import run_together
 
     def on_batch(definition: Definition, report: BatchReport) -> None:
         named = {"pipeline": definition.name, **batch_record(report)}
-        typer.echo(text(named) if as_json else f"{definition.name}  {batch_line(report)}")
+        show_outcome(named, f"{definition.name}  {batch_line(report)}", as_json)
 
     ends = run_together(
         definitions,
@@ -135,8 +133,6 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         name = end.definition.name
         pipeline_folder.set(end.definition.root)
         codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
-        if as_json:
-            typer.echo(text({"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}))
-        elif not end.reports and not end.error:
-            typer.echo(f"{name}  {NOTHING_NEW}")
+        ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
+        show_outcome(ended, None if end.reports or end.error else f"{name}  {NOTHING_NEW}", as_json)
     return worst(codes)

@@ -67,20 +67,6 @@ def largest(preview: Preview, keys: Sequence[str]) -> tuple[list[str], list[list
     return names, cells
 
 
-def plain(preview: Preview, keys: Sequence[str]) -> str:
-    """A preview for a log, columns below one another."""
-    lines = [preview.rerun.title, *([NOTHING] if preview.summary.is_empty else [])]
-    lines += [f"{name:<12} {text}" for name, text in facts(preview)]
-    if preview.summary.largest:
-        names, rows = largest(preview, keys)
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        lines += ["largest changes:"]
-        lines += [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (names, *rows)
-        ]
-    return "\n".join([*lines, *(f"note: {note}" for note in notes(preview))])
-
-
 def markdown(preview: Preview, keys: Sequence[str]) -> str:
     """A preview as a page."""
     rerun = preview.rerun

@@ -27,7 +27,7 @@ from windowlib.runs.publication import fix, publication, publish
 from windowlib.runs.run import Due, Run
 from windowlib.runs.spark_errors import explained
 from windowlib.source import files as source
-from windowlib.tables import delta
+from windowlib.tables import delta, prepare
 from windowlib.tables.lease import superseded_explains
 from windowlib.tables.ledger import Claim, LedgerState, Superseded
 from windowlib.tables.prepare import Publication
@@ -55,7 +55,6 @@ class BatchReport:
 
     batch_id: int
     figures: dict[str, int | None]
-    watermark_in_ms: int | None
     watermark_out_ms: int
     seconds: float
     checks: list[CheckResult] = field(default_factory=list)
@@ -85,26 +84,28 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     checks = _judged(attempt, outcome)
     made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
     refused = _refusal(checks, attempt.due.state)
-    prepared = fix(run.ledger, attempt.claim, made, refused)
+    fix(run.ledger, attempt.claim, made, refused)
     shutil.rmtree(attempt.inputs.staging, ignore_errors=True)
     with suppress(OSError):
         attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
     if refused:
         check_may_run(run.definition, run.ledger.state())
-    return _report(publish(run.ledger, attempt.claim, prepared), started)
+    publish(run.ledger, attempt.claim, made)
+    return _report(made, started)
 
 
 def roll_forward(run: Run, claim: Claim, due: Due) -> BatchReport:
     """Publishes the batch that an earlier attempt has prepared; nothing is computed."""
     assert due.state.prepared is not None, "the batch is prepared"
     started = time.monotonic()
-    return _report(publish(run.ledger, claim, due.state.prepared), started)
+    made = prepare.read(run.ledger.root, due.state.prepared)
+    publish(run.ledger, claim, made)
+    return _report(made, started)
 
 
 def _report(made: Publication, started: float) -> BatchReport:
     row, checks = made.row, [CheckResult(**one) for one in made.checks]
-    times = row["watermark_in_ms"], row["watermark_out_ms"], time.monotonic() - started
-    return BatchReport(made.batch_id, dict(row["counts"]), *times, checks)
+    return BatchReport(made.batch_id, dict(row["counts"]), row["watermark_out_ms"], time.monotonic() - started, checks)
 
 
 def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:

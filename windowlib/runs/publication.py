@@ -1,8 +1,8 @@
 """What one batch makes visible, and how: prepared once, then rolled forward by whoever finds it.
 
     made = publication(attempt, versions, outcome, checks)     # every file of every table, and the commit row
-    prepare_row(ledger, claim, made, refused)                  # fixed: from here on nothing is computed
-    publish(ledger, claim, prepared)                           # the tables, then the ledger's commit row
+    fix(ledger, claim, made, refused)                          # fixed: from here on nothing is computed
+    publish(ledger, claim, made)                               # the tables, then the ledger's commit row
 
 The commit row comes last: from then on the batch exists (`windowlib.tables.prepare`).
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Outcome
@@ -22,7 +21,7 @@ from windowlib.tables import prepare
 from windowlib.tables.ledger import Claim, Ledger, Plan
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.tables.opened import Tables
-from windowlib.tables.prepare import Prepared, Publication, TableChange
+from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import Changes, table_change
 
 if TYPE_CHECKING:
@@ -55,17 +54,13 @@ def publication(
     return Publication(
         f"{plan.batch_id}-{uuid.uuid4()}",
         plan.batch_id,
-        tuple(_change(tables, name, changed.get(name, Changes()), versions.get(name)) for name in COMMIT_ORDER),
+        tuple(table_change(tables, name, changed.get(name, Changes()), versions.get(name)) for name in COMMIT_ORDER),
         row,
         tuple(map(asdict, checks)),
     )
 
 
-def _change(tables: Tables, name: str, changes: Changes, start: int | None) -> TableChange:
-    return table_change(tables, name, changes, start) or TableChange(name, start)
-
-
-def fix(ledger: Ledger, claim: Claim, made: Publication, refused: str | None) -> Prepared:
+def fix(ledger: Ledger, claim: Claim, made: Publication, refused: str | None) -> None:
     """Writes a publication down, so that every later attempt rolls exactly this one forward.
 
     `refused` says why the checks hold it back until an operator approves it. Raises `Superseded`.
@@ -73,25 +68,15 @@ def fix(ledger: Ledger, claim: Claim, made: Publication, refused: str | None) ->
     prepared = prepare.write(ledger.root, made)
     row = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
     ledger.write({**row, "reason": refused}, claim.epoch)
-    return prepared
 
 
-def publish(ledger: Ledger, claim: Claim, prepared: Prepared) -> Publication:
+def publish(ledger: Ledger, claim: Claim, made: Publication) -> None:
     """Commits what is not committed yet of a prepared publication, then the batch itself; computes nothing.
 
     Raises `Superseded` and `Conflict` when another run has taken over, `ForeignChange` before any table is touched.
     """
-    made = prepare.read(ledger.root, prepared)
     judged = prepare.judge(ledger.tables, made)
     ledger.check(claim.epoch)
     versions = prepare.roll_forward(ledger.tables, made, judged)
     ledger.write({**made.row, "versions": versions}, claim.epoch)
-    prepare.forget(ledger.root, prepared)
-    return made
-
-
-def discard(root: Path, changed: Mapping[str, Changes]) -> None:
-    """Removes files that no commit will name."""
-    for name, changes in changed.items():
-        for file in changes.add:
-            (root / name / file.path).unlink(missing_ok=True)
+    prepare.forget(ledger.root, made)

@@ -37,7 +37,7 @@ def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_c
         if before.prepared:
             made = prepare.read(ledger.root, before.prepared)
             give_up(ledger.tables, before.commit.versions if before.commit else {}, made)
-            prepare.drop(ledger.root, before.prepared)
+            prepare.drop(ledger.root, made)
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
     return frozen.batch_id

@@ -124,12 +124,6 @@ def _files(table: DeltaTable) -> list[DataFile]:
     return [DataFile(*file) for file in about]
 
 
-def standing(table: Table, app_id: str) -> tuple[int | None, int | None]:
-    """The newest version, and the newest batch that had committed under `app_id` by then; None where there is none."""
-    newest = table.newest()
-    return (None, None) if newest is None else (newest.version(), newest.transaction_version(app_id))
-
-
 def commit(
     table: Table,
     expected: int,
@@ -189,7 +183,7 @@ def _properties(identity: str | None, transaction: tuple[str, int] | None = None
     )
 
 
-def add_columns(table: Table, expected: int, wanted: Schema, identity: str | None = None) -> int:
+def add_columns(table: Table, expected: int, wanted: Schema) -> int:
     """Adds the columns that the table lacks, null in the rows that are there; gives the version that has them.
 
     Raises `Conflict` when the table has moved on since `expected`.
@@ -198,9 +192,7 @@ def add_columns(table: Table, expected: int, wanted: Schema, identity: str | Non
     if not (lacking := [one for one in wanted.fields if one.name not in have]):
         return expected
     try:
-        DeltaTable(str(table.folder), version=expected).alter.add_columns(
-            lacking, commit_properties=_properties(identity)
-        )
+        DeltaTable(str(table.folder), version=expected).alter.add_columns(lacking, commit_properties=_properties(None))
     except DeltaError as error:
         raise Conflict(f"{table.folder.name} is no longer at version {expected}") from error
     return expected + 1

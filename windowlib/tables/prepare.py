@@ -53,7 +53,7 @@ class Unreadable(WindowError):
 class TableChange:
     """What happens to one table. `start` is the version it was computed from, None where there is no table yet.
 
-    `schema` is the Delta schema, as JSON, of a table to create, or of one that may lack columns.
+    `schema` is the Delta schema, as JSON, of a table to create.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Prepared:
 def write(root: Path, publication: Publication) -> Prepared:
     """Writes a publication down and makes it, and every file that it adds, last. Raises OSError."""
     text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
-    file = root / FOLDER / f"{publication.identity}.json"
+    file = _file(root, publication)
     file.parent.mkdir(parents=True, exist_ok=True)
     disk.sync((root / one.name / added.path for one in publication.changes for added in one.add), root)
     file.write_bytes(text)
@@ -118,20 +118,24 @@ def checksum(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def forget(root: Path, prepared: Prepared) -> None:
+def forget(root: Path, publication: Publication) -> None:
     """Deletes the file of a publication that is committed."""
-    file = root / prepared.path
+    file = _file(root, publication)
     file.unlink(missing_ok=True)
     with suppress(OSError):
         file.parent.rmdir()  # the last one takes the folder with it
 
 
-def drop(root: Path, prepared: Prepared) -> None:
+def drop(root: Path, publication: Publication) -> None:
     """Deletes a publication that was given up, with every file that it would have added."""
-    for change in read(root, prepared).changes:
+    for change in publication.changes:
         for file in change.add:
             (root / change.name / file.path).unlink(missing_ok=True)
-    forget(root, prepared)
+    forget(root, publication)
+
+
+def _file(root: Path, publication: Publication) -> Path:
+    return root / FOLDER / f"{publication.identity}.json"
 
 
 def _change(values: Mapping[str, Any]) -> TableChange:
@@ -226,7 +230,7 @@ def _publish(table: Table, judged: Judged, publication: Publication) -> int | No
     if not (change.add or change.remove):
         return judged.version
     try:
-        version = _ready(table, judged, publication.identity)
+        version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
         moved = delta.Change(change.add, change.remove)
         return delta.commit_logged(table, version, moved, publication.identity, transaction)
@@ -243,13 +247,11 @@ def created(table: Table, change: TableChange) -> int:
     return delta.create(table, Schema.from_json(change.schema), change.partition_by)
 
 
-def _ready(table: Table, judged: Judged, identity: str) -> int:
-    """The version to commit on: the table exists, has its columns, and holds the files that are to be removed."""
+def _ready(table: Table, judged: Judged) -> int:
+    """The version to commit on: the table exists, and holds the files that are to be removed."""
     change, version = judged.change, judged.version
     if version is None:
         version = created(table, change)
-    elif change.schema is not None:
-        version = delta.add_columns(table, version, Schema.from_json(change.schema), identity)
     if judged.standing is Standing.COMPACTED:
         assert change.start is not None, "only what existed can have been compacted"
         restored = delta.restore(table, version, change.start, of_rows=False)

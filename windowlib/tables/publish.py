@@ -130,13 +130,13 @@ def spark_schema(table: Table, version: int) -> StructType:
     return StructType.fromJson({"type": "struct", "fields": [f for f in fields if f["name"] not in partition]})
 
 
-def table_change(tables: Tables, name: str, changes: Changes, start: int | None) -> TableChange | None:
-    """What becomes of one table that stands at version `start`; None where nothing does. Rows are written as a file.
+def table_change(tables: Tables, name: str, changes: Changes, start: int | None) -> TableChange:
+    """What becomes of one table that stands at version `start`; rows are written as a file.
 
     Raises `StateMismatch` when the table has other columns than this batch.
     """
     if not (changes.add or changes.remove or changes.rows):
-        return None
+        return TableChange(name, start)
     table, spec = tables[name], TABLES[name]
     schema = changes.schema or (spec.schema() if start is None else None)
     if start is not None and schema is not None:

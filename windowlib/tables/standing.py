@@ -24,8 +24,6 @@ from windowlib.tables.prepare import APP_ID, Publication, TableChange, check_ado
 
 Versions = Mapping[str, int]
 GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
-
-
 COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # by the figures of each batch
 
 
@@ -35,7 +33,7 @@ class LostRows(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A table at its newest version; `back_to` is the version whose files it must hold, where it does not."""
+    """A table at its newest version, and whether what it holds there must be taken back."""
 
     newest: int | None
     restore: bool = False
