@@ -1,7 +1,7 @@
 """What the next batch will do, and whether it may. Needs no Spark: Airflow's plan task and `windowlib plan` run this.
 
 A plan takes everything new up to a source position (at most `max_files_per_run` files), or, without new files, what
-the passing of time makes due. It is frozen in the ledger before any work.
+the passing of time makes due. It is frozen in the ledger before any work, with the terms that it was made under.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from windowlib.batches import watermarks
 from windowlib.batches.steps import step_of
 from windowlib.definition.definition import Definition
+from windowlib.definition.terms import differences, terms_of
 from windowlib.model.errors import StateMismatch
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import files as source
@@ -74,6 +75,7 @@ def next_plan(
         files=tuple(files),
         fingerprint=definition.fingerprint,
         definition=json.dumps({**definition.semantics(), "source_types": types or pinned}, sort_keys=True),
+        terms=terms_of(definition),
     )
     if files or _time_is_due(definition, tables, state, frozen):
         return frozen
@@ -98,6 +100,7 @@ def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: 
         fingerprint=commit.fingerprint,
         definition=commit.definition,
         rerun=rerun,
+        terms=terms_of(definition),
     )
 
 
@@ -121,9 +124,33 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
     return not definition.plan.reach(files, (), step).is_empty
 
 
+def other_terms(definition: Definition, found: Plan) -> str | None:
+    """How the definition differs from that which a plan was made with, in words; None where it computes the same.
+
+    A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
+    """
+    if found.fingerprint != definition.fingerprint:
+        return _edited(definition, found)
+    if found.terms is None or found.terms == (now := terms_of(definition)):
+        return None
+    return "; ".join(differences(json.loads(found.terms), json.loads(now)))
+
+
+def plan_again(
+    definition: Definition, tables: Tables, state: LedgerState, stale: Plan, clock: Clock, look: source.Look
+) -> Plan | None:
+    """What the batch of a plan that was made under other terms does now; None where nothing is left to do."""
+    if stale.rerun:
+        return rerun_plan(definition, state, stale.rerun, clock)
+    return next_plan(definition, tables, state, clock, stale.finished, look)
+
+
 def check_may_run(definition: Definition, state: LedgerState) -> None:
+    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Rejected`."""
     _check_fingerprint(definition, state.commit, OTHER_PIPELINE)
-    _check_fingerprint(definition, state.plan, f"drop what was planned with it: `windowlib abandon {definition.file}`")
+    if state.prepared:
+        drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
+        _check_fingerprint(definition, state.plan, drop)
     if state.plan and state.rejection and not state.approved_by:
         raise Rejected(
             f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
@@ -135,10 +162,12 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
 def _check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
     if stored is None or stored.fingerprint == definition.fingerprint:
         return
-    then, now = json.loads(stored.definition), definition.semantics()
-    differing = sorted(key for key in now if then.get(key) != now[key])
     raise StateMismatch(
-        f"{definition.root} was written by another definition: "
-        + "; ".join(f"{key} was {json.dumps(then.get(key))}, is {json.dumps(now[key])}" for key in differing)
-        + f". Undo the change in {definition.file}, or {otherwise}."
+        f"{definition.root} was written by another definition: {_edited(definition, stored)}."
+        f" Undo the change in {definition.file}, or {otherwise}."
     )
+
+
+def _edited(definition: Definition, stored: Commit | Plan) -> str:
+    then, now = json.loads(stored.definition), definition.semantics()
+    return "; ".join(differences({key: then.get(key) for key in now}, now))

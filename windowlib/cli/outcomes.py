@@ -32,3 +32,8 @@ def show_outcome(record: Mapping[str, Any], sentence: str | None, as_json: bool)
     if file := os.environ.get(OUTCOMES):
         with Path(file).open("a", encoding="utf-8") as kept:
             kept.write(f"{line}\n")
+
+
+def show_note(note: str) -> None:
+    """Prints what an operator should know, on stderr: it is no outcome."""
+    typer.echo(f"note: {note}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes
-from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ def _correct(definition: Definition, wanted: Rerun, wait: str, as_json: bool) ->
             wait_ms=wait_ms,
             say=say,
             on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
+            on_note=show_note,
         )
 
 

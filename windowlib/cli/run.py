@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.options import Json, Pipeline, Pipelines
-from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _run_one(
     def on_batch(report: BatchReport) -> None:
         show_outcome(batch_record(report), batch_line(report), as_json)
 
-    return run(definition, say=say, on_batch=on_batch, max_batches=max_batches, finish=finish)
+    return run(definition, say=say, on_batch=on_batch, on_note=show_note, max_batches=max_batches, finish=finish)
 
 
 def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
@@ -124,7 +124,7 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         definitions,
         say=say,
         on_batch=on_batch,
-        on_note=lambda note: typer.echo(f"note: {note}", err=True),
+        on_note=show_note,
         max_batches=max_batches,
         finish=finish,
     )

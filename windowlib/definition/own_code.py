@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,6 +71,18 @@ def ship(reference: str) -> None:
     together = [name for name, folder in _found_in.items() if folder == _found_in.get(top)]
     for name in {top, *together} & sys.modules.keys():
         cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+
+
+def code_files(references: Iterable[str], folder: Path) -> list[Path]:
+    """The files that hold the code of classes that were loaded: every module in the definition's folder and in the
+    packages there, and those modules that lie elsewhere. None where no class is named.
+    """
+    modules = [sys.modules[reference.partition(":")[0]] for reference in references]
+    if not modules:
+        return []
+    packages = [file.parent for file in folder.glob("*/__init__.py")]
+    nearby = [*folder.glob("*.py"), *(file for package in packages for file in package.rglob("*.py"))]
+    return sorted({*nearby, *(Path(module.__file__) for module in modules if module.__file__)})
 
 
 def _require_members(made: Any, role: Role, reference: str) -> None:

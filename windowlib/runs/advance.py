@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from windowlib.definition.definition import Definition
 from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport, begin, complete, explaining, roll_forward
-from windowlib.runs.run import Run, claimed, first_plan, next_due
+from windowlib.runs.run import Note, Run, claimed, first_plan, next_due, silent
 from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.rerun import Rerun
 
@@ -31,14 +31,15 @@ def advance(
     max_batches: int | None = None,
     finish: bool = False,
     rerun: Rerun | None = None,
+    on_note: Note = silent,
 ) -> list[BatchReport]:
     """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
 
     With a `rerun` nothing new is read: what is left of a run that died is finished, and then the rerun is done.
-    `spark` is called only when there is work, once for each batch. Raises as `plan` does, and `Superseded` when another
-    run is at work.
+    `spark` is called only when there is work, once for each batch; `on_note` with what an operator should know. Raises
+    as `plan` does, and `Superseded` when another run is at work.
     """
-    run = Run.of(definition, clock, finish=finish, rerun=rerun)
+    run = Run.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
     with closing(batches(run, spark, max_batches)) as reports:
         return list(reports)
 
@@ -50,7 +51,7 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
     check.preload()
     with claimed(run) as claim:
         for number in count():
-            if number == max_batches or (due := next_due(run)) is None:
+            if number == max_batches or (due := next_due(run, claim)) is None:
                 return
             with explaining(run, claim, due):
                 prepared = due.state.prepared is not None

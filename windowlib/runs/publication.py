@@ -48,6 +48,7 @@ def publication(
         "to_sequence": plan.to_sequence,
         "fingerprint": plan.fingerprint,
         "definition": plan.definition,
+        "terms": plan.terms,
         "correction": plan.rerun.to_json() if plan.rerun else None,
         "counts": {name: value for name, value in outcome.figures.items() if value is not None},
     }

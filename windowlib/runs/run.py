@@ -6,11 +6,11 @@ the ledger refuses its rows. What it had prepared, both publish, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from windowlib.batches.planning import check_may_run, ledger_of, next_plan, rerun_plan
+from windowlib.batches.planning import check_may_run, ledger_of, next_plan, other_terms, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.source import files as source
 from windowlib.tables.lease import lease
@@ -18,12 +18,18 @@ from windowlib.tables.ledger import Claim, Clock, Ledger, LedgerState, Plan
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.standing import fence
 
+Note = Callable[[str], None]
+
+
+def silent(note: str) -> None:
+    """Leaves a note unsaid; what it is about stands in the ledger."""
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What a run is asked for: everything new, with `finish` the end of the source, or else one `rerun`.
 
-    `look` finds the files of the source that are there.
+    `look` finds the files of the source that are there; `note` is called with what an operator should know.
     """
 
     definition: Definition
@@ -31,11 +37,20 @@ class Run:
     finish: bool = False
     rerun: Rerun | None = None
     look: source.Look = source.found_files
+    note: Note = silent
 
     @classmethod
-    def of(cls, definition: Definition, clock: Clock, *, finish: bool = False, rerun: Rerun | None = None) -> Run:
+    def of(
+        cls,
+        definition: Definition,
+        clock: Clock,
+        *,
+        finish: bool = False,
+        rerun: Rerun | None = None,
+        note: Note = silent,
+    ) -> Run:
         """A run of a pipeline by a clock; its tables are opened when they are first read."""
-        return cls(definition, ledger_of(definition, clock), finish, rerun)
+        return cls(definition, ledger_of(definition, clock), finish, rerun, note=note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +67,34 @@ def first_plan(run: Run) -> Plan | None:
     A rerun is not frozen before the run has claimed the pipeline.
     """
     if run.rerun is None:
-        due = next_due(run)
+        due = _frozen(run)
         return due.plan if due else None
     state = run.ledger.state()
     check_may_run(run.definition, state)
     return state.plan or rerun_plan(run.definition, state, run.rerun, run.ledger.clock)
 
 
-def next_due(run: Run) -> Due | None:
-    """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do."""
+def next_due(run: Run, claim: Claim) -> Due | None:
+    """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
 
+    A plan that was made under other terms, and came to nothing that is prepared, is replaced.
+    """
+    due = _frozen(run)
+    if due is None or due.state.prepared or (changed := other_terms(run.definition, due.plan)) is None:
+        return due
+
+    def make(state: LedgerState) -> Plan | None:
+        return plan_again(run.definition, run.ledger.tables, state, due.plan, run.ledger.clock, run.look)
+
+    state, plan = run.ledger.replace_plan(due.plan, make, claim.epoch)
+    becomes = "is planned again" if plan else "is abandoned, as nothing is left to do"
+    run.note(
+        f"{run.definition.name}: batch {due.plan.batch_id} was planned under other terms ({changed}): it {becomes}"
+    )
+    return Due(plan, state) if plan else next_due(run, claim)
+
+
+def _frozen(run: Run) -> Due | None:
     def make(state: LedgerState) -> Plan | None:
         if run.rerun:
             return rerun_plan(run.definition, state, run.rerun, run.ledger.clock)

@@ -1,6 +1,7 @@
 """What commands start: runs, reruns and previews on the Spark session that their definition asks for.
 
-`say` is called with what is being done, for a line of progress; `on_batch` with each batch when it is committed.
+`say` is called with what is being done, for a line of progress; `on_batch` with each batch when it is committed;
+`on_note` with what an operator should know.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from windowlib.engines.choice import check_engine
 from windowlib.engines.connect import EngineLost
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.run import Run, first_plan
+from windowlib.runs.run import Note, Run, first_plan, silent
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import Ended, advance_together
 from windowlib.tables.ledger import Clock, Superseded, wall_clock_ms
@@ -34,6 +35,7 @@ def run(
     clock: Clock = wall_clock_ms,
     say: Callable[[str], None] = lambda what: None,
     on_batch: Callable[[BatchReport], None] = lambda report: None,
+    on_note: Note = silent,
     max_batches: int | None = None,
     finish: bool = False,
     rerun: Rerun | None = None,
@@ -43,7 +45,7 @@ def run(
     When a warm engine ends in the middle of a batch, the run does that batch once more, as the next run would. Raises
     as `advance` does, and `EngineLost`.
     """
-    asked = Run.of(definition, clock, finish=finish, rerun=rerun)
+    asked = Run.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
     spark, reports = spark_sessions(definition), list[BatchReport]()
     for tries_left in reversed(range(spark.tries)):
         left = None if max_batches is None else max_batches - len(reports)
@@ -73,6 +75,7 @@ def rerun(
     wait_ms: int = 0,
     say: Callable[[str], None] = lambda what: None,
     on_batch: Callable[[BatchReport], None] = lambda report: None,
+    on_note: Note = silent,
 ) -> BatchReport:
     """Does a rerun, after what a dead run has left; gives what it did.
 
@@ -81,7 +84,7 @@ def rerun(
     until = time.monotonic() + wait_ms / 1000
     while True:
         try:
-            return run(definition, clock=clock, say=say, on_batch=on_batch, rerun=wanted)[-1]
+            return run(definition, clock=clock, say=say, on_batch=on_batch, on_note=on_note, rerun=wanted)[-1]
         except Superseded:
             if time.monotonic() >= until:
                 raise
@@ -95,7 +98,7 @@ def run_together(
     clock: Clock = wall_clock_ms,
     say: Callable[[str], None] = lambda what: None,
     on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
-    on_note: Callable[[str], None] = lambda note: None,
+    on_note: Note = silent,
     max_batches: int | None = None,
     finish: bool = False,
 ) -> list[Ended]:

@@ -23,7 +23,7 @@ from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, begin, complete, explaining, roll_forward
-from windowlib.runs.run import Run, claimed, first_plan, next_due
+from windowlib.runs.run import Note, Run, claimed, first_plan, next_due, silent
 from windowlib.source.files import Found, found_files
 from windowlib.tables.ledger import Claim, Clock, wall_clock_ms
 
@@ -50,7 +50,7 @@ def advance_together(
     *,
     clock: Clock = wall_clock_ms,
     on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
-    on_note: Callable[[str], None] = lambda note: None,
+    on_note: Note = silent,
     max_batches: int | None = None,
     finish: bool = False,
 ) -> list[Ended]:
@@ -61,7 +61,10 @@ def advance_together(
     """
     check_together(definitions)
     listing = Listing()
-    members = [Member(Run(one, ledger_of(one, clock), finish, look=listing.files), Ended(one)) for one in definitions]
+    members = [
+        Member(Run(one, ledger_of(one, clock), finish, look=listing.files, note=on_note), Ended(one))
+        for one in definitions
+    ]
     working = [member for member in members if member.has_work()]
     if working:
         check.preload()
@@ -124,7 +127,7 @@ class Member:
         """The report of a batch that a dead run had prepared, published now; none where there is none."""
         with self._by_itself():
             self.claim = self.lease.enter_context(claimed(self.run))
-            due = next_due(self.run)
+            due = next_due(self.run, self.claim)
             if due is not None and due.state.prepared is not None:
                 with explaining(self.run, self.claim, due):
                     self.ended.reports.append(roll_forward(self.run, self.claim, due))
@@ -136,7 +139,7 @@ class Member:
             return self.ended.error is None
         with self._by_itself():
             assert self.claim is not None, "it has claimed the pipeline"
-            due = None if len(self.ended.reports) == max_batches else next_due(self.run)
+            due = None if len(self.ended.reports) == max_batches else next_due(self.run, self.claim)
             if due is not None:
                 with explaining(self.run, self.claim, due):
                     self.attempt = begin(self.run, self.claim, due, spark)

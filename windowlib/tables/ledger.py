@@ -3,8 +3,8 @@
 The ledger is one append-only Delta table whose every append is a compare-and-set, so that its rows are totally
 ordered, on a local disk too. Two rules make a run safe to kill and safe to start twice:
 
-* **A plan is frozen.** Before any work a `plan` row fixes the batch: files, watermark, plan time. Whoever retries
-  finds that row and does the same work again.
+* **A plan is frozen.** Before any work a `plan` row fixes the batch: files, watermark, plan time, and the terms under
+  which it is computed. A retry finds that row and does the same work again, or, under other terms, replaces it.
 * **A claim fences.** A `claim` row names its owner and raises the epoch; a writer whose epoch is not the highest any
   more is refused its next row (`Superseded`). A claim lives while its process does, or, where that cannot be seen,
   while its heartbeat is younger than the lease.
@@ -79,6 +79,7 @@ class Plan:
     definition: str
     finished: bool = False  # no more events will come: every window fires
     rerun: Rerun | None = None  # a rerun: reads no new file
+    terms: str | None = None  # JSON of what else decides its outcome; None where an earlier release planned it
 
     @property
     def to_sequence(self) -> int:
@@ -212,6 +213,29 @@ class Ledger:
                     continue
                 return replace(state, plan=plan), plan
 
+    def replace_plan(
+        self, stale: Plan, make: Callable[[LedgerState], Plan | None], epoch: int
+    ) -> tuple[LedgerState, Plan | None]:
+        """Freezes what `make` gives in the place of a plan that is not prepared, under the same batch id.
+
+        Where `make` finds nothing to do any more, the batch is abandoned. Raises `Superseded` when a later claim
+        exists.
+        """
+        while True:
+            with self._lock:
+                state = self.state()
+                self.check(epoch)
+                if state.plan != stale or state.prepared:
+                    return state, state.plan
+                before = replace(state, plan=None, rejection=None, approved_by=None, last_batch_id=stale.batch_id - 1)
+                plan = make(before)
+                row = {"kind": "plan", **_plan_row(plan)} if plan else _without_work(stale)
+                try:
+                    self._append(state, {"epoch": epoch, **row})
+                except delta.Conflict:
+                    continue
+                return replace(before, plan=plan), plan
+
     def _append(self, state: LedgerState, row: Mapping[str, Any]) -> None:
         table, version = self.tables[LEDGER.name], state.version
         if version is None:
@@ -260,7 +284,13 @@ def _plan_row(plan: Plan) -> dict[str, Any]:
         "definition": plan.definition,
         "finished": plan.finished,
         "correction": plan.rerun.to_json() if plan.rerun else None,
+        "terms": plan.terms,
     }
+
+
+def _without_work(plan: Plan) -> dict[str, Any]:
+    reason = "planned under other terms; under those of now there is nothing to do"
+    return {"kind": "abandon", "batch_id": plan.batch_id, "who": "windowlib", "reason": reason}
 
 
 def _fold(table: Table) -> LedgerState:
@@ -338,6 +368,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         definition=row["definition"],
         finished=bool(row["finished"]),
         rerun=_correction(row),
+        terms=row["terms"],
     )
 
 

@@ -33,7 +33,7 @@ LEDGER = TableSpec(
         "sequence counts 1, 2, 3, … without a hole",
         "a commit row is the last thing a run writes: the run exists from then on",
         "epoch never falls: a row is written only by the newest claim, or by an operator",
-        "a batch id is used once; between two commit rows there is at most one plan that was not abandoned",
+        "a batch id is committed at most once; of several plans with one batch id the newest counts",
     ),
     described=(
         Column("sequence", _LONG, "position in the ledger: 1, 2, 3, …"),
@@ -56,6 +56,7 @@ LEDGER = TableSpec(
         Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
         Column("fingerprint", _TEXT, "hash of `definition`"),
         Column("definition", _TEXT, "JSON of what the state depends on"),
+        Column("terms", _TEXT, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
         Column("versions", _NUMBERS, "of a commit: table → version"),
         Column("counts", _NUMBERS, "of a commit: figure → value"),
         Column("who", _TEXT, "the operator of approve, abandon"),

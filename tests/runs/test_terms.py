@@ -1,0 +1,140 @@
+"""A batch that was planned and not prepared is computed under the terms of its plan, or planned again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, START_MS, clicks, clock, tables
+from tests.killed import stopped
+from windowlib.batches.planning import ledger_of, other_terms, plan
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.terms import terms_of
+from windowlib.model.errors import StateMismatch
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+LATER = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5h"')
+LONGER = CLICKS.replace('gap = "10m"', 'gap = "20m"')
+
+
+def killed(folder: Path, spark: SparkSession, definition: str = CLICKS, files: int = 2) -> None:
+    """A pipeline whose first batch was planned and computed, and then its run was killed."""
+    made = clicks(folder, files, definition)
+    with stopped("write:windows"):
+        advance(made, lambda: spark, clock=clock)
+
+
+def kinds(definition: Definition) -> list[tuple[str, int]]:
+    rows = read_table(definition, "ledger").sort_by("sequence").to_pylist()
+    return [(row["kind"], row["batch_id"]) for row in rows if row["kind"] in ("plan", "commit", "abandon")]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("edited", [LATER, LONGER], ids=["out_of_orderness", "gap"])
+def test_a_plan_made_under_other_terms_is_replaced(spark: SparkSession, tmp_path: Path, edited: str) -> None:
+    undisturbed = clicks(tmp_path / "undisturbed", 2, edited)
+    advance(undisturbed, lambda: spark, clock=clock)
+    killed(tmp_path / "edited", spark)
+    definition, notes = clicks(tmp_path / "edited", 0, edited), list[str]()
+    advance(definition, lambda: spark, clock=clock, on_note=notes.append)
+    assert tables(definition) == tables(undisturbed)
+    assert kinds(definition) == [("plan", 1), ("plan", 1), ("commit", 1), ("plan", 2), ("commit", 2)]
+    [note] = notes
+    assert note.startswith("clicks: batch 1 was planned under other terms (")
+    assert 'out_of_orderness was "5m", is "5h"' in note or '"gap_ms": 600000' in note
+    assert note.endswith("it is planned again")
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_plan_under_equal_terms_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
+    killed(tmp_path, spark)
+    definition, notes = clicks(tmp_path, 0), list[str]()
+    advance(definition, lambda: spark, clock=clock, on_note=notes.append, max_batches=1)
+    assert kinds(definition) == [("plan", 1), ("commit", 1)]
+    assert notes == []
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_batch_too_large_is_planned_smaller(spark: SparkSession, tmp_path: Path) -> None:
+    killed(tmp_path, spark, CLICKS.replace("max_files_per_run = 1\n", ""))
+    reports = advance(clicks(tmp_path, 0), lambda: spark, clock=clock)
+    assert [report.batch_id for report in reports] == [1, 2]
+    assert {row["path"]: row["batch_id"] for row in read_table(clicks(tmp_path, 0), "source_files").to_pylist()} == {
+        "1.parquet": 1,
+        "2.parquet": 2,
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_plan_for_which_nothing_is_left_is_abandoned(spark: SparkSession, tmp_path: Path) -> None:
+    idle = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5m"\nidle_timeout = "1h"')
+    advance(clicks(tmp_path, 1, idle), lambda: spark, clock=lambda: START_MS)
+    with stopped("write:windows"):
+        advance(clicks(tmp_path, 0, idle), lambda: spark, clock=clock)
+    definition, notes = clicks(tmp_path, 0), list[str]()
+    assert advance(definition, lambda: spark, clock=clock, on_note=notes.append) == []
+    assert kinds(definition) == [("plan", 1), ("commit", 1), ("plan", 2), ("abandon", 2)]
+    assert 'watermark.idle_timeout was "1h", is null' in notes[0]
+    assert notes[0].endswith("it is abandoned, as nothing is left to do")
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_definition_that_does_not_fit_the_newest_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    advance(clicks(tmp_path, 1), lambda: spark, clock=clock)
+    plan(clicks(tmp_path, 2), clock)
+    before = kinds(clicks(tmp_path, 0))
+    with pytest.raises(StateMismatch, match="was written by another definition: window was"):
+        advance(clicks(tmp_path, 0, LONGER), lambda: spark, clock=clock)
+    assert kinds(clicks(tmp_path, 0)) == before
+
+
+def test_a_plan_of_an_earlier_release_has_no_terms_and_stays(tmp_path: Path) -> None:
+    frozen = plan(clicks(tmp_path, 1), clock)
+    assert frozen is not None
+    assert json.loads(frozen.terms or "")["watermark.out_of_orderness"] == "5m"
+    definition = clicks(tmp_path, 0, LATER)
+    changed = other_terms(definition, frozen)
+    assert changed == 'watermark.out_of_orderness was "5m", is "5h"'
+    assert other_terms(definition, replace(frozen, terms=None)) is None
+    assert ledger_of(definition).state().plan == frozen
+
+
+OWN = """
+name = "own"
+source = { format = "parquet", path = "in", key = ["user"], timestamp = "at" }
+watermark = { out_of_orderness = "5m" }
+window = { type = "session", gap = "30m", function = "visits:Visits", output = { seen = "bigint" } }
+"""
+VISITS = """
+class Visits:
+    def process(self, key, context, elements):
+        yield {"seen": len(list(elements))}
+
+    def clear(self, context):
+        pass
+"""
+
+
+def test_an_edit_of_the_authors_own_code_changes_the_terms(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    (tmp_path / "visits.py").write_text(VISITS)
+
+    def terms() -> str:
+        return terms_of(load_definition(tmp_path / "own.toml"))
+
+    before = terms()
+    assert terms() == before
+    (tmp_path / "helpers.py").write_text("STEP = 2\n")
+    with_helper = terms()
+    (tmp_path / "visits.py").write_text(VISITS.replace("len(list(elements))", "0"))
+    assert len({before, with_helper, terms()}) == 3

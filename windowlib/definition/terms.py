@@ -1,0 +1,84 @@
+"""The terms of a batch: all that decides its outcome and stands neither in its plan nor in the fingerprint.
+
+A plan keeps the terms it was made under. A run that finds an unfinished plan computes that batch again only under the
+same terms; under others it plans the batch anew, so that no batch is half of one definition and half of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.definition.durations import format_duration
+from windowlib.definition.own_code import code_files
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+
+def terms_of(definition: Definition) -> str:
+    """The terms of a batch planned now, as JSON: a key of the definition → what it says.
+
+    Files (the author's own code, suites) count with a digest of their contents. Where the definition names code of its
+    own, that is loaded; raises as `Definition.spec` does.
+    """
+    assert definition.spec, "the user's own code is loaded, or refused"
+    source, watermark, checks = definition.source, definition.watermark, definition.checks
+    suites = [path for path in (checks.figures_suite, checks.results_suite) if path]
+    terms = {
+        "windowlib": _version(),
+        "engine": definition.engine,
+        "spark.conf": definition.spark.conf,
+        "source.format": source.format,
+        "source.path": str(source.path),
+        "source.schema": source.columns,
+        "source.max_files_per_run": source.max_files_per_run,
+        "source.dedup_horizon": format_duration(source.dedup_horizon_ms),
+        "watermark.out_of_orderness": format_duration(watermark.out_of_orderness_ms),
+        "watermark.idle_timeout": _optional(watermark.idle_timeout_ms),
+        "watermark.max_future_skew": _optional(watermark.max_future_skew_ms),
+        "checks.max_late_share": checks.max_late_share,
+        "checks.max_unusable_share": checks.max_unusable_share,
+        "suites": _digest([*suites, *(sorted(checks.suites.glob("*.json")) if checks.suites else ())]),
+        "own code": _digest(code_files(definition.own_classes, definition.file.parent)),
+    }
+    return json.dumps(terms, sort_keys=True)
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What two sets of terms, or two definitions, do not have in common, in words.
+
+    >>> list(differences({"engine": "spark", "source.path": "/in"}, {"engine": "sail", "source.path": "/in"}))
+    ['engine was "spark", is "sail"']
+    """
+    for key in sorted(then.keys() | now.keys()):
+        if then.get(key) != now.get(key):
+            yield f"{key} was {json.dumps(then.get(key))}, is {json.dumps(now.get(key))}"
+
+
+def _optional(duration_ms: int | None) -> str | None:
+    return None if duration_ms is None else format_duration(duration_ms)
+
+
+def _digest(files: Iterable[Path]) -> str | None:
+    """Twelve hexadecimal digits that change with the files' names and contents; None without files."""
+    found = hashlib.sha256()
+    if not (chosen := list(files)):
+        return None
+    for file in chosen:
+        found.update(f"{file.name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return found.hexdigest()[:12]
+
+
+@lru_cache(maxsize=1)
+def _version() -> str | None:
+    """The version of windowlib; None where it runs from its sources, without being installed."""
+    try:
+        return metadata.version("windowlib")
+    except metadata.PackageNotFoundError:
+        return None
