@@ -32,6 +32,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(why)
 
 
+NOT_TESTED = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture
+def without_rights(request: pytest.FixtureRequest) -> list[str]:
+    """A test that lacks the rights it needs adds here what is not tested, for the summary, before it skips itself."""
+    return request.config.stash.setdefault(NOT_TESTED, [])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says what could not be tested on this machine: a test without its rights is never skipped in silence."""
+    for what in config.stash.get(NOT_TESTED, []):
+        terminalreporter.write_line(f"NOT TESTED, for want of rights on this machine: {what}", yellow=True)
+
+
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session as runs have it."""

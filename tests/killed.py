@@ -10,13 +10,13 @@ Two ways to die:
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ import psutil
 import pytest
 
 from windowlib.batches.staging import Staging
-from windowlib.tables import delta, lease, ledger
+from windowlib.tables import delta, lease, ledger, owner
 from windowlib.tables.opened import Table
 
 SOON_S = 0.05
@@ -55,10 +55,10 @@ def stopped(moment: str) -> Iterator[None]:
 @contextmanager
 def dead_owner(host: str | None = None) -> Iterator[pytest.MonkeyPatch]:
     """Claims of the block belong to a process that has ended, or to one on another machine that is silent."""
-    owner = json.loads(ledger._this_process())
-    owner |= {"host": host} if host else {"pid": _unused_pid()}
+    here = owner.this_process()
+    claiming = replace(here, host=host, boot_id=f"of {host}") if host else replace(here, pid=_unused_pid())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "_this_process", lambda: json.dumps(owner))
+        patch.setattr(ledger.owner, "this_process", lambda: claiming)
         yield patch
 
 

@@ -6,23 +6,28 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, PLAN_TIME_MS, clicks, clock, tables
+from tests.clicks import CLICKS, clicks, clock, tables
 from tests.killed import dead_owner
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta
-from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.lease import lease
+from windowlib.tables.ledger import Ledger, LedgerState, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table
+from windowlib.tables.owner import shows_life
 from windowlib.tables.read import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -35,9 +40,12 @@ for number in range(20):
 """
 
 
-def much_later() -> int:
-    """When a silent run on another machine counts as dead."""
-    return PLAN_TIME_MS + 600_000
+SOON_MS = 300  # a lease that ends soon
+
+
+def impatient(definition: Definition) -> Definition:
+    """The same pipeline for a run that soon takes a silent one on another machine for dead."""
+    return definition.model_copy(update={"lease_timeout_ms": SOON_MS})
 
 
 @pytest.mark.slow
@@ -59,7 +67,7 @@ def test_a_claim_holds_while_its_owner_lives(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, clock, lease_timeout_ms=1000)
     ledger.claim()
     with pytest.raises(Superseded, match=f"another run holds this pipeline .process {os.getpid()} on this machine"):
-        Ledger(tmp_path, much_later).claim()
+        Ledger(tmp_path, clock).claim()
 
 
 def test_a_claim_of_a_process_that_has_ended_holds_no_run_up(tmp_path: Path) -> None:
@@ -70,17 +78,61 @@ def test_a_claim_of_a_process_that_has_ended_holds_no_run_up(tmp_path: Path) -> 
     assert claim.epoch == 2
 
 
-def test_a_claim_from_another_machine_holds_while_it_is_heard_of(tmp_path: Path) -> None:
+def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: Path) -> None:
+    """Whatever its clock says: it is years behind ours."""
+    said: list[str] = []
     with dead_owner(host="elsewhere"):
-        _, claim = Ledger(tmp_path, clock).claim()
-    with pytest.raises(Superseded, match="on elsewhere, last heard of 0 s ago"):
-        Ledger(tmp_path, clock).claim()
-    Ledger(tmp_path, much_later).write({"kind": "heartbeat"}, claim.epoch)
-    with pytest.raises(Superseded, match="on elsewhere"):
-        Ledger(tmp_path, much_later).claim()
-    _, next_claim = Ledger(tmp_path, lambda: much_later() + 600_000).claim()
+        theirs = Ledger(tmp_path, lambda: 0)
+        _, claim = theirs.claim()
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(SOON_MS / 3000):
+            theirs.write({"kind": "heartbeat"}, claim.epoch)
+
+    beating = threading.Thread(target=beat)
+    beating.start()
+    try:
+        with pytest.raises(Superseded, match="on elsewhere"):
+            Ledger(tmp_path, clock, SOON_MS).claim(said.append)
+    finally:
+        stop.set()
+        beating.join()
+    assert [line.startswith("waiting up to 0 s for a sign of process") for line in said] == [True]
+
+    began = time.monotonic()
+    Ledger(tmp_path, clock).write({"kind": "approve"})  # a row of an operator is no sign of life
+    _, next_claim = Ledger(tmp_path, lambda: -1_000_000, SOON_MS).claim()
+    assert time.monotonic() - began >= SOON_MS / 1000
     with pytest.raises(Superseded, match=rf"claim {next_claim.epoch}, this run has {claim.epoch}"):
-        Ledger(tmp_path, clock).write({"kind": "heartbeat"}, claim.epoch)
+        theirs.write({"kind": "heartbeat"}, claim.epoch)
+
+
+def test_a_claim_from_another_machine_that_is_released_is_free_at_once(tmp_path: Path) -> None:
+    with dead_owner(host="elsewhere"):
+        theirs = Ledger(tmp_path, clock)
+        _, claim = theirs.claim()
+    threading.Timer(0.2, theirs.write, ({"kind": "release"}, claim.epoch)).start()
+    began = time.monotonic()
+    assert Ledger(tmp_path, clock, 60_000).claim()[1].epoch == 2
+    assert time.monotonic() - began < 30
+
+
+def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger, failures = Ledger(tmp_path, clock, SOON_MS), [OSError("disk full"), OSError("disk full")]
+    _, claim = ledger.claim()
+    append = Ledger._append
+
+    def failing(self: Ledger, state: LedgerState, row: Mapping[str, Any]) -> None:
+        if failures:
+            raise failures.pop()
+        append(self, state, row)
+
+    with lease(ledger, claim):
+        monkeypatch.setattr(Ledger, "_append", failing)
+        assert shows_life(lambda: Ledger(tmp_path, clock).state().claim, 20 * SOON_MS)
+    assert not failures
+    assert ledger.state().claim == replace(ledger.state().claim, epoch=1, released=True)
 
 
 @pytest.mark.slow
@@ -155,7 +207,7 @@ def test_a_run_that_was_taken_over_changes_nothing_any_more(
     done: list[dict[str, int | None]] = []
 
     def take_over() -> None:
-        advance(definition, lambda: spark, clock=much_later)
+        advance(impatient(definition), lambda: spark, clock=clock)
         done.append(versions(definition))
 
     with pytest.raises(Superseded, match="another run took this pipeline over"):
@@ -175,7 +227,7 @@ def test_a_run_whose_batch_was_abandoned_changes_nothing_any_more(
     done: list[dict[str, int | None]] = []
 
     def give_up() -> None:
-        abandon(definition, "ann", "it hangs", much_later)
+        abandon(impatient(definition), "ann", "it hangs", clock)
         done.append(versions(definition))
 
     with pytest.raises(Superseded, match="another run is at work on batch 2"):

@@ -132,7 +132,9 @@ class DefinitionFile(Section):
         default="spark", description='"spark", or "sail": the same windows in one process, without Java'
     )
     lease_timeout_ms: Positive = duration(
-        "lease_timeout", "after how long without a heartbeat a run on another machine counts as dead", "2m"
+        "lease_timeout",
+        "after how long without a heartbeat a run that cannot be seen (another machine or container) counts as dead",
+        "2m",
     )
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: Watermark = Field(description="[watermark] with out_of_orderness")

@@ -108,7 +108,7 @@ def _frozen(run: Run) -> Due | None:
 @contextmanager
 def claimed(run: Run) -> Iterator[Claim]:
     """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it."""
-    before, claim = run.ledger.claim()
+    before, claim = run.ledger.claim(run.note)
     if before.left_by_a_dead_run and before.prepared is None:
         fence(run.ledger.tables)  # the dead run may have been giving up what another still rolls forward
     with lease(run.ledger, claim):

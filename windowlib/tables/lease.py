@@ -6,13 +6,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from deltalake.exceptions import DeltaError
+
 from windowlib.model.errors import WindowError
 from windowlib.tables.ledger import Claim, Ledger, Superseded
 
 
 @contextmanager
 def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """Keeps the claim alive by a heartbeat while the block runs, and releases it at its end."""
+    """Keeps the claim alive by a heartbeat while the block runs, and releases it at its end.
+
+    A heartbeat that cannot be written is tried again at the next, so one I/O error does not lose the claim.
+    """
     stop = threading.Event()
 
     def beat() -> None:
@@ -21,6 +26,8 @@ def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
                 ledger.write({"kind": "heartbeat"}, claim.epoch)
             except Superseded:
                 return  # the next write of the run itself will say so
+            except Exception:
+                continue  # storage that fails for a moment; where it fails for good, the run's own writes say so
 
     thread = threading.Thread(target=beat, name="windowlib-lease", daemon=True)
     thread.start()
@@ -51,3 +58,5 @@ def _release(ledger: Ledger, claim: Claim) -> None:
         ledger.write({"kind": "release"}, claim.epoch)
     except Superseded:
         return  # the run that took over holds it now
+    except (OSError, DeltaError):
+        return  # the end of this process releases it as well; how the run itself ended must not be hidden

@@ -6,17 +6,14 @@ ordered, on a local disk too. Two rules make a run safe to kill and safe to star
 * **A plan is frozen.** Before any work a `plan` row fixes the batch: files, watermark, plan time, and the terms under
   which it is computed. A retry finds that row and does the same work again, or, under other terms, replaces it.
 * **A claim fences.** A `claim` row names its owner and raises the epoch; a writer whose epoch is not the highest any
-  more is refused its next row (`Superseded`). A claim lives while its process does, or, where that cannot be seen,
-  while its heartbeat is younger than the lease.
+  more is refused its next row (`Superseded`). A claim lives while its process is at work, or, where that cannot be
+  seen, while heartbeats come in (`windowlib.tables.owner`).
 
 A `commit` row, written last, names the version of every table: from then on the run exists.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,17 +23,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from windowlib.model.errors import ExpectationsFailed, StateMismatch, WindowError
-from windowlib.tables import delta
+from windowlib.tables import delta, owner
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table, Tables
+from windowlib.tables.owner import Life, Owner, shows_life
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
 
 Clock = Callable[[], int]  # milliseconds since the epoch
-CLOCK_STEP_S = 2  # by so much the same boot and the same start may differ after the machine's clock was corrected
 
 
 def wall_clock_ms() -> int:
@@ -103,11 +98,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who runs now, or ran last: `alive_at_ms` is the claim's or its newest heartbeat's time."""
+    """Who runs now, or ran last.
+
+    `alive_at_ms` is the time of the claim's row or of its newest heartbeat's by its own machine's clock, `sign` that
+    row's place in the ledger.
+    """
 
     epoch: int
     owner: str
     alive_at_ms: int
+    sign: int
     released: bool = False
 
 
@@ -160,19 +160,22 @@ class Ledger:
                 self._state = _fold(table)
             return self._state
 
-    def claim(self) -> tuple[LedgerState, Claim]:
-        """Claims the pipeline; tells what held before. Raises `Superseded` when a live run holds it."""
+    def claim(self, note: Callable[[str], None] = lambda what: None) -> tuple[LedgerState, Claim]:
+        """Claims the pipeline; tells what held before. Raises `Superseded` when a run that is at work holds it.
+
+        Where that run cannot be seen from here, this waits for a heartbeat of it, at most `lease_timeout`.
+        """
         while True:
             state = self.state()
-            if state.claim and not state.claim.released and (alive := self.holder(state.claim)):
-                raise Superseded(f"another run holds this pipeline ({alive}); it goes on, this one leaves")
+            if state.claim and not state.claim.released and not self._is_free(state.claim, note):
+                continue  # released meanwhile
             epoch = (state.claim.epoch if state.claim else 0) + 1
-            claim = Claim(epoch, _this_process(), self.clock())
+            mine = owner.this_process().to_json()
             try:
-                self._append(state, {"kind": "claim", "epoch": epoch, "owner": claim.owner})
+                self._append(state, {"kind": "claim", "epoch": epoch, "owner": mine})
             except delta.Conflict:
                 continue  # a planner, an operator or another claim was faster: look again
-            return state, claim
+            return state, Claim(epoch, mine, self.clock(), state.sequence + 1)
 
     def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
         """Appends a row. With `epoch`, only while no later claim exists: else raises `Superseded`."""
@@ -246,30 +249,29 @@ class Ledger:
         delta.append_rows(table, version, [{"sequence": state.sequence + 1, "at": at, **row}])
 
     def holder(self, claim: Claim) -> str | None:
-        """Who holds the claim, in words, or None when no run does any more."""
-        owner = json.loads(claim.owner)
-        here = json.loads(_this_process())
-        if owner["host"] == here["host"] and abs(owner["boot"] - here["boot"]) <= CLOCK_STEP_S:
-            try:
-                alive = abs(psutil.Process(owner["pid"]).create_time() - owner["started"]) <= CLOCK_STEP_S
-            except psutil.NoSuchProcess:
-                alive = False
-            return f"process {owner['pid']} on this machine" if alive else None
+        """Who holds the claim, in words, or None when no run does any more. By the clocks: only to be shown."""
+        by = Owner.of_json(claim.owner)
+        match by.life():
+            case Life.AT_WORK:
+                return str(by)
+            case Life.ENDED:
+                return None
         age_ms = self.clock() - claim.alive_at_ms
-        if age_ms >= self.lease_timeout_ms:
-            return None
-        return f"process {owner['pid']} on {owner['host']}, last heard of {age_ms // 1000} s ago"
+        return None if age_ms >= self.lease_timeout_ms else f"{by}, last heard of {age_ms // 1000} s ago"
 
-
-def _this_process() -> str:
-    process = psutil.Process()
-    owner = {
-        "host": socket.gethostname(),
-        "boot": int(psutil.boot_time()),
-        "pid": os.getpid(),
-        "started": process.create_time(),
-    }
-    return json.dumps(owner)
+    def _is_free(self, claim: Claim, note: Callable[[str], None]) -> bool:
+        """Whether the run that made the claim has ended; False once it is released. Raises `Superseded`."""
+        by = Owner.of_json(claim.owner)
+        life = by.life()
+        if life is Life.OUT_OF_SIGHT:
+            note(f"waiting up to {self.lease_timeout_ms // 1000} s for a sign of {by}, which holds this pipeline")
+            if shows_life(lambda: self.state().claim, self.lease_timeout_ms):
+                if (now := self.state().claim) is None or now.released:
+                    return False
+                life = Life.AT_WORK
+        if life is Life.AT_WORK:
+            raise Superseded(f"another run holds this pipeline ({by}); it goes on, this one leaves")
+        return True
 
 
 def _plan_row(plan: Plan) -> dict[str, Any]:
@@ -330,9 +332,9 @@ def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
         case "claim":
-            return replace(state, claim=Claim(row["epoch"], row["owner"], at_ms))
+            return replace(state, claim=Claim(row["epoch"], row["owner"], at_ms, row["sequence"]))
         case "heartbeat" if state.claim:
-            return replace(state, claim=replace(state.claim, alive_at_ms=at_ms))
+            return replace(state, claim=replace(state.claim, alive_at_ms=at_ms, sign=row["sequence"]))
         case "release" if state.claim:
             return replace(state, claim=replace(state.claim, released=True))
         case "plan":

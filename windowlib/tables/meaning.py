@@ -45,7 +45,7 @@ LEDGER = TableSpec(
         Column("epoch", _LONG, "the number of the newest claim"),
         Column("batch_id", _LONG, "null for claim, heartbeat, release"),
         Column("at", _TIMESTAMP, "when the row was written; no result depends on it"),
-        Column("owner", _TEXT, "who claimed: JSON of host, boot, pid, started"),
+        Column("owner", _TEXT, "who claimed: JSON of host, boot, pid, started, boot_id, namespace"),
         Column("plan_time_ms", _LONG, "when the batch was planned: the only clock that a run knows"),
         Column("watermark_in_ms", _LONG, "the watermark before the batch; null before the first event"),
         Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch"),

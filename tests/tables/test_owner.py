@@ -1,0 +1,128 @@
+"""Who is at work: real processes that run, are stopped, are defunct, or live in a PID namespace of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
+from windowlib.tables.owner import Life, Owner, this_process
+
+ROOT = Path(__file__).parents[2]
+SOON_MS = 900
+CLAIMS = """
+import sys, time
+from pathlib import Path
+from windowlib.tables.lease import lease
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+ledger = Ledger(Path(sys.argv[1]), wall_clock_ms, int(sys.argv[2]))
+_, claim = ledger.claim()
+with lease(ledger, claim):
+    print("at work", flush=True)
+    time.sleep(60)
+"""
+
+
+@contextmanager
+def at_work(folder: Path, lease_ms: int = SOON_MS, within: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the pipeline in `folder`; `within` is what its command begins with."""
+    command = [*within, sys.executable, "-c", CLAIMS, str(folder), str(lease_ms)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "at work\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def until(status: str, process: subprocess.Popen[str]) -> None:
+    """Waits until the kernel says so of a process."""
+    deadline = time.monotonic() + 10
+    while psutil.Process(process.pid).status() != status:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def claimed_by(folder: Path) -> int:
+    """The epoch of a claim made now; a process on this machine is judged at once, so nothing is waited for."""
+    began = time.monotonic()
+    _, claim = Ledger(folder, wall_clock_ms, 600_000).claim()
+    assert time.monotonic() - began < 60
+    return claim.epoch
+
+
+def test_a_running_process_holds_what_it_claimed(tmp_path: Path) -> None:
+    with at_work(tmp_path) as process, pytest.raises(Superseded, match=f"process {process.pid} on this machine"):
+        claimed_by(tmp_path)
+
+
+def test_a_stopped_process_holds_nothing_and_is_refused_when_it_wakes(tmp_path: Path) -> None:
+    with at_work(tmp_path) as process:
+        process.send_signal(signal.SIGSTOP)
+        until(psutil.STATUS_STOPPED, process)
+        assert claimed_by(tmp_path) == 2
+        process.send_signal(signal.SIGCONT)
+        time.sleep(SOON_MS / 1000)
+        assert Ledger(tmp_path, wall_clock_ms).state().claim.epoch == 2
+
+
+def test_a_defunct_process_holds_nothing(tmp_path: Path) -> None:
+    """Killed, and not waited for by its parent, as Airflow's supervisor may leave it."""
+    with at_work(tmp_path) as process:
+        process.kill()
+        until(psutil.STATUS_ZOMBIE, process)
+        assert claimed_by(tmp_path) == 2
+
+
+def test_another_process_of_the_same_number_holds_nothing() -> None:
+    here = this_process()
+    assert replace(here, started=here.started - 60).life() is Life.ENDED
+
+
+@pytest.mark.parametrize("other", [{"boot_id": "another"}, {"namespace": "pid:[1]"}, {"namespace": None}])
+def test_of_another_boot_or_namespace_nothing_is_known(other: dict[str, str | None]) -> None:
+    """Whatever process has that number here, and though the host has the same name."""
+    assert replace(this_process(), pid=1, **other).life() is Life.OUT_OF_SIGHT
+
+
+def test_a_claim_of_an_earlier_release_is_read() -> None:
+    here = this_process()
+    text = f'{{"host": "{here.host}", "boot": {here.boot}, "pid": {here.pid}, "started": {here.started}}}'
+    assert Owner.of_json(text).life() is Life.AT_WORK
+    assert Owner.of_json(text.replace("}", ', "of_a_newer_release": 1}')).pid == here.pid
+    assert Owner.of_json(text.replace(here.host, "elsewhere")).life() is Life.OUT_OF_SIGHT
+
+
+def test_two_containers_on_one_host_see_heartbeats_only(tmp_path: Path, namespaces: tuple[str, ...]) -> None:
+    """Its host name and boot are ours; its number is 1, which is another process here."""
+    with at_work(tmp_path, within=namespaces) as process:
+        said: list[str] = []
+        with pytest.raises(Superseded, match="process 1 on this machine"):
+            Ledger(tmp_path, wall_clock_ms, 4 * SOON_MS).claim(said.append)
+        assert len(said) == 1
+        for child in psutil.Process(process.pid).children():
+            os.kill(child.pid, signal.SIGKILL)
+        assert Ledger(tmp_path, wall_clock_ms, SOON_MS).claim()[1].epoch == 2
+
+
+@pytest.fixture
+def namespaces(without_rights: list[str]) -> tuple[str, ...]:
+    """What a command begins with to run in a PID namespace of its own."""
+    within = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+    try:
+        subprocess.run([*within, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        without_rights.append("PID namespaces (unshare --pid): two containers on one host")
+        pytest.skip(f"needs the right to make PID namespaces: {error}")
+    return within

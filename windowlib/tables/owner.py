@@ -1,0 +1,119 @@
+"""The process behind a claim: who it is, and whether it can still be at work.
+
+A process is *in sight* where its number means the same process to us: the same boot of the same machine and, as two
+containers may share both, the same PID namespace. Of one in sight the kernel says whether it runs. One that is defunct,
+or stopped by a signal, is not at work: its claim is free, and should it wake, the ledger refuses its rows.
+
+Of any other process only its heartbeats are known. Clocks of two machines differ, so their times say nothing; it
+counts as ended when no heartbeat of it came in for `lease_timeout` by *our own* monotonic clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from pathlib import Path
+
+import psutil
+
+CLOCK_STEP_S = 2  # by so much the same boot and the same start may differ after the machine's clock was corrected
+LOOKS = 40  # at the ledger in one `lease_timeout`
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Life(Enum):
+    """What can be said about a process."""
+
+    AT_WORK = "at work"
+    ENDED = "ended"
+    OUT_OF_SIGHT = "out of sight"
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process. `boot` and `started` are in seconds since the epoch by its machine's clock.
+
+    `boot_id` and `namespace` are what Linux calls this boot and the PID namespace; None where there are none, and in
+    claims of earlier releases.
+
+    >>> Owner.of_json(this_process().to_json()).life()
+    <Life.AT_WORK: 'at work'>
+    """
+
+    host: str
+    boot: int
+    pid: int
+    started: float
+    boot_id: str | None = None
+    namespace: str | None = None
+
+    @classmethod
+    def of_json(cls, text: str) -> Owner:
+        """The owner that a claim row names; what a newer release has added is left out."""
+        known = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    def __str__(self) -> str:
+        here = "this machine" if self.host == socket.gethostname() else self.host
+        return f"process {self.pid} on {here}"
+
+    def life(self) -> Life:
+        """Whether the process can be at work, as far as this one sees."""
+        if not self._in_sight(this_process()):
+            return Life.OUT_OF_SIGHT
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started) <= CLOCK_STEP_S
+            working = same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD, psutil.STATUS_STOPPED)
+        except psutil.NoSuchProcess:
+            return Life.ENDED
+        return Life.AT_WORK if working else Life.ENDED
+
+    def _in_sight(self, here: Owner) -> bool:
+        if self.boot_id and here.boot_id:
+            return (self.boot_id, self.namespace) == (here.boot_id, here.namespace) and self.namespace is not None
+        return self.host == here.host and abs(self.boot - here.boot) <= CLOCK_STEP_S
+
+
+def this_process() -> Owner:
+    """The process that runs this."""
+    process = psutil.Process()
+    boot = int(psutil.boot_time())
+    return Owner(socket.gethostname(), boot, process.pid, process.create_time(), _boot_id(), _namespace())
+
+
+def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
+    """Whether `sign` changes within `timeout_ms` of now; waits until it does, or until they have passed.
+
+    >>> shows_life(lambda: 7, timeout_ms=20), shows_life(time.monotonic, timeout_ms=20)
+    (False, True)
+    """
+    first, until = sign(), time.monotonic() + timeout_ms / 1000
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, timeout_ms / 1000 / LOOKS))
+        if sign() != first:
+            return True
+    return False
+
+
+def _boot_id() -> str | None:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _namespace() -> str | None:
+    """What tells our PID namespace from others; None where `/proc` shows another one than ours."""
+    try:
+        return os.readlink("/proc/self/ns/pid") if os.readlink("/proc/self") == str(os.getpid()) else None
+    except OSError:
+        return None
