@@ -2,7 +2,7 @@
 
 To add a trigger (an evictor or a window likewise):
 
-1. Write its class in `windowlib.model.triggers`, a frozen dataclass whose docstring says when it fires.
+1. Write its class in `windowlib.model.triggers`: a frozen `Trigger` dataclass whose docstring says when it fires.
 2. Add its entry to ``TRIGGERS`` below: its name, its class, when it fires in words, and each parameter with its bounds
    and what is allowed. Names, defaults and the object itself come from the class.
 3. Add its row to ``TRIGGER_TABLES`` in `docs.gallery.entries`, and run ``python -m docs.gallery``.

@@ -26,37 +26,42 @@ class Evictor(Protocol):
         """The elements that stay once the function has seen them."""
 
 
+class _BeforeOrAfter(Evictor, Protocol):
+    """Evicts before the evaluation, or, with ``after``, after it."""
+
+    @property
+    def after(self) -> bool: ...
+
+    def kept(self, elements: Elements) -> Elements:
+        """The elements that stay."""
+        ...
+
+    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
+        return elements if self.after else self.kept(elements)
+
+    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
+        return self.kept(elements) if self.after else elements
+
+
 @dataclass(frozen=True, slots=True)
-class CountEvictor:
+class CountEvictor(_BeforeOrAfter):
     """Keeps the last ``n`` elements."""
 
     n: int
     after: bool = False
 
-    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
-        return elements if self.after else self._keep(elements)
-
-    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
-        return self._keep(elements) if self.after else elements
-
-    def _keep(self, elements: Elements) -> Elements:
+    def kept(self, elements: Elements) -> Elements:
         return elements[max(0, len(elements) - max(0, self.n)) :]
 
 
 @dataclass(frozen=True, slots=True)
-class TimeEvictor:
+class TimeEvictor(_BeforeOrAfter):
     """Keeps the elements less than ``keep_ms`` older than the newest; all, where the first has no timestamp."""
 
     keep_ms: int
     after: bool = False
 
-    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
-        return elements if self.after else self._keep(elements)
-
-    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
-        return self._keep(elements) if self.after else elements
-
-    def _keep(self, elements: Elements) -> Elements:
+    def kept(self, elements: Elements) -> Elements:
         if not elements or elements[0].timestamp_ms is None:
             return elements
         timestamps = [MIN_TIME_MS if e.timestamp_ms is None else e.timestamp_ms for e in elements]
@@ -65,7 +70,7 @@ class TimeEvictor:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaEvictor:
+class DeltaEvictor(_BeforeOrAfter):
     """Drops the elements that the last one exceeds by ``threshold`` or more in column ``of``."""
 
     threshold: float
@@ -73,13 +78,7 @@ class DeltaEvictor:
     absolute: bool = False
     after: bool = False
 
-    def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
-        return elements if self.after else self._keep(elements)
-
-    def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
-        return self._keep(elements) if self.after else elements
-
-    def _keep(self, elements: Elements) -> Elements:
+    def kept(self, elements: Elements) -> Elements:
         return [element for element in elements if self._delta(element.value, elements[-1].value) < self.threshold]
 
     def _delta(self, value: Any, last: Any) -> float:

@@ -7,12 +7,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from windowlib.model.errors import InvalidSpec
-from windowlib.model.triggers import CONTINUE, FIRE, Trigger, TriggerContext, TriggerResult, TriggerState, WindowKind
+from windowlib.model.triggers import (
+    CONTINUE,
+    FIRE,
+    Timers,
+    Trigger,
+    TriggerContext,
+    TriggerResult,
+    TriggerState,
+    WindowKind,
+)
 from windowlib.model.windows import MAX_TIME_MS
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousEventTimeTrigger:
+class ContinuousEventTimeTrigger(Trigger):
     """Fires at every multiple of ``interval_ms`` of event time inside the window, and at its end.
 
     Windows that merge keep the earliest next firing. When the input is complete, a window without end fires twice more,
@@ -32,7 +41,7 @@ class ContinuousEventTimeTrigger:
             return FIRE
         context.set_event_timer(end_ms)
         if "next_ms" not in context.state:
-            self._set_next(_multiple_after(timestamp_ms, self.interval_ms), context)
+            _set_next(_multiple_after(timestamp_ms, self.interval_ms), context, context.event_timers)
         return CONTINUE
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
@@ -41,27 +50,18 @@ class ContinuousEventTimeTrigger:
         if time_ms != context.state.get("next_ms"):
             return CONTINUE
         is_last = context.watermark_ms == context.window.max_timestamp_ms == MAX_TIME_MS
-        self._set_next(MAX_TIME_MS if is_last else time_ms + self.interval_ms, context)
+        _set_next(MAX_TIME_MS if is_last else time_ms + self.interval_ms, context, context.event_timers)
         return FIRE
 
-    def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        if (next_ms := _earliest(merged)) is not None:
-            self._set_next(next_ms, context)
+        _keep_earliest(merged, context, context.event_timers)
 
     def clear(self, context: TriggerContext) -> None:
-        if (next_ms := context.state.pop("next_ms", None)) is not None:
-            context.delete_event_timer(next_ms)
-
-    def _set_next(self, time_ms: int, context: TriggerContext) -> None:
-        context.state["next_ms"] = min(time_ms, context.window.max_timestamp_ms)
-        context.set_event_timer(context.state["next_ms"])
+        _forget_next(context, context.event_timers)
 
 
 @dataclass(frozen=True, slots=True)
-class ContinuousProcessingTimeTrigger:
+class ContinuousProcessingTimeTrigger(Trigger):
     """Fires at every multiple of ``interval_ms`` of processing time while the window lasts, and at its end."""
 
     interval_ms: int
@@ -73,34 +73,25 @@ class ContinuousProcessingTimeTrigger:
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
         if "next_ms" not in context.state:
-            self._set_next(_multiple_after(context.processing_time_ms, self.interval_ms), context)
-        return CONTINUE
-
-    def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
+            _set_next(_multiple_after(context.processing_time_ms, self.interval_ms), context, context.processing_timers)
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         if time_ms != context.state.get("next_ms"):
             return CONTINUE
         if time_ms < context.window.max_timestamp_ms:  # at its end an event-time window would fire for ever
-            self._set_next(time_ms + self.interval_ms, context)
+            _set_next(time_ms + self.interval_ms, context, context.processing_timers)
         return FIRE
 
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        if (next_ms := _earliest(merged)) is not None:
-            self._set_next(next_ms, context)
+        _keep_earliest(merged, context, context.processing_timers)
 
     def clear(self, context: TriggerContext) -> None:
-        if (next_ms := context.state.pop("next_ms", None)) is not None:
-            context.delete_processing_timer(next_ms)
-
-    def _set_next(self, time_ms: int, context: TriggerContext) -> None:
-        context.state["next_ms"] = min(time_ms, context.window.max_timestamp_ms)
-        context.set_processing_timer(context.state["next_ms"])
+        _forget_next(context, context.processing_timers)
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessingTimeoutTrigger:
+class ProcessingTimeoutTrigger(Trigger):
     """Fires when ``of`` fires, and otherwise ``timeout_ms`` of processing time after the first element.
 
     With ``reset_on_element`` the timeout starts again at every element; with ``clear_on_timeout`` a timeout makes
@@ -135,9 +126,6 @@ class ProcessingTimeoutTrigger:
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         return self._on_timer(self.of.on_processing_time(time_ms, context), context)
 
-    def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        raise InvalidSpec(f"need a trigger that can merge, got {self}")
-
     def clear(self, context: TriggerContext) -> None:
         self._delete_timeout(context)
         self.of.clear(context)
@@ -162,8 +150,18 @@ def _multiple_after(time_ms: int, interval_ms: int) -> int:
     return (towards_zero if time_ms >= 0 else -towards_zero) + interval_ms
 
 
-def _earliest(merged: Sequence[TriggerState]) -> int | None:
-    return min((state["next_ms"] for state in merged if "next_ms" in state), default=None)
+def _set_next(time_ms: int, context: TriggerContext, timers: Timers) -> None:
+    next_ms = context.state["next_ms"] = min(time_ms, context.window.max_timestamp_ms)
+    timers.add((next_ms, context.window))
+
+
+def _forget_next(context: TriggerContext, timers: Timers) -> None:
+    timers.discard((context.state.pop("next_ms", None), context.window))
+
+
+def _keep_earliest(merged: Sequence[TriggerState], context: TriggerContext, timers: Timers) -> None:
+    if known := [state["next_ms"] for state in merged if "next_ms" in state]:
+        _set_next(min(known), context, timers)
 
 
 def _require_interval(interval_ms: int, trigger: object) -> None:

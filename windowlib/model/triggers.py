@@ -65,7 +65,11 @@ class TriggerContext:
 
 
 class Trigger(Protocol):
-    """Whatever decides when a window fires; users may bring their own."""
+    """Whatever decides when a window fires; users may bring their own.
+
+    A class that inherits from it has only to say what differs: by itself it never fires, remembers nothing, and cannot
+    follow windows that merge.
+    """
 
     @property
     def merges(self) -> bool:
@@ -77,22 +81,27 @@ class Trigger(Protocol):
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
         """An element has been added to the window."""
+        return CONTINUE
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         """The watermark has reached a timer of the window: one of the trigger's, or its cleanup time."""
+        return CONTINUE
 
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         """Processing time has reached a timer of the window."""
+        return CONTINUE
 
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
         """The window is new and replaces windows whose trigger states were ``merged``; those are cleared next."""
+        raise InvalidSpec(f"need a trigger that can merge, got {self}")
 
     def clear(self, context: TriggerContext) -> None:
         """The window is going: delete its timers and forget its state."""
+        context.state.clear()
 
 
 @dataclass(frozen=True, slots=True)
-class EventTimeTrigger:
+class EventTimeTrigger(Trigger):
     """Fires when the watermark reaches the window's end, and at once for every element that comes after."""
 
     merges: ClassVar[bool] = True
@@ -107,9 +116,6 @@ class EventTimeTrigger:
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         return FIRE if time_ms == context.window.max_timestamp_ms else CONTINUE
 
-    def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
         if context.window.max_timestamp_ms > context.watermark_ms:
             context.set_event_timer(context.window.max_timestamp_ms)
@@ -119,7 +125,7 @@ class EventTimeTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessingTimeTrigger:
+class ProcessingTimeTrigger(Trigger):
     """Fires when processing time reaches the window's end, and again for every element that the window gets later."""
 
     merges: ClassVar[bool] = True
@@ -127,9 +133,6 @@ class ProcessingTimeTrigger:
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
         context.set_processing_timer(context.window.max_timestamp_ms)
-        return CONTINUE
-
-    def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
@@ -144,7 +147,7 @@ class ProcessingTimeTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class CountTrigger:
+class CountTrigger(Trigger):
     """Fires at every ``n``-th element since it last fired. Windows that merge add their counts up.
 
     What is left when the window goes is not reported.
@@ -162,22 +165,13 @@ class CountTrigger:
         context.state["count"] = count
         return CONTINUE
 
-    def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
         if count := sum(state.get("count", 0) for state in merged):
             context.state["count"] = count
 
-    def clear(self, context: TriggerContext) -> None:
-        context.state.pop("count", None)
-
 
 @dataclass(frozen=True, slots=True)
-class DeltaTrigger:
+class DeltaTrigger(Trigger):
     """Fires when column ``of`` exceeds its value at the last firing by more than ``threshold``.
 
     With ``absolute`` a difference in either direction counts. The first value of a window is only remembered.
@@ -198,21 +192,9 @@ class DeltaTrigger:
         context.state["value"] = current
         return FIRE
 
-    def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        raise InvalidSpec(f"need a trigger that can merge, got {self}; no last value is that of both windows")
-
-    def clear(self, context: TriggerContext) -> None:
-        context.state.pop("value", None)
-
 
 @dataclass(frozen=True, slots=True)
-class PurgingTrigger:
+class PurgingTrigger(Trigger):
     """Does what ``of`` does, and forgets the contents at every firing."""
 
     of: Trigger
@@ -246,30 +228,15 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 @dataclass(frozen=True, slots=True)
-class NeverTrigger:
+class NeverTrigger(Trigger):
     """Never fires; the default of the global window."""
 
     merges: ClassVar[bool] = False
     window_kind: ClassVar[WindowKind] = "global"
 
-    def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        """Nothing to remember."""
-
-    def clear(self, context: TriggerContext) -> None:
-        """Nothing to forget."""
-
 
 @dataclass(frozen=True, slots=True)
-class EndOfStreamTrigger:
+class EndOfStreamTrigger(Trigger):
     """Fires once, when the input is complete and the watermark reaches its maximum."""
 
     merges: ClassVar[bool] = False
@@ -281,12 +248,6 @@ class EndOfStreamTrigger:
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         return FIRE if time_ms == context.window.max_timestamp_ms else CONTINUE
-
-    def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        return CONTINUE
-
-    def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        """The global window never merges."""
 
     def clear(self, context: TriggerContext) -> None:
         context.delete_event_timer(context.window.max_timestamp_ms)
