@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tests.slice_oracle import last_window_end_ms, slice_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
-from windowlib.model.slices import last_window_end_ms, slice_of
 
 Place = tuple[str, int]  # file, row
 Bounds = tuple[str, int, int]  # key, start, end

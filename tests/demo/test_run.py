@@ -2,24 +2,28 @@
 
 import io
 import json
+import os
 import shutil
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.demo.clicks import ClickSettings
-from windowlib.demo.files import NO_ROW
 from windowlib.demo.pipelines import write_definitions
 from windowlib.demo.run import Stage, compare_with_truth, demo, demo_own_data
-from windowlib.demo.truth import make_demo_data
+from windowlib.demo.truth import Truth, make_demo_data
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
 SMALL = ClickSettings(events=4_000, users=200, files=8, seed=3)
+NO_ROW = {"json": '{"event_id": "cut short", "user_i', "csv": "cut short"}  # a line that is no row at all
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +67,23 @@ kind = "string"
 [watermark]"""
 
 
+def text_data(folder: Path, format: str) -> tuple[Truth, dict[str, int]]:
+    """The demo's files as text, each with a line that is no row; the truth, and the unusable rows by reason."""
+    truth = make_demo_data(SMALL, folder)
+    for parquet in sorted(folder.iterdir()):
+        table, text, when = pq.read_table(parquet), parquet.with_suffix(f".{format}"), parquet.stat().st_mtime_ns
+        if format == "json":
+            texts = table.set_column(2, "ts", pc.strftime(table["ts"], "%Y-%m-%dT%H:%M:%SZ"))
+            text.write_text("".join(f"{json.dumps(row)}\n" for row in texts.to_pylist()))
+        else:
+            pa_csv.write_csv(table, text)
+        with text.open("a") as file:
+            file.write(f"{NO_ROW[format]}\n")
+        os.utime(text, ns=(when, when))
+        parquet.unlink()
+    return truth, {**truth.unusable, "malformed": SMALL.files}
+
+
 def text_pipeline(folder: Path, format: str) -> Definition:
     file, _ = write_definitions(folder)
     text = file.read_text().replace('format = "parquet"', f'format = "{format}"').replace("[watermark]", SCHEMA)
@@ -73,23 +94,23 @@ def text_pipeline(folder: Path, format: str) -> Definition:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_nothing_differs_in_json(tmp_path: Path, spark: SparkSession) -> None:
-    truth = make_demo_data(SMALL, tmp_path / "incoming", "json")
+    truth, unusable = text_data(tmp_path / "incoming", "json")
     definition = text_pipeline(tmp_path, "json")
     advance(definition, lambda: spark)
-    comparisons = compare_with_truth(definition, "sessions", truth.sessions, truth.unusable)
+    comparisons = compare_with_truth(definition, "sessions", truth.sessions, unusable)
     assert [comparison for comparison in comparisons if comparison.differences] == []
     assert malformed(definition) == [NO_ROW["json"]] * SMALL.files
 
 
 @pytest.mark.spark
 def test_every_unusable_row_is_refused_in_csv(tmp_path: Path, spark: SparkSession) -> None:
-    truth = make_demo_data(SMALL, tmp_path / "incoming", "csv")
+    truth, unusable = text_data(tmp_path / "incoming", "csv")
     definition = text_pipeline(tmp_path, "csv")
     all_at_once = definition.source.model_copy(update={"max_files_per_run": 0})
     (report,) = advance(definition.model_copy(update={"source": all_at_once}), lambda: spark)
-    assert report.figures["rows_read"] == truth.rows
-    assert {reason: report.figures[f"quarantined_{reason}"] for reason in truth.unusable} == truth.unusable
-    assert report.figures["rows_quarantined"] == sum(truth.unusable.values())
+    assert report.figures["rows_read"] == truth.rows + SMALL.files
+    assert {reason: report.figures[f"quarantined_{reason}"] for reason in unusable} == unusable
+    assert report.figures["rows_quarantined"] == sum(unusable.values())
     assert malformed(definition) == [NO_ROW["csv"]] * SMALL.files
 
 

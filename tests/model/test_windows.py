@@ -10,18 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.slice_oracle import last_window_end_ms, session_of_slice, slice_of
 from tests.strategies import TIMESTAMPS, sessions, slidings, tumblings
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.model.errors import InvalidElement, InvalidSpec
 from windowlib.model.lateness import cleanup_time_ms, is_late
 from windowlib.model.slices import (
-    last_window_end_ms,
-    session_of_slice,
     shared_slices,
     shared_slices_of_a_session,
-    slice_of,
     slice_width_ms,
-    windows_of_slice,
 )
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, MIN_TIME_MS, TimeWindow, islands, touches, window_start
 
@@ -67,7 +64,7 @@ def test_islands_never_touch_and_hold_every_window(windows: list[TimeWindow]) ->
 def test_every_millisecond_of_a_slice_is_in_the_same_windows(assigner: Tumbling | Sliding, timestamp_ms: int) -> None:
     bounds = slice_of(assigner, timestamp_ms)
     assert bounds.start_ms <= timestamp_ms < bounds.end_ms
-    windows = windows_of_slice(assigner, bounds.start_ms)
+    windows = assigner.assign(bounds.start_ms)
     assert all(assigner.assign(t) == windows for t in range(bounds.start_ms, bounds.end_ms))
     assert last_window_end_ms(assigner, bounds.start_ms) == max((w.end_ms for w in windows), default=None)
 
@@ -81,7 +78,7 @@ def test_windows_put_together_from_slices_equal_windows_of_elements(assigner: Sl
             from_elements[window] = from_elements.get(window, 0) + 1
     slices = {start: sum(slice_of(assigner, t).start_ms == start for t in times) for start in range(-60, 60)}
     for start, count in slices.items():
-        for window in windows_of_slice(assigner, start) if count else ():
+        for window in assigner.assign(start) if count else ():
             from_slices[window] = from_slices.get(window, 0) + count
     assert from_slices == from_elements
 

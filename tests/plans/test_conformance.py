@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from tests.strategies import examples, sessions, slidings, tumblings
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.lateness import is_late
-from windowlib.model.slices import windows_of_slice
 from windowlib.plans.grid import Grid
 from windowlib.replay.batches import Event, ReferenceEngine, replay_batches
 from windowlib.replay.spark_batches import SparkEngine
@@ -145,7 +144,7 @@ def _contents(plan: SparkEngine, watermark_ms: int) -> Contents:
 def _of_slices(plan: SparkEngine, rows: Iterable[Mapping[str, Any]], watermark_ms: int) -> Contents:
     found: dict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
-        for window in windows_of_slice(plan.assigner, row["state_window_start_ms"]):  # type: ignore[arg-type]
+        for window in plan.assigner.assign(row["state_window_start_ms"]):
             if not is_late(window, plan.allowed_lateness_ms, watermark_ms):
                 held = found[row["key"], window.start_ms, window.end_ms]
                 held[0] += row["p0_count"]

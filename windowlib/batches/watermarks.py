@@ -38,8 +38,7 @@ def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
     if not files:
         return None
     newest = max(files, key=lambda f: f.high["batch_id"])
-    rows = delta.rows_of(delta.read_parquet(table.folder / newest.path, WATERMARKS.columns))
-    return max(rows, key=lambda row: row["batch_id"])
+    return max(delta.rows(table, [newest], WATERMARKS.columns), key=lambda row: row["batch_id"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
@@ -63,6 +63,35 @@ def progress(screen: Console, says: str = "looking for new input") -> Iterator[S
     with Progress(*columns, console=screen, transient=True) as shown:
         line = shown.add_task(says)
         yield lambda what: shown.update(line, description=what)
+
+
+def say(screen: Console, text: str) -> None:
+    """A line, as long as it is."""
+    screen.print(text, soft_wrap=True, highlight=False)
+
+
+def table_of(
+    names: Iterable[str], right: Collection[str] = (), *, wraps: bool = True, title: str | None = None
+) -> Table:
+    """A table without rows; columns named in `right` are flush right."""
+    table = Table(box=None, header_style="bold", pad_edge=False, title=title, title_justify="left")
+    for name in names:
+        table.add_column(
+            escape(name),
+            justify="right" if name in right else "left",
+            overflow="fold" if wraps else "ellipsis",
+            no_wrap=not wraps,
+        )
+    return table
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "late event"), counted(2_000, "late event")
+    ('1 late event', '2,000 late events')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def batch_line(report: BatchReport) -> str:
@@ -136,9 +165,7 @@ def batch_record(report: BatchReport) -> dict[str, Any]:
 
 def show_rows(screen: Console, rows: pa.Table) -> None:
     """The first rows of a table, and how many there are."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in rows.column_names:
-        table.add_column(escape(name), overflow="fold")
+    table = table_of(rows.column_names)
     for row in rows.slice(0, ROWS_SHOWN).to_pylist():
         table.add_row(*(_cell(value) for value in row.values()))
     if rows.num_columns:
@@ -149,7 +176,7 @@ def show_rows(screen: Console, rows: pa.Table) -> None:
 
 def rows_of(rows: pa.Table) -> str:
     """How many rows a table has, in words."""
-    return f"{rows.num_rows:,} {'row' if rows.num_rows == 1 else 'rows'}"
+    return counted(rows.num_rows, "row")
 
 
 def _cell(value: Any) -> str:
@@ -168,49 +195,44 @@ def show_explanation(screen: Console, explanation: Explanation) -> None:
     screen.print(f"[bold]{facts.pop('pipeline')}[/bold]", highlight=False)
     for name, value in facts.items():
         for number, line in enumerate(value if isinstance(value, list) else [value]):
-            screen.print(f"  {'' if number else name:<9}{escape(line)}", soft_wrap=True, highlight=False)
+            say(screen, f"  {'' if number else name:<9}{escape(line)}")
 
 
 def show_status(screen: Console, status: Status) -> None:
     """A pipeline's status in sentences; what waits for the operator comes last."""
-
-    def say(text: str) -> None:
-        screen.print(text, soft_wrap=True, highlight=False)
-
-    say(f"[bold]{status.pipeline}[/bold]  {escape(status.folder)}")
+    say(screen, f"[bold]{status.pipeline}[/bold]  {escape(status.folder)}")
     if not status.commits:
-        say("no batch is committed yet")
+        say(screen, "no batch is committed yet")
     else:
         _show_commits(screen, status)
     if status.time:
-        say(f"watermark [bold]{instant(status.time.watermark_ms)}[/bold], the source is {status.time.state}")
-        _say_each(say, status.time.explanation)
+        say(screen, f"watermark [bold]{instant(status.time.watermark_ms)}[/bold], the source is {status.time.state}")
+        _say_each(screen, status.time.explanation)
     if status.windows_in_flight:
         oldest = status.oldest_window_start_ms  # None where windows have no bounds
         since = "" if oldest is None else f", the oldest from {instant(oldest)}"
-        say(f"in flight {status.windows_in_flight:,} windows (or slices of them){since}")
+        say(screen, f"in flight {status.windows_in_flight:,} windows (or slices of them){since}")
     if status.checks:
         checks = status.checks
-        say(f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
-        _say_each(say, (f"{c['severity']}: {c['sentence']} Observed {c['observed']}." for c in checks.failed))
-    _say_what_waits(say, status)
+        say(screen, f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
+        _say_each(screen, (f"{c['severity']}: {c['sentence']} Observed {c['observed']}." for c in checks.failed))
+    _say_what_waits(screen, status)
 
 
 def _show_commits(screen: Console, status: Status) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("batch", "committed (UTC)", "read", "admitted", "late", "quarantined", "fired", "watermark (UTC)"):
-        table.add_column(name, justify="left" if "(UTC)" in name else "right", no_wrap=True)
+    numbers = ("read", "admitted", "late", "quarantined", "fired")
+    table = table_of(["batch", "committed (UTC)", *numbers, "watermark (UTC)"], ("batch", *numbers), wraps=False)
     for commit in status.commits:
         counts = commit.counts
         fired = counts.get("windows_fired_on_time", 0) + counts.get("windows_fired_late", 0)
-        numbers = [counts.get(f"rows_{name}", 0) for name in ("read", "admitted", "late", "quarantined")]
-        figures = ["", "", "", "", "rerun"] if commit.rerun else [f"{number:,}" for number in [*numbers, fired]]
+        rows = [counts.get(f"rows_{name}", 0) for name in numbers[:-1]]
+        figures = ["", "", "", "", "rerun"] if commit.rerun else [f"{number:,}" for number in [*rows, fired]]
         cells = [str(commit.batch_id), _seconds(commit.at_ms), *figures]
         table.add_row(*cells, _seconds(commit.watermark_ms))
     screen.print(table)
     for commit in status.commits:
         if commit.rerun:
-            screen.print(f"batch {commit.batch_id}: {escape(commit.rerun)}", soft_wrap=True, highlight=False)
+            say(screen, f"batch {commit.batch_id}: {escape(commit.rerun)}")
 
 
 def _seconds(time_ms: int) -> str:
@@ -218,22 +240,25 @@ def _seconds(time_ms: int) -> str:
     return instant(time_ms // 1000 * 1000).removesuffix(" UTC")
 
 
-def _say_what_waits(say: Any, status: Status) -> None:
+def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
-        say("[bold]the definition has changed[/bold] since the newest batch: the next run will say how, and refuse")
+        say(
+            screen,
+            "[bold]the definition has changed[/bold] since the newest batch: the next run will say how, and refuse",
+        )
     if status.source_problem:
-        say(f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
+        say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:
-        say(f"{status.files_waiting:,} files wait to be read")
+        say(screen, f"{status.files_waiting:,} files wait to be read")
     if unfinished := status.unfinished:
         state = "was refused by its checks" if unfinished.rejection else "is planned and not committed"
         planned = f"{unfinished.files} files, planned {instant(unfinished.planned_at_ms)}"
-        say(f"[bold]batch {unfinished.batch_id} {state}[/bold] ({planned})")
-        _say_each(say, (unfinished.rejection or "").splitlines())
-        _say_each(say, [f"approved by {unfinished.approved_by}"] if unfinished.approved_by else [])
-        _say_each(say, [unfinished.advice])
+        say(screen, f"[bold]batch {unfinished.batch_id} {state}[/bold] ({planned})")
+        _say_each(screen, (unfinished.rejection or "").splitlines())
+        _say_each(screen, [f"approved by {unfinished.approved_by}"] if unfinished.approved_by else [])
+        _say_each(screen, [unfinished.advice])
 
 
-def _say_each(say: Any, sentences: Iterable[str]) -> None:
+def _say_each(screen: Console, sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        say(f"  {escape(sentence)}")
+        say(screen, f"  {escape(sentence)}")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from windowlib.cli.display import as_json as line_of
+from windowlib.cli.display import counted
 from windowlib.cli.options import HELP, Json
 from windowlib.cli.outcomes import show_outcome
+from windowlib.definition.durations import parse_duration
+from windowlib.definition.instants import instant, iso_instant
+from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import with_exit_code
 
 if TYPE_CHECKING:
@@ -60,11 +66,10 @@ def engine_status(as_json: Json = False) -> None:
 
     [dim]windowlib engine status[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.engines.warm.engine import status as look
 
     found = look()
-    for line in [text(record(found))] if as_json else sentences(found):
+    for line in [line_of(record(found))] if as_json else sentences(found):
         typer.echo(line)
 
 
@@ -74,8 +79,6 @@ def settings(given: Sequence[str]) -> dict[str, str]:
     >>> settings(["spark.driver.memory=4g", "spark.driver.extraJavaOptions=-Da=b"])
     {'spark.driver.memory': '4g', 'spark.driver.extraJavaOptions': '-Da=b'}
     """
-    from windowlib.model.errors import InvalidSpec
-
     for text in given:
         name, is_given, _ = text.partition("=")
         if not is_given or not name.startswith("spark."):
@@ -89,9 +92,6 @@ def idle_seconds(given: str) -> float | None:
     >>> idle_seconds("1h 30m"), idle_seconds("never")
     (5400.0, None)
     """
-    from windowlib.definition.durations import parse_duration
-    from windowlib.model.errors import InvalidSpec
-
     if given == NEVER:
         return None
     try:
@@ -105,11 +105,9 @@ def idle_seconds(given: str) -> float | None:
 
 def sentences(status: Status | None) -> list[str]:
     """The engine's status for people."""
-    from windowlib.definition.instants import instant
-
     if status is None:
         return ["no engine runs; a run that needs one starts it, and so does `windowlib engine start`"]
-    clients = f"{status.clients} client{'' if status.clients == 1 else 's'} connected"
+    clients = f"{counted(status.clients, 'client')} connected"
     ends = "never ends by itself"
     if status.idle_seconds is not None:
         ends = f"ends after {status.idle_seconds:,.0f} s without a client"
@@ -125,10 +123,6 @@ def sentences(status: Status | None) -> list[str]:
 
 def record(status: Status | None) -> dict[str, Any]:
     """The engine's status for machines."""
-    from dataclasses import asdict
-
-    from windowlib.definition.instants import iso_instant
-
     if status is None:
         return {"running": False}
     started = iso_instant(round(status.started_at * 1000))

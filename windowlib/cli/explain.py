@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
 
+from windowlib.cli.display import ROWS_SHOWN, console, counted, progress, say, table_of
+from windowlib.cli.display import as_json as text
 from windowlib.cli.options import Json, Keys, Pipeline
+from windowlib.cli.outcomes import show_found
+from windowlib.definition.instants import instant
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow, Version
     from windowlib.inspection.lineage.key_events import EventOf
     from windowlib.plans.kinds.kind import Bounds
@@ -35,42 +40,29 @@ def explain(
 
     [dim]windowlib explain clicks.toml --key u42 --at 2026-03-03T10:00Z[/dim]
     """
-    from dataclasses import asdict
-
-    from windowlib.cli.display import as_json as text
-    from windowlib.cli.display import console, progress
     from windowlib.inspection.lineage.explain_window import explain_window
     from windowlib.tables.rerun import time_ms
 
     with progress(console(quiet=as_json), "reading"):
         found = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
-    if as_json:
-        typer.echo(text(asdict(found)))
-    else:
-        show(console(), found)
+    show_found(found, show, as_json)
 
 
 def show(screen: Console, found: Explained) -> None:
     """Each window: its bounds, its result, how that came about, and the events."""
-    from rich.markup import escape
-
-    from windowlib.definition.instants import instant
-
     key = ", ".join(f"{name} {value}" for name, value in found.key.items())
     about = f"{key}, {instant(found.at_ms)}" if key else instant(found.at_ms)
     after = f"after batch {found.as_of}, watermark {instant(found.watermark_ms)}"
-    screen.print(f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}", soft_wrap=True, highlight=False)
+    say(screen, f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}")
     for window in found.windows:
         _show_window(screen, window)
     for note in found.notes:
-        screen.print(escape(note), soft_wrap=True, highlight=False)
+        say(screen, escape(note))
 
 
 def _show_window(screen: Console, window: ExplainedWindow) -> None:
-    from rich.markup import escape
-
-    def say(name: str, text: str) -> None:
-        screen.print(f"  {name:<11}{escape(text)}", soft_wrap=True, highlight=False)
+    def fact(name: str, sentence: str) -> None:
+        say(screen, f"  {name:<11}{escape(sentence)}")
 
     places = {
         "holds": "",
@@ -78,36 +70,33 @@ def _show_window(screen: Console, window: ExplainedWindow) -> None:
         "after": ", the nearest after",
         "held": ", removed since",
     }
-    screen.print(f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}", soft_wrap=True, highlight=False)
+    say(screen, f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}")
     for row in window.published:
-        say(
+        fact(
             "published", f"{_values(row['values'])}  (firing {row['firing']}, {row['timing']}, batch {row['batch_id']})"
         )
     if not window.published:
-        say("published", "no")
-    say("in flight", _in_flight(window))
+        fact("published", "no")
+    fact("in flight", _in_flight(window))
     for version in window.versions:
-        say(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
+        fact(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
         for line in _details(version):
-            screen.print(escape(f"{INDENT}{line}"), soft_wrap=True, highlight=False)
+            say(screen, escape(f"{INDENT}{line}"))
     if window.events:
-        say("events", f"{len(window.events):,}")
+        fact("events", f"{len(window.events):,}")
         _show_events(screen, window.events, "")
     if window.beside:
-        say("not in it", f"{len(window.beside):,} in its bounds")
+        fact("not in it", f"{len(window.beside):,} in its bounds")
         _show_events(screen, window.beside, "why")
     for note in window.notes:
-        say("note", note)
+        fact("note", note)
 
 
 def _in_flight(window: ExplainedWindow) -> str:
-    from windowlib.definition.instants import instant
-
     until = instant(window.cleanup_time_ms)
     if window.in_flight:
-        elements = window.in_flight.elements
         kept = "" if window.cleanup_time_ms is None else f", until the watermark reaches {until}"
-        return f"yes, {elements:,} {'event' if elements == 1 else 'events'}{kept}"
+        return f"yes, {counted(window.in_flight.elements, 'event')}{kept}"
     if window.cleaned_up_by is not None:
         return f"no: batch {window.cleaned_up_by} moved the watermark to its cleanup time {until} or past it"
     return "no"
@@ -115,8 +104,6 @@ def _in_flight(window: ExplainedWindow) -> str:
 
 def _details(version: Version) -> list[str]:
     """When a version was made, of what, and who decided."""
-    from windowlib.definition.instants import instant
-
     before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
     moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"
     lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
@@ -128,19 +115,11 @@ def _details(version: Version) -> list[str]:
 
 
 def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
-    from rich.markup import escape
-    from rich.padding import Padding
-    from rich.table import Table
-
-    from windowlib.cli.display import ROWS_SHOWN
-    from windowlib.definition.instants import instant
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
     names = list(events[0].values)
     again = any(event.readmitted_by is not None for event in events)
     heads = ["event time (UTC)", *names, "file", "row", "batch"]
-    for name in [*heads, *(["readmitted by"] if again else []), *([last] if last else [])]:
-        table.add_column(escape(name), justify="right" if name in ("row", "batch") else "left", overflow="fold")
+    heads += [*(["readmitted by"] if again else []), *([last] if last else [])]
+    table = table_of(heads, ("row", "batch"))
     for event in events[:ROWS_SHOWN]:
         cells = [instant(event.time_ms).removesuffix(" UTC"), *(_text(event.values.get(name)) for name in names)]
         cells += [event.file, str(event.row), str(event.batch_id)]
@@ -164,6 +143,4 @@ def _values(values: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    from windowlib.cli.display import as_json
-
-    return value if isinstance(value, str) else as_json(value)
+    return value if isinstance(value, str) else text(value)

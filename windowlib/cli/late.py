@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
+from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
+from windowlib.cli.display import as_json as text
 from windowlib.cli.options import HELP, DryRun, From, Json, Keys, OptionalReason, Pipeline, To, Wait, Who, Yes
+from windowlib.cli.outcomes import show_found
 from windowlib.cli.rerun import ask_and_do, asked_range
+from windowlib.definition.durations import ALLOWED, format_duration, parse_duration
+from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.runs.exits import load_pipeline, with_exit_code
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from windowlib.inspection.late.events import LateGroup
     from windowlib.inspection.late.what_if import WhatIf
     from windowlib.inspection.lineage.cuts import Cut
@@ -73,8 +80,6 @@ def late_list(
 
     [dim]windowlib late list clicks.toml --by hour[/dim]
     """
-    from windowlib.cli.display import as_json as text
-    from windowlib.cli.display import console
     from windowlib.inspection.late.events import groups, late_rows, newest_first
     from windowlib.inspection.lineage.cuts import asked_range
 
@@ -119,10 +124,6 @@ def late_what_if(
 
     [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
     """
-    from dataclasses import asdict
-
-    from windowlib.cli.display import as_json as text
-    from windowlib.cli.display import console
     from windowlib.inspection.late.plot import picture as draw
     from windowlib.inspection.late.what_if import what_if
     from windowlib.inspection.lineage.cuts import CannotLook, asked_range
@@ -137,11 +138,8 @@ def late_what_if(
             picture.write_text(draw(found), encoding="utf-8")
         except OSError as error:
             raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
-    if as_json:
-        typer.echo(text(asdict(found)))
-        return
-    _show_what_if(console(), found)
-    if picture:
+    show_found(found, _show_what_if, as_json)
+    if picture and not as_json:
         typer.echo(f"drawn: {picture}")
 
 
@@ -151,37 +149,27 @@ def _cut(pipeline: Path) -> Cut:
     return cut(load_pipeline(pipeline))
 
 
-def _duration(text: str) -> int:
-    from windowlib.definition.durations import ALLOWED, parse_duration
+def _duration(given: str) -> int:
     from windowlib.inspection.lineage.cuts import CannotLook
 
     try:
-        return parse_duration(text)
+        return parse_duration(given)
     except ValueError as error:
-        raise CannotLook(f"--allow {text!r}: need {ALLOWED}") from error
+        raise CannotLook(f"--allow {given!r}: need {ALLOWED}") from error
 
 
 def _group_record(group: LateGroup) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from windowlib.definition.instants import iso_instant
-
     record = asdict(group)
     times = {name: iso_instant(record.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
     return {**record.pop("of"), **record, **times}
 
 
 def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from windowlib.cli.display import ROWS_SHOWN
     from windowlib.inspection.late.events import REASONS, spread
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
     names = list(found[0].of)
-    for name in [*names, "events", *(["readmitted"] if everything else []), *SPREAD]:
-        table.add_column(escape(name), justify="right" if name in ("events", "readmitted") else "left")
+    numbers = ["events", *(["readmitted"] if everything else [])]
+    table = table_of([*names, *numbers, *SPREAD], numbers)
     for group in found[:ROWS_SHOWN]:
         counts = [f"{group.events:,}", *([f"{group.readmitted:,}"] if everything else [])]
         what = [escape(REASONS.get(str(value), _plain(value))) for value in group.of.values()]
@@ -193,17 +181,11 @@ def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> N
 
 
 def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everything: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from windowlib.cli.display import ROWS_SHOWN
     from windowlib.inspection.late.events import NO_WINDOW, how_late, reason
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
     key = cut.definition.source.key
     names = [*key, "event time (UTC)", "late by", "window it missed (UTC)", "file", "row", "batch"]
-    for name in [*names, *(["readmitted by"] if everything else [])]:
-        table.add_column(escape(name), overflow="fold", justify="right" if name in ("row", "batch") else "left")
+    table = table_of([*names, *(["readmitted by"] if everything else [])], ("row", "batch"))
     for row in rows[:ROWS_SHOWN]:
         missed = f"{_plain(row['window_start'])} to {_plain(row['window_end'])}"
         cells = [
@@ -228,29 +210,22 @@ def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:
 
     [whole] = groups(rows, None, ())
     least, median, most, *_ = spread(whole)
-    events = f"{whole.events:,} late {'event' if whole.events == 1 else 'events'}"
+    events = counted(whole.events, "late event")
     again = f", {whole.readmitted:,} of them readmitted" if whole.readmitted else ""
     late = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
-    screen.print(f"{events}{again}, {late}", soft_wrap=True, highlight=False)
+    say(screen, f"{events}{again}, {late}")
     if hint := readmit_hint(cut, rows):
         screen.print(hint, soft_wrap=True, highlight=False, markup=False)
 
 
 def _show_what_if(screen: Console, found: WhatIf) -> None:
-    from rich.table import Table
-
-    from windowlib.definition.durations import format_duration
     from windowlib.inspection.late.plot import percent
 
-    def say(text: str) -> None:
-        screen.print(text, soft_wrap=True, highlight=False)
-
     now = f"allowed_lateness {format_duration(found.allowed_lateness_ms)}"
-    say(f"[bold]{found.pipeline}[/bold]  {now}: {found.late:,} late {'event' if found.late == 1 else 'events'}")
+    say(screen, f"[bold]{found.pipeline}[/bold]  {now}: {counted(found.late, 'late event')}")
     if found.late:
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in ("allowed_lateness", "would have kept", "", "windows that would differ", "state kept longer by"):
-            table.add_column(name, justify="left" if name in ("", "allowed_lateness") else "right", no_wrap=True)
+        numbers = ("would have kept", "windows that would differ", "state kept longer by")
+        table = table_of(["allowed_lateness", numbers[0], "", *numbers[1:]], numbers, wraps=False)
         if found.windows_kept is not None:
             table.add_column("windows kept for late events", justify="right")
         for row in found.rows:
@@ -266,13 +241,9 @@ def _show_what_if(screen: Console, found: WhatIf) -> None:
             table.add_row(*cells)
         screen.print(table)
     for note in found.notes:
-        say(f"note: {note}")
+        say(screen, f"note: {note}")
 
 
 def _plain(value: Any) -> str:
     """A value of a table as text; times in UTC, without saying so."""
-    from datetime import datetime
-
-    from windowlib.definition.instants import instant, time_of
-
     return instant(time_of(value)).removesuffix(" UTC") if isinstance(value, datetime) else str(value)

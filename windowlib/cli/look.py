@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from windowlib.cli.display import as_json as text
+from windowlib.cli.display import console, rows_of, show_explanation, show_rows, show_status
 from windowlib.cli.options import Json, Pipeline
-from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.outcomes import show_found, show_outcome
 from windowlib.runs.exits import load_pipeline
 
 
@@ -24,8 +26,6 @@ def read(
 
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
-    from windowlib.cli.display import as_json as text
-    from windowlib.cli.display import console, rows_of, show_rows
     from windowlib.cli.exports import check_ending, export
     from windowlib.tables.read import read_table
 
@@ -48,18 +48,10 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib status clicks.toml[/dim]
     """
-    from dataclasses import asdict
-
-    from windowlib.cli.display import as_json as text
-    from windowlib.cli.display import console, show_status
     from windowlib.inspection.status import status as look
     from windowlib.tables.ledger import wall_clock_ms
 
-    found = look(load_pipeline(pipeline), wall_clock_ms())
-    if as_json:
-        typer.echo(text(asdict(found)))
-    else:
-        show_status(console(), found)
+    show_found(look(load_pipeline(pipeline), wall_clock_ms()), show_status, as_json)
 
 
 def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
@@ -67,17 +59,9 @@ def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib explain-plan clicks.toml[/dim]
     """
-    from dataclasses import asdict
-
-    from windowlib.cli.display import as_json as text
-    from windowlib.cli.display import console, show_explanation
     from windowlib.inspection.plan import explain
 
-    found = explain(load_pipeline(pipeline))
-    if as_json:
-        typer.echo(text(asdict(found)))
-    else:
-        show_explanation(console(), found)
+    show_found(explain(load_pipeline(pipeline)), show_explanation, as_json)
 
 
 def report(pipeline: Pipeline, as_json: Json = False) -> None:

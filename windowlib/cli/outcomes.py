@@ -7,12 +7,18 @@ must tell outcomes from everything else (Airflow's tasks) names a file in `WINDO
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
+from rich.console import Console
 
+from windowlib.cli.display import as_json as text
+from windowlib.cli.display import console
+
+Found = TypeVar("Found")
 OUTCOMES = "WINDOWLIB_OUTCOMES"  # environment variable: a file that outcomes are added to, one line of JSON each
 
 
@@ -22,8 +28,6 @@ def show_outcome(record: Mapping[str, Any], sentence: str | None, as_json: bool)
     >>> show_outcome({"stopped": True}, "the engine has ended", as_json=True)
     {"stopped": true}
     """
-    from windowlib.cli.display import as_json as text
-
     line = text(record)
     if as_json:
         typer.echo(line)
@@ -37,3 +41,11 @@ def show_outcome(record: Mapping[str, Any], sentence: str | None, as_json: bool)
 def show_note(note: str) -> None:
     """Prints what an operator should know, on stderr: it is no outcome."""
     typer.echo(f"note: {note}", err=True)
+
+
+def show_found(found: Found, show: Callable[[Console, Found], None], as_json: bool) -> None:
+    """Prints what a command that only looks has found, a dataclass: for people with `show`, or as a line of JSON."""
+    if as_json:
+        typer.echo(text(asdict(found)))  # type: ignore[call-overload]
+    else:
+        show(console(), found)

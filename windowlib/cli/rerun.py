@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
+from windowlib.cli.display import batch_line, batch_record, console, progress, say, table_of
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes
 from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.definition.commands import argument
+from windowlib.definition.durations import parse_duration
+from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from windowlib.definition.definition import Definition
     from windowlib.model.rerun import TimeRange
     from windowlib.reruns.previews import Preview
@@ -80,15 +85,12 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
 
 
 def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
-    from dataclasses import asdict
-
-    from windowlib.cli.display import console, progress
     from windowlib.reruns.dry_run import preview
     from windowlib.runs.start import with_spark
     from windowlib.tables.ledger import wall_clock_ms
 
-    with progress(console(quiet=as_json)) as say:
-        found = with_spark(definition, lambda spark: preview(definition, wanted, spark, wall_clock_ms), say)
+    with progress(console(quiet=as_json)) as tell:
+        found = with_spark(definition, lambda spark: preview(definition, wanted, spark, wall_clock_ms), tell)
     record = asdict(found)
     show_outcome(record | {"correction": record.pop("rerun")}, None, as_json)
     if not as_json:
@@ -98,40 +100,29 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
 
 def show_preview(screen: Console, preview: Preview, definition: Definition) -> None:
     """What would change, as a table, and how to apply it."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    from windowlib.definition.commands import argument
     from windowlib.reruns.page import PAGE
     from windowlib.reruns.previews import FOLDER
     from windowlib.reruns.words import NOTHING, facts, largest, notes
 
-    def say(text: str) -> None:
-        screen.print(text, soft_wrap=True, highlight=False)
-
-    say(f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}")
+    say(screen, f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}")
     if preview.summary.is_empty:
-        say(NOTHING)
+        say(screen, NOTHING)
     for name, text in facts(preview):
-        say(f"  {escape(name):<12} {escape(text)}")
+        say(screen, f"  {escape(name):<12} {escape(text)}")
     if preview.summary.largest:
         names, rows = largest(preview, definition.source.key)
-        table = Table(box=None, header_style="bold", pad_edge=False, title="largest changes", title_justify="left")
-        for name in names:
-            table.add_column(escape(name))
+        table = table_of(names, title="largest changes")
         for row in rows:
             table.add_row(*map(escape, row))
         screen.print(table)
     for note in notes(preview):
-        say(f"note: {escape(note)}")
-    say(f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
+        say(screen, f"note: {escape(note)}")
+    say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
     file = escape(argument(definition.file))
-    say(f"to do exactly this: windowlib rerun {file} --apply {preview.preview_id}")
+    say(screen, f"to do exactly this: windowlib rerun {file} --apply {preview.preview_id}")
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
-    from dataclasses import replace
-
     from windowlib.reruns.previews import load
 
     found = load(definition.root, preview_id)
@@ -139,22 +130,18 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
 
 
 def _correct(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
-    from windowlib.cli.display import batch_line, batch_record, console, progress
-    from windowlib.definition.durations import parse_duration
     from windowlib.runs.start import rerun as run
 
-    with progress(console(quiet=as_json)) as say:
+    with progress(console(quiet=as_json)) as tell:
         try:
             wait_ms = parse_duration(wait)
         except ValueError as error:
-            from windowlib.model.errors import InvalidSpec
-
             raise InvalidSpec(f'--wait "{wait}" is not a duration: need one such as "10m"') from error
         run(
             definition,
             wanted,
             wait_ms=wait_ms,
-            say=say,
+            say=tell,
             on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
             on_note=show_note,
         )

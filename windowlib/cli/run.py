@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windowlib.cli.display import batch_line, batch_record, console, progress
 from windowlib.cli.options import Json, Pipeline, Pipelines
 from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.definition.instants import instant, iso_instant
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
 
 if TYPE_CHECKING:
@@ -56,8 +58,6 @@ def run(
 
     [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """
-    from windowlib.cli.display import console, progress
-
     chosen = {"engine": engine.value} if engine else {}
     definitions = [load_pipeline(pipeline).model_copy(update=chosen) for pipeline in pipelines]
     with progress(console(quiet=as_json)) as say:
@@ -80,8 +80,6 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def _plan_record(frozen: Plan | None) -> dict[str, object]:
-    from windowlib.definition.instants import iso_instant
-
     if frozen is None:
         return {"batch_id": None, "files": 0}
     times = {"plan_time": iso_instant(frozen.plan_time_ms), "watermark": iso_instant(frozen.watermark_in_ms)}
@@ -89,8 +87,6 @@ def _plan_record(frozen: Plan | None) -> dict[str, object]:
 
 
 def _plan_line(frozen: Plan | None) -> str:
-    from windowlib.definition.instants import instant
-
     if frozen is None:
         return "nothing to do: no new file, and no window that the watermark has passed"
     files = f"{len(frozen.files)} new files" if frozen.files else "no new file, but time advances"
@@ -102,7 +98,6 @@ def _plan_line(frozen: Plan | None) -> str:
 def _run_one(
     definition: Definition, max_batches: int | None, finish: bool, as_json: bool, say: Say
 ) -> Sequence[BatchReport]:
-    from windowlib.cli.display import batch_line, batch_record
     from windowlib.runs.start import run
 
     def on_batch(report: BatchReport) -> None:
@@ -113,7 +108,6 @@ def _run_one(
 
 def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
     """Runs several pipelines; the worst of their exit codes."""
-    from windowlib.cli.display import batch_line, batch_record
     from windowlib.runs.start import run_together
 
     def on_batch(definition: Definition, report: BatchReport) -> None:

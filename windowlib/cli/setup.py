@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from windowlib.cli.display import console, progress
+
 
 def setup(
     check: Annotated[
@@ -40,7 +42,6 @@ def setup(
 
 
 def _jars(check: bool, ivy_settings: Path | None) -> str:
-    from windowlib.cli.display import console, progress
     from windowlib.engines import jars
     from windowlib.engines.cache import cache_folder
     from windowlib.engines.setup_jars import fetch
@@ -56,7 +57,6 @@ def _jars(check: bool, ivy_settings: Path | None) -> str:
 
 
 def _class_archive(check: bool) -> str:
-    from windowlib.cli.display import console, progress
     from windowlib.engines import jvm, setup_cds
     from windowlib.engines.spark import settings_of
 

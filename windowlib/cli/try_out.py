@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+
+from windowlib.cli.display import as_json as text
 
 
 class Replayer(StrEnum):
@@ -31,8 +34,6 @@ def demo(
 
     [dim]windowlib demo[/dim]   or, over files of your own:   [dim]windowlib demo logs/ --timestamp at --key user[/dim]
     """
-    from rich.console import Console
-
     from windowlib.demo.run import Stage, demo_own_data
     from windowlib.demo.run import demo as play
     from windowlib.engines.spark import session
@@ -55,7 +56,6 @@ def replay(
 
     [dim]windowlib replay --batches --engine spark recording.json[/dim]
     """
-    from windowlib.cli.display import as_json as text
     from windowlib.replay.recordings import replay_file
 
     typer.echo(text(replay_file(recording, batches=batches, engine=engine.value)))

@@ -97,11 +97,7 @@ def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str,
                 yield Mistake(f"window.{key}", f'has no meaning without function = "module:Class"; {instead}')
         if not aggregates and isinstance(raw.get("aggregates", {}), dict):
             yield Mistake("aggregates", 'missing; allowed: [aggregates] with output_column = "expression"')
-    for name, kind in output.items():
-        if isinstance(kind, str) and not spark_types.is_type(kind):
-            proposal = nearest(kind, spark_types.WORDS)
-            where = f"window.output.{name}"
-            yield Mistake(where, f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}")
+    yield from _types("window.output", output)
 
 
 def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
@@ -118,12 +114,14 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
     if source.get("format") in ("json", "csv") and "schema" not in source:
         yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
-    for name, kind in schema.items():
-        if not spark_types.is_type(kind):
-            proposal = nearest(kind, spark_types.WORDS)
-            yield Mistake(
-                f"source.schema.{name}", f"unknown type, given {given(kind)}{proposal}; allowed: {spark_types.ALLOWED}"
-            )
+    yield from _types("source.schema", schema)
+
+
+def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
+    for name, kind in columns.items():
+        if isinstance(kind, str) and not spark_types.is_type(kind):
+            allowed = f"{nearest(kind, spark_types.WORDS)}; allowed: {spark_types.ALLOWED}"
+            yield Mistake(f"{section}.{name}", f"unknown type, given {given(kind)}{allowed}")
 
 
 def _columns_in_schema(

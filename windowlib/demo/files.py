@@ -2,10 +2,9 @@
 
 Columns ``event_id``, ``user_id``, ``ts`` (with microseconds below the millisecond that counts), ``value``, ``kind``.
 Rows that no window can use: a second copy of a click (in the same file or a later one), a null user, a null timestamp,
-a timestamp a century ahead; in JSON and CSV also lines that are no row at all, which typed Parquet cannot hold.
+a timestamp a century ahead.
 """
 
-import json
 import os
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
 from windowlib.demo.arrivals import Arrivals
@@ -22,7 +20,6 @@ from windowlib.demo.clicks import BASE_MS, HOUR_MS, MINUTE_MS, Ints
 
 CENTURY_MS = 100 * 365 * 24 * HOUR_MS
 DUPLICATE_SHARE, UNUSABLE_SHARE = 0.01, 0.0005
-NO_ROW = {"json": '{"event_id": "cut short", "user_i', "csv": "cut short"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +50,14 @@ def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> 
     return Rows(tables, {"duplicate": len(again), **unusable})
 
 
-def write_files(rows: Rows, folder: Path, format: str = "parquet") -> dict[str, int]:
-    """Write ``clicks-00.parquet`` and so on, dated as they arrive; return the unusable rows by reason."""
+def write_files(rows: Rows, folder: Path) -> None:
+    """Write ``clicks-00.parquet`` and so on, dated as they arrive."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, table in enumerate(rows.files):
-        path = folder / f"clicks-{number:02}.{format}"
-        _WRITERS[format](table, path)
+        path = folder / f"clicks-{number:02}.parquet"
+        pyarrow.parquet.write_table(table, path)
         moment = BASE_MS // 1000 + (number + 1) * HOUR_MS // 1000
         os.utime(path, (moment, moment))
-    if format == "parquet":
-        return rows.unusable
-    return {**rows.unusable, "malformed": len(rows.files)}
 
 
 def user_names(user: Ints) -> pa.Array:
@@ -106,18 +100,3 @@ def _unusable(clicks: pa.Table, rng: np.random.Generator) -> tuple[pa.Table, dic
     ahead = pc.add(future["ts"].cast(pa.int64()), CENTURY_MS * 1000).cast(some.schema.field("ts").type)
     spoilt = pa.concat_tables([no_user, no_time, future.set_column(2, "ts", ahead)])
     return spoilt, {"null_key": number, "null_timestamp": number, "future": number}
-
-
-def _write_json(table: pa.Table, path: Path) -> None:
-    text = table.set_column(2, "ts", pc.strftime(table["ts"], "%Y-%m-%dT%H:%M:%SZ"))
-    lines = [json.dumps(row) for row in text.to_pylist()]
-    path.write_text("\n".join([*lines, NO_ROW["json"], ""]))
-
-
-def _write_csv(table: pa.Table, path: Path) -> None:
-    pyarrow.csv.write_csv(table, path)
-    with path.open("a") as file:
-        file.write(NO_ROW["csv"] + "\n")
-
-
-_WRITERS = {"parquet": pyarrow.parquet.write_table, "json": _write_json, "csv": _write_csv}

@@ -39,18 +39,18 @@ class Truth:
     watermark_ms: int
 
 
-def make_demo_data(settings: ClickSettings, folder: Path, format: str = "parquet") -> Truth:
+def make_demo_data(settings: ClickSettings, folder: Path) -> Truth:
     """Write the arrival files into ``folder``; the same settings give the same files and the same truth."""
     rng = np.random.default_rng(settings.seed)
     arrivals = make_arrivals(settings, make_clicks(settings, rng), rng)
     number = len(arrivals.file)
     value, is_null = rng.integers(1, 1001, number), rng.random(number) < 0.03
     rows = make_rows(arrivals, pa.array(value, mask=is_null), rng)
-    unusable = write_files(rows, folder, format)
-    total_rows = sum(len(table) for table in rows.files) + unusable.get("malformed", 0)
+    write_files(rows, folder)
+    total_rows = sum(len(table) for table in rows.files)
     value[is_null] = 0
     sessions, sliding = _sessions(arrivals, value, ~is_null), _sliding(arrivals, value, ~is_null)
-    return Truth(sessions, sliding, unusable, total_rows, int(arrivals.watermark_ms[-1]))
+    return Truth(sessions, sliding, rows.unusable, total_rows, int(arrivals.watermark_ms[-1]))
 
 
 def _sessions(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:

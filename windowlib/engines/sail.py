@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.engines.sail_batches import Islands, PassingCounters, Sorted
 from windowlib.model.errors import WindowError
+from windowlib.plans.engine import Engine
 from windowlib.plans.functions import quoted
 
 if TYPE_CHECKING:
@@ -65,8 +66,8 @@ def is_sail(spark: SparkSession) -> bool:
     return spark.conf.get(MARK, "spark") == "sail"
 
 
-class SailEngine:
-    """`windowlib.plans.engine.Engine` for Sail."""
+class SailEngine(Engine):
+    """What Sail does its own way."""
 
     sums_wrap = True
 

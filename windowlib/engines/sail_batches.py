@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowlib.plans.engine import Counters
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -92,8 +94,8 @@ _numbers = itertools.count()
 _adding = Lock()
 
 
-class PassingCounters:
-    """`windowlib.plans.counters.Counters` for Sail: a function that looks at each Arrow batch as it passes."""
+class PassingCounters(Counters):
+    """Counters for Sail: a function that looks at each Arrow batch as it passes."""
 
     def __init__(self) -> None:
         self._number = next(_numbers)

@@ -11,7 +11,7 @@ from windowlib.definition.sections import Chosen
 from windowlib.definition.several import sharing_refusal
 from windowlib.definition.windows import CountWindow, firing_in_words, why_element_by_element, windows_in_words
 from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
-from windowlib.model.spec import WindowSpec
+from windowlib.source.footers import may_suffice
 
 ORDER_FREE = (
     "windows of event time that fire when the watermark passes their end, over aggregates that can be merged: the order"
@@ -124,20 +124,13 @@ def _jobs(definition: Definition) -> list[str]:
         found.append("parsing: the text is read once")
     if source.event_id:
         found.append(f"duplicates: two jobs, by {source.event_id}, over {duration(source.dedup_horizon_ms)}")
-    by_footers = source.format in ("parquet", "delta") and not source.event_id and _footers_tell(spec)
+    by_time = may_suffice(spec.assigner, by_event_time=spec.time == "event")
+    by_footers = source.format in ("parquet", "delta") and not source.event_id and by_time
     when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
     found.append(f"figures: how far time moves{when}")
     found.append(f"windows: {definition.plan.work}, windows, what fires, what stays in flight")
     found.append("quarantine, late events, replaced results: one or two jobs each, only where there are any")
     return found
-
-
-def _footers_tell(spec: WindowSpec) -> bool:
-    """Whether every event has a window, and none asks for more than its time (`windowlib.source.footers`)."""
-    match spec.assigner:
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
-            return slide_ms <= size_ms or spec.time == "processing"
-    return isinstance(spec.assigner, Session | Tumbling)
 
 
 def _notes(definition: Definition) -> list[str]:

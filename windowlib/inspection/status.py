@@ -120,8 +120,7 @@ def _version(commit: Commit | None, table: str) -> int | None:
 def _rows(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
     """All rows of a small table as of a commit."""
     table = tables[of.name]
-    files = delta.files(table, _version(commit, of.name))
-    return [row for file in files for row in delta.read_parquet(table.folder / file.path, of.columns).to_pylist()]
+    return list(delta.rows(table, delta.files(table, _version(commit, of.name)), of.columns))
 
 
 def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
@@ -129,8 +128,7 @@ def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
     table = tables[LEDGER.name]
     found: list[Committed] = []
     for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
-        rows = delta.read_parquet(table.folder / file.path, LEDGER.columns).to_pylist()
-        found += [_committed(row) for row in rows if row["kind"] == "commit"]
+        found += [_committed(row) for row in delta.rows(table, [file], LEDGER.columns) if row["kind"] == "commit"]
         if len(found) >= COMMITS_SHOWN:
             break
     return sorted(found, key=lambda commit: -commit.batch_id)[:COMMITS_SHOWN]

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from math import gcd, isqrt
 
 from windowlib.model.assigners import Session, Sliding, Tumbling
-from windowlib.model.windows import TimeWindow, window_start
 
 Sliced = Tumbling | Sliding | Session
-Aligned = Tumbling | Sliding
 
 
 def slice_width_ms(assigner: Sliced) -> int:
@@ -29,46 +27,6 @@ def slice_width_ms(assigner: Sliced) -> int:
             return gcd(assigner.size_ms, assigner.slide_ms)
         case Session():
             return assigner.gap_ms
-
-
-def slice_of(assigner: Sliced, timestamp_ms: int) -> TimeWindow:
-    """The bounds of the slice that holds ``timestamp_ms``.
-
-    >>> slice_of(Sliding(size_ms=10, slide_ms=5, offset_ms=3), 2)
-    TimeWindow(start_ms=-2, end_ms=3)
-    """
-    width_ms = slice_width_ms(assigner)
-    offset_ms = 0 if isinstance(assigner, Session) else assigner.offset_ms
-    start_ms = window_start(timestamp_ms, width_ms, offset_ms)
-    return TimeWindow(start_ms, start_ms + width_ms)
-
-
-def windows_of_slice(assigner: Aligned, slice_start_ms: int) -> list[TimeWindow]:
-    """The windows that hold the slice, in order; none in a hole between windows.
-
-    >>> windows_of_slice(Sliding(size_ms=10, slide_ms=5), 5)
-    [TimeWindow(start_ms=0, end_ms=10), TimeWindow(start_ms=5, end_ms=15)]
-    """
-    return assigner.assign(slice_start_ms)
-
-
-def last_window_end_ms(assigner: Aligned, slice_start_ms: int) -> int | None:
-    """The end of the last window that holds the slice, or None in a hole: from then on it is not needed.
-
-    >>> last_window_end_ms(Sliding(size_ms=10, slide_ms=5), 5)
-    15
-    """
-    windows = windows_of_slice(assigner, slice_start_ms)
-    return windows[-1].end_ms if windows else None
-
-
-def session_of_slice(assigner: Session, min_timestamp_ms: int, max_timestamp_ms: int) -> TimeWindow:
-    """The window that the events of one slice make together.
-
-    >>> session_of_slice(Session(gap_ms=10), 20, 29)
-    TimeWindow(start_ms=20, end_ms=39)
-    """
-    return TimeWindow(min_timestamp_ms, max_timestamp_ms + assigner.gap_ms)
 
 
 def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:

@@ -20,7 +20,6 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
 from windowlib.model.errors import InvalidSpec, WatermarkRegression
 from windowlib.model.lateness import is_late
-from windowlib.model.slices import windows_of_slice
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.replay.batches import BatchOutcome, Event
 from windowlib.runs.advance import advance
@@ -113,7 +112,7 @@ class SparkEngine:
             windows = {
                 (row["key"], window)
                 for row in self.state()
-                for window in windows_of_slice(self.assigner, row["state_window_start_ms"])
+                for window in self.assigner.assign(row["state_window_start_ms"])
                 if not is_late(window, self.allowed_lateness_ms, watermark_ms)
             }
             return [(key, window.start_ms, window.end_ms) for key, window in windows]

@@ -74,11 +74,6 @@ def load(root: Path, preview_id: str) -> Preview:
 def previews(root: Path) -> list[Preview]:
     """Every preview, newest first."""
     table = Table(root / PREVIEWS.name)
-    rows = [
-        row
-        for file in delta.files(table, delta.version(table))
-        for row in delta.read_parquet(table.folder / file.path, PREVIEWS.columns).to_pylist()
-    ]
     found = [
         Preview(
             row["preview_id"],
@@ -88,7 +83,7 @@ def previews(root: Path) -> list[Preview]:
             row["watermark_ms"],
             Summary(**json.loads(row["summary"])),
         )
-        for row in rows
+        for row in delta.rows(table, delta.files(table, delta.version(table)), PREVIEWS.columns)
     ]
     return sorted(found, key=lambda one: (-one.at_ms, one.preview_id))
 

@@ -16,7 +16,6 @@ from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.reruns.events import Changed, rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
-from windowlib.reruns.source import source_rows
 from windowlib.source.intake import FileFigures
 from windowlib.tables import delta
 from windowlib.tables import publish as files
@@ -165,16 +164,16 @@ def _changed_files(inputs: Inputs, found: Findings, changed: Changed) -> dict[st
 
 
 def _source_files(inputs: Inputs, found: Findings, changed: Changed) -> Changes:
-    folder, known = inputs.definition.root / SOURCE_FILES.name, inputs.tables.files(SOURCE_FILES.name)
+    table, known = inputs.opened[SOURCE_FILES.name], inputs.tables.files(SOURCE_FILES.name)
     now = {file.path: file.now for file in found.read.files if file.changed}
     rows = []
-    for row in source_rows(folder, known):
+    for row in delta.rows(table, known, SOURCE_FILES.columns):
         if file := now.get(row["path"]):
             figures = changed.seen.files.get(file.path, FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
         rows.append(row)
-    return Changes([delta.write(folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))], known)
+    return Changes([delta.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))], known)
 
 
 def _quarantine(inputs: Inputs, found: Findings, changed: Changed) -> Changes:

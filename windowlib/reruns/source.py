@@ -6,10 +6,8 @@ one that was read, is an error that names it, unless the rerun says that it may 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -70,7 +68,7 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
     table = tables[SOURCE_FILES.name]
     there = {found.path: found for found in source.found_files(definition)}
     known = []
-    for row in source_rows(table.folder, delta.files(table, commit.versions.get(SOURCE_FILES.name))):
+    for row in delta.rows(table, delta.files(table, commit.versions.get(SOURCE_FILES.name)), SOURCE_FILES.columns):
         then = SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"])
         found = there.get(then.path)
         if found is not None and not (definition.source.path / then.path).is_file():
@@ -78,12 +76,6 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
         now = None if found is None else SourceFile(then.path, found.size_bytes, found.modified_ns, then.sequence)
         known.append(KnownFile(then, now, row["rows"], row["min_timestamp_ms"], row["max_timestamp_ms"]))
     return sorted(known, key=lambda file: file.then.sequence)
-
-
-def source_rows(folder: Path, files: Iterable[delta.DataFile]) -> Iterator[dict[str, Any]]:
-    """The rows of files of `source_files`."""
-    for file in files:
-        yield from delta.read_parquet(folder / file.path, SOURCE_FILES.columns).to_pylist()
 
 
 def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.instants import time_of
-from windowlib.model.assigners import Global, Session, Sliding, Tumbling
+from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
@@ -30,8 +30,7 @@ _UNITS_PER_MS = {"ms": 1, "us": 1000}
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
     """What the files hold; None where their footers do not suffice, so that the rows themselves must be looked at."""
     assigner = admission.assigner
-    by_calendar = isinstance(assigner, Session | Tumbling | Sliding | Global) and admission.by_event_time
-    if not by_calendar or admission.has_holes:
+    if not may_suffice(assigner, by_event_time=admission.by_event_time):
         return None
     latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
     found: list[tuple[SourceFile, _Span]] = []
@@ -59,6 +58,17 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> See
     file, span = max(found, key=lambda pair: pair[1].high_ms)  # the first of several, as in `summed_up`
     row = _newest_row(folder / file.path, span.number, admission.timestamp)
     return replace(seen, newest=replace(seen.newest, row=row))
+
+
+def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
+    """Whether an event's time alone says which windows it is in, and there always is one.
+
+    >>> [may_suffice(Sliding(size_ms=9, slide_ms=slide_ms), by_event_time=True) for slide_ms in (9, 10)]
+    [True, False]
+    """
+    if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
+        return False
+    return by_event_time and isinstance(assigner, Session | Tumbling | Sliding | Global)
 
 
 class _Span(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -246,6 +246,12 @@ def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
         table[f.name].cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def rows(table: Table, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
+    """The rows of some files of a small table as dictionaries; a column that a file lacks is null."""
+    for file in chosen:
+        yield from rows_of(read_parquet(table.folder / file.path, schema))
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
