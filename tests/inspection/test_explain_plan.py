@@ -244,9 +244,10 @@ def test_jobs(tmp_path: Path, window: str, steps: str) -> None:
         (TUMBLING + COUNT, True),
         ('type = "session"\ngap_column = "gap_ms"', False),
         ('type = "sliding"\nsize = "10m"\nslide = "1h"', False),
-        ('type = "tumbling_count"\nsize = 3', False),
+        ('type = "tumbling_count"\nsize = 3', True),
         (TUMBLING + "stagger = true", False),
-        (GLOBAL, False),
+        (TUMBLING + 'time = "processing"', False),
+        (GLOBAL, True),
         ('type = "custom"\nassigner = "own:Weeks"', False),
     ],
 )
