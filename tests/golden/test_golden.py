@@ -16,7 +16,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.cli.display import as_json
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.advance import advance
-from windowlib.runs.verdicts import abandon, approve
+from windowlib.runs.verdicts import abandon, accept_clock, approve
 from windowlib.tables.ledger import Rejected
 from windowlib.tables.read import read_table
 
@@ -51,6 +51,7 @@ def test_continued_by_spark(name: str, spark: SparkSession, tmp_path: Path) -> N
 def _continued(name: str, spark: SparkSession, folder: Path) -> None:
     file, expected = unpack(name, folder)
     definition = load_definition(file)
+    accept_clock(definition, "ann", "made long ago")
     if CASES[name].before_next:
         with pytest.raises(Rejected):
             advance(definition, lambda: spark)

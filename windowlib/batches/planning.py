@@ -10,6 +10,7 @@ import json
 from dataclasses import replace
 
 from windowlib.batches import watermarks
+from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import differences, terms_of
@@ -42,7 +43,7 @@ def plan(
     events will come: every window fires.
 
     Raises `Rejected` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
-    another definition, `SourceError` when the source cannot be read.
+    another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong.
     """
     ledger = ledger_of(definition, clock)
     state, found = ledger.freeze(lambda state: next_plan(definition, ledger.tables, state, clock, finish, look))
@@ -58,7 +59,7 @@ def next_plan(
     finish: bool,
     look: source.Look = source.found_files,
 ) -> Plan | None:
-    """What the next batch would do, from the state of the ledger."""
+    """What the next batch would do, from the state of the ledger. Raises as `plan` does."""
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     _check_fingerprint(definition, commit, OTHER_PIPELINE)
@@ -67,9 +68,10 @@ def next_plan(
     files = source.new_files(definition, known, sequence, definition.source.max_files_per_run, look)
     pinned = json.loads(commit.definition).get("source_types") if commit else None
     types = source.check_readable(definition, files, pinned)
+    now_ms = clock()
     frozen = Plan(
         batch_id=state.last_batch_id + 1,
-        plan_time_ms=clock(),
+        plan_time_ms=plan_time_ms(now_ms, state),
         watermark_in_ms=commit.watermark_out_ms if commit else None,
         from_sequence=sequence,
         files=tuple(files),
@@ -78,6 +80,7 @@ def next_plan(
         terms=terms_of(definition),
     )
     if files or _time_is_due(definition, tables, state, frozen):
+        check_clock(definition, now_ms, state, files)
         return frozen
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
@@ -93,7 +96,7 @@ def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: 
     check_can_rerun(definition, rerun)
     return Plan(
         batch_id=state.last_batch_id + 1,
-        plan_time_ms=clock(),
+        plan_time_ms=rerun_time_ms(clock(), state),
         watermark_in_ms=commit.watermark_out_ms,
         from_sequence=commit.to_sequence,
         files=(),

@@ -1,4 +1,4 @@
-"""The commands `windowlib approve` and `windowlib abandon`: an operator decides about a batch that waits."""
+"""The commands `windowlib approve`, `abandon` and `accept-clock`: what a run cannot decide by itself."""
 
 from __future__ import annotations
 
@@ -29,3 +29,19 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
     batch_id = decide(load_pipeline(pipeline), who, reason)
     decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
     show_outcome(decided, f"batch {batch_id} is abandoned: windowlib run {pipeline} plans a new one", as_json)
+
+
+def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
+    """Say that this machine's clock is right, although it is far from the newest batch.
+
+    A run refuses to plan by a clock that is more than 40 days from the newest batch and the newest file, where time
+    itself decides something: an idle timeout, timers of processing time, a guard against times in the future.
+
+    [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
+    """
+    from windowlib.definition.instants import instant, iso_instant
+    from windowlib.runs.verdicts import accept_clock as decide
+
+    now_ms = decide(load_pipeline(pipeline), who, reason)
+    decided = {"clock": iso_instant(now_ms), "decision": "accept-clock", "who": who, "reason": reason}
+    show_outcome(decided, f"{instant(now_ms)} is right: windowlib run {pipeline} goes on", as_json)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from windowlib.cli.decide import abandon, approve
+from windowlib.cli.decide import abandon, accept_clock, approve
 from windowlib.cli.engine import engine_app
 from windowlib.cli.explain import explain
 from windowlib.cli.late import late_app
@@ -23,7 +23,7 @@ from windowlib.cli.setup import setup
 from windowlib.cli.try_out import demo, replay
 from windowlib.runs.exits import with_exit_code
 
-RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide about a batch that waits", "Try out"
+RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
 COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (setup, RUN),
     (run, RUN),
@@ -36,6 +36,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (report, LOOK),
     (approve, DECIDE),
     (abandon, DECIDE),
+    (accept_clock, DECIDE),
     (demo, TRY),
     (replay, TRY),
 )

@@ -101,6 +101,15 @@ def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str
             yield from own_classes(value, key)
 
 
+def goes_by_clock(window: AnyWindow) -> bool:
+    """Whether windows, or a trigger among theirs, go by processing time."""
+
+    def asks(trigger: Chosen) -> bool:
+        return trigger.kind.by_clock or any(map(asks, trigger.inner))
+
+    return window.time == "processing" or bool(window.own_trigger and asks(window.own_trigger))
+
+
 def windows_in_words(window: AnyWindow) -> str:
     """Which windows, in half a sentence."""
     return window.words if window.time == "event" else f"{window.words}, in processing time"

@@ -7,9 +7,14 @@ from math import gcd
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration as duration
-from windowlib.definition.sections import Chosen
 from windowlib.definition.several import sharing_refusal
-from windowlib.definition.windows import CountWindow, firing_in_words, why_element_by_element, windows_in_words
+from windowlib.definition.windows import (
+    CountWindow,
+    firing_in_words,
+    goes_by_clock,
+    why_element_by_element,
+    windows_in_words,
+)
 from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
 from windowlib.source.footers import may_suffice
 
@@ -144,16 +149,10 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("without a key the events or slices of a batch meet in one task")
     if definition.fires_often:
         notes.append("each firing is a result of its own, numbered by firing")
-    trigger = definition.window.own_trigger
-    if spec.time == "processing" or (trigger and _asks_the_clock(trigger)):
+    if goes_by_clock(definition.window):
         notes.append("processing time is the plan time of a run: it stands still between runs")
     if general and spec.keeps_elements:
         notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
     if general and isinstance(spec.assigner, Global):
         notes.append("the window never ends: every key keeps a row in the state for ever")
     return notes
-
-
-def _asks_the_clock(section: Chosen) -> bool:
-    """Whether a trigger, or one inside it, goes by processing time."""
-    return section.kind.by_clock or any(map(_asks_the_clock, section.inner))

@@ -1,4 +1,4 @@
-"""What an operator says about a batch that waits: commit it in spite of its checks, or give it up."""
+"""What an operator says: publish a batch in spite of its checks; give it up; this machine's clock is right."""
 
 from __future__ import annotations
 
@@ -41,3 +41,10 @@ def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
     return frozen.batch_id
+
+
+def accept_clock(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
+    """Lets batches be planned by this machine's clock, however far it is from the newest one. Gives its time, in ms."""
+    ledger, now_ms = ledger_of(definition, clock), clock()
+    ledger.write({"kind": "clock", "plan_time_ms": now_ms, "who": who, "reason": reason})
+    return now_ms

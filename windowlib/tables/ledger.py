@@ -119,6 +119,7 @@ class LedgerState:
     sequence: int = 0
     last_batch_id: int = 0
     commit: Commit | None = None
+    time_ms: int | None = None  # when the newest batch was planned, or what an operator has accepted as right since
     claim: Claim | None = None
     plan: Plan | None = None  # frozen, not committed, not abandoned
     prepared: Prepared | None = None  # what that plan came to, fixed before the first table changes
@@ -350,7 +351,10 @@ def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
         case "commit":
             commit = _commit(row, at_ms)
-            return replace(state, commit=commit, plan=None, prepared=None, rejection=None, approved_by=None)
+            state = replace(state, commit=commit, time_ms=row["plan_time_ms"])
+            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
+        case "clock":
+            return replace(state, time_ms=row["plan_time_ms"])
         case "heartbeat" | "release":
             return state  # the claim itself is further back than was read
     raise StateMismatch(
