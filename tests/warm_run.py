@@ -47,11 +47,11 @@ def main(place: Path, moments: list[str]) -> None:
         batch, _, moment = text.partition(":")
         at(patch, moment, kills(times), int(batch))
     reports = run(clicks(place, FILES, WARM), clock=clock)
-    told = {
+    outcome = {
         "batches": [report.batch_id for report in reports],
         "java": [child.pid for child in psutil.Process().children(recursive=True) if child.name() == "java"],
     }
-    print(json.dumps(told))
+    print(json.dumps(outcome))
 
 
 if __name__ == "__main__":

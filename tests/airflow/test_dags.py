@@ -123,10 +123,10 @@ class RunOf:
     def __init__(self, *, changes_nothing: bool = False, **form: Any) -> None:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
         self.form |= {"dry_run": False, "approval": True, "accept_gap": False} | form
-        self.told = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
+        self.returned = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
 
     def xcom_pull(self, task_ids: str) -> Any:
-        return self.told if task_ids == "preview" else None
+        return self.returned if task_ids == "preview" else None
 
     @property
     def context(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
         (RunOf(changes_nothing=True), "the preview changes nothing"),
     ],
 )
-def test_nothing_is_applied_that_nobody_wants(run: RunOf, says: str) -> None:
+def test_nothing_is_applied_without_need(run: RunOf, says: str) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     with pytest.raises(AirflowSkipException, match=says):
@@ -337,7 +337,7 @@ def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
     assert type(raised.value) is exceptions.AirflowException
 
 
-def test_an_error_of_several_lines_is_told_whole(tmp_path: Path) -> None:
+def test_an_error_of_several_lines_is_reported_whole(tmp_path: Path) -> None:
     from airflow.sdk import exceptions
 
     program = """
@@ -410,15 +410,15 @@ def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
 class TogetherSays:
     """A task instance whose `together` returned this."""
 
-    def __init__(self, told: Any) -> None:
-        self.told = told
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
 
     def xcom_pull(self, task_ids: str) -> Any:
         assert task_ids == "together"
-        return self.told
+        return self.returned
 
 
-def test_what_ran_together_is_told_by_the_task_of_each(tmp_path: Path) -> None:
+def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> None:
     """One was done, one had nothing new, one was refused: that one runs alone, and says so itself."""
     from airflow.sdk import Asset
     from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -430,12 +430,12 @@ def test_what_ran_together_is_told_by_the_task_of_each(tmp_path: Path) -> None:
         {"pipeline": "three", "batches": 1, "exit_code": 3},
     ]
     program = outcomes(*lines) + "import sys; sys.exit(3)"
-    told = job(tmp_path, program, "Together").execute({})
-    assert told == lines
+    records = job(tmp_path, program, "Together").execute({})
+    assert records == lines
 
     refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
     asset, events = Asset("results"), Events()
-    context = {"ti": TogetherSays(told), "outlet_events": events}
+    context = {"ti": TogetherSays(records), "outlet_events": events}
     each = {
         name: job(tmp_path, refused, "AfterTogether", pipeline=name, outlets=[asset])
         for name in ("one", "two", "three")
@@ -568,6 +568,6 @@ def test_the_report_is_shown(address: str, status: int, text: str) -> None:
 
 
 @pytest.mark.usefixtures("reported")
-def test_the_report_is_shown_to_nobody_else() -> None:
+def test_the_report_is_shown_only_after_login() -> None:
     assert get("/clicks/", logged_in=False)[0] == 401
     assert get("/clicks/previews/p1", logged_in=False)[0] == 401

@@ -138,7 +138,7 @@ def by_operator(
     """What the operator makes of the batches, with the plan times that they really had."""
     state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
     plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}
-    told = []
+    emitted = []
     for batch in range(BATCHES):
         elements = []
         for event in events(batch):
@@ -147,8 +147,8 @@ def by_operator(
         newest_ms = max(event["at"] for event in events(batch))
         watermark_ms = max(watermark_ms, newest_ms - OUT_OF_ORDERNESS_MS - 1)
         inputs = [ProcessingTime(int(plan_times[batch + 1])), *elements, Watermark(watermark_ms)]
-        told.append(operator.run(spec, state, inputs))
-    return told, state
+        emitted.append(operator.run(spec, state, inputs))
+    return emitted, state
 
 
 def _rows(definition: Definition, table: str) -> list[dict[str, Any]]:
@@ -160,11 +160,11 @@ def _ms(timestamp: Any) -> int | None:
     return None if timestamp is None else round(timestamp.timestamp() * 1000)
 
 
-def fired(told: Sequence[Sequence[Output]]) -> list[tuple[Any, ...]]:
+def fired(emitted: Sequence[Sequence[Output]]) -> list[tuple[Any, ...]]:
     """(batch, key, bounds, results, timing) of every firing."""
     return sorted(
         (batch, one.key, _shown(one.window.start_ms), _shown(one.window.end_ms), *one.result, str(one.timing))
-        for batch, outputs in enumerate(told, 1)
+        for batch, outputs in enumerate(emitted, 1)
         for one in outputs
         if isinstance(one, Firing)
     )
@@ -189,8 +189,8 @@ def published(definition: Definition) -> list[tuple[Any, ...]]:
     )
 
 
-def late(told: Sequence[Sequence[Output]]) -> list[str]:
-    return sorted(one.element.value["id"] for outputs in told for one in outputs if isinstance(one, Late))
+def late(emitted: Sequence[Sequence[Output]]) -> list[str]:
+    return sorted(one.element.value["id"] for outputs in emitted for one in outputs if isinstance(one, Late))
 
 
 def late_published(definition: Definition) -> list[str]:
@@ -217,10 +217,10 @@ EVERY_FIRING = [
 def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, windows)
     reports = run(definition, spark)
-    told, _ = by_operator(spec, definition)
-    assert len(fired(told)) > 10
-    assert published(definition) == fired(told)
-    assert late_published(definition) == late(told)
+    emitted, _ = by_operator(spec, definition)
+    assert len(fired(emitted)) > 10
+    assert published(definition) == fired(emitted)
+    assert late_published(definition) == late(emitted)
     numbers = [(r["user"], r["window_start"], r["window_end"], r["firing"]) for r in _rows(definition, "results")]
     assert len(set(numbers)) == len(numbers)
     assert _rows(definition, "results") == _of_results(_rows(definition, "result_changes"))
@@ -237,10 +237,10 @@ def test_code_of_ones_own_gives_the_current_rows_of_each_window(spark: SparkSess
     definition = pipeline(tmp_path, own + '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n')
     run(definition, spark)
     spec = WindowSpec(Session(15_000), process=_top(definition), allowed_lateness_ms=40_000)
-    told, _ = by_operator(spec, definition)
-    assert late_published(definition) == late(told)
+    emitted, _ = by_operator(spec, definition)
+    assert late_published(definition) == late(emitted)
     current: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
-    for outputs in told:
+    for outputs in emitted:
         of_run: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
         for one in outputs:
             if isinstance(one, Firing):
@@ -269,9 +269,9 @@ def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path:
     own = '[window]\ntype = "tumbling"\nsize = "30s"\nfunction = "own_windows:Mean"\nreads = ["v"]\n'
     definition = pipeline(tmp_path, own + '[window.output]\nmean = "double"\n')
     run(definition, spark)
-    told, _ = by_operator(WindowSpec(Tumbling(30_000), definition.spec.aggregate.own), definition)  # type: ignore[union-attr]
+    emitted, _ = by_operator(WindowSpec(Tumbling(30_000), definition.spec.aggregate.own), definition)  # type: ignore[union-attr]
     expected = {
-        (one.key, one.window.start_ms): one.result for outputs in told for one in outputs if isinstance(one, Firing)
+        (one.key, one.window.start_ms): one.result for outputs in emitted for one in outputs if isinstance(one, Firing)
     }
     assert {(r["user"], _ms(r["window_start"])): r["mean"] for r in _rows(definition, "results")} == expected
     assert any('"own":{"sum":' in row["state"] for row in _rows(definition, "open_windows"))
@@ -313,12 +313,12 @@ def test_an_event_in_a_hole_is_quarantined(spark: SparkSession, tmp_path: Path) 
     definition = pipeline(tmp_path, windows + COUNTS)
     reports = run(definition, spark)
     spec = WindowSpec(Staggered(Sliding(10_000, 25_000)), COUNT_AND_SUM)
-    told, _ = by_operator(spec, definition)
-    assert published(definition) == fired(told)
+    emitted, _ = by_operator(spec, definition)
+    assert published(definition) == fired(emitted)
     everything = [event for batch in range(BATCHES) for event in events(batch)]
     in_hole = [e["id"] for e in everything if not spec.assigner.assign(e["at"], e, e["user"])]
     late_ids = late_published(definition)
-    assert late_ids == late(told)
+    assert late_ids == late(emitted)
     quarantined = _rows(definition, "quarantine")
     assert {row["reason"] for row in quarantined} == {"hole"}
     got = sorted(row["raw"].split('"id":"')[1].split('"')[0] for row in quarantined)
@@ -331,8 +331,8 @@ def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkS
     definition = pipeline(tmp_path, windows + COUNTS)
     run(definition, spark)
     spec = WindowSpec(Tumbling(90_000), COUNT_AND_SUM, ProcessingTimeTrigger(), time="processing")
-    told, state = by_operator(spec, definition)
-    assert published(definition) == fired(told)
+    emitted, state = by_operator(spec, definition)
+    assert published(definition) == fired(emitted)
     assert state.in_flight
     assert plan(definition, lambda: clock.now) is None  # type: ignore[attr-defined]
     clock.now += 90 * SECOND  # type: ignore[attr-defined]
@@ -436,10 +436,10 @@ def test_any_key_and_none(key: str, spark: SparkSession, tmp_path: Path) -> None
     run(definition, spark)
     spec = WindowSpec(Session(4_000), COUNT_AND_SUM, CountTrigger(2), CountEvictor(5), allowed_lateness_ms=40_000)
     columns = definition.source.key
-    told, _ = by_operator(spec, definition, lambda event: tuple(event[c] for c in columns))
+    emitted, _ = by_operator(spec, definition, lambda event: tuple(event[c] for c in columns))
     shown = sorted(
         (row["batch_id"], tuple(row[c] for c in columns), _ms(row["window_start"]), row["events"], row["total"])
         for row in _rows(definition, "results")
     )
-    assert shown == sorted((batch, key, start_ms, *rest[:2]) for batch, key, start_ms, _, *rest in fired(told))
-    assert late_published(definition) == late(told)
+    assert shown == sorted((batch, key, start_ms, *rest[:2]) for batch, key, start_ms, _, *rest in fired(emitted))
+    assert late_published(definition) == late(emitted)

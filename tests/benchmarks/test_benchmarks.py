@@ -1,4 +1,4 @@
-"""The benchmark without Spark: what its generators promise, what is compared and told, which mistakes it names."""
+"""The benchmark without Spark: what its generators promise, what is compared and reported, which mistakes it names."""
 
 from __future__ import annotations
 
@@ -204,8 +204,8 @@ class TestTurns:
         rows = recompute.published(task, case.queries[0])
         assert agree(case, {SIDES["duckdb"]: task, side_with(rows): task}, tmp_path)[0].rows == len(rows)
         changed = rows.set_column(rows.column_names.index("total"), "total", pc.add(rows["total"], 1))
-        for wrong, told in ((rows.slice(1), "1 only in duckdb"), (changed, f"{len(rows):,} with other values")):
-            with pytest.raises(Disagreement, match=f"duckdb and other do not publish the same .*{told}"):
+        for wrong, message in ((rows.slice(1), "1 only in duckdb"), (changed, f"{len(rows):,} with other values")):
+            with pytest.raises(Disagreement, match=f"duckdb and other do not publish the same .*{message}"):
                 agree(case, {SIDES["duckdb"]: task, side_with(wrong): task}, tmp_path)
 
     def test_in_a_process_of_its_own(self, tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ class TestTurns:
         monkeypatch.setitem(SIDES, "floor", replace(SIDES["floor"], work=fails_at_the_second))
 
         @contextmanager
-        def told(side: str, task: Task, new_process: bool) -> Iterator[Callable[[Piece], float]]:
+        def failing(side: str, task: Task, new_process: bool) -> Iterator[Callable[[Piece], float]]:
             with in_this_process(side, task, new_process) as once:
 
                 def answered(piece: Piece) -> float:
@@ -234,13 +234,13 @@ class TestTurns:
                 yield answered
 
         said: list[str] = []
-        found = measure(self.sessions, self.case(), ["duckdb", "floor"], tmp_path, said.append, told)
+        found = measure(self.sessions, self.case(), ["duckdb", "floor"], tmp_path, said.append, failing)
         assert {side: len(times) for side, times in found.seconds[""].items()} == {"duckdb": 2}
         assert found.failed == {"floor": "for the second file (sessions, file 2 of 3)"}
         assert [line.split(":")[1].split()[0] for line in said] == ["floor", "duckdb", "duckdb", "floor", "duckdb"]
         assert "**floor failed**: for the second file (sessions, file 2 of 3)" in report([found], "here")
 
-    def test_what_fails_in_a_process_is_told(self, tmp_path: Path) -> None:
+    def test_what_fails_in_a_process_is_reported(self, tmp_path: Path) -> None:
         task = Task(tmp_path / "nowhere", self.case().queries)
         with pytest.raises(SideFailed, match=r"ours failed:(.|\n)*no such file"), worker("ours", task, False) as once:
             once(STEP)
@@ -252,8 +252,8 @@ def test_the_report(tmp_path: Path) -> None:
     text = write(measured, choice, tmp_path / "out")
     assert (tmp_path / "out" / "report.md").read_text() == text
     assert "| 300 events | duckdb | " in text
-    told = json.loads((tmp_path / "out" / "seconds.json").read_text())
-    assert [(one["workload"], len(one["seconds"][""]["duckdb"])) for one in told] == [("sessions", 2), ("count", 2)]
+    written = json.loads((tmp_path / "out" / "seconds.json").read_text())
+    assert [(one["workload"], len(one["seconds"][""]["duckdb"])) for one in written] == [("sessions", 2), ("count", 2)]
     for name in choice.workloads:
         root = ElementTree.parse(tmp_path / "out" / f"{name}.svg").getroot()
         assert len(root.findall(".//{*}path[@class='other']")) == 1
@@ -291,7 +291,7 @@ def test_a_side_that_is_not_installed_says_what_to_do(monkeypatch: pytest.Monkey
     )
 
 
-def test_all_names_are_told() -> None:
+def test_all_names_are_listed() -> None:
     ended = CliRunner().invoke(app, ["--list"])
     page = (Path(__file__).parents[2] / "docs" / "benchmark.md").read_text()
     for name in (*KNOWN, *SIDES):

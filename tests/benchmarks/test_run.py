@@ -43,7 +43,7 @@ def installed(*names: str) -> list[str]:
 
 @pytest.mark.parametrize("name", FEW)
 def test_all_sides_publish_the_same(spark: SparkSession, name: str, tmp_path: Path) -> None:
-    """In this process and its session: nobody goes by the seconds."""
+    """In this process and its session: the seconds are not looked at."""
     sides = ["ours", "floor", *installed("duckdb", "polars", *(["flink"] if name in WITH_FLINK else []))]
     for number, case in enumerate(FEW[name].cases(TINY)):
         folder = tmp_path / str(number)

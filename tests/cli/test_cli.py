@@ -179,7 +179,7 @@ def test_run_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [check["expectation"] for check in record["failed_checks"]] == ["late_share"]
 
 
-def test_several_pipelines_are_told_apart_and_the_worst_counts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("clicks", "hours", "days")
     for name in names[1:]:
         (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
@@ -307,15 +307,15 @@ def test_read_refuses_what_it_cannot_do(pipeline: Path) -> None:
 
 @pytest.mark.parametrize("decision", ["approve", "abandon"])
 def test_decisions_are_recorded(pipeline: Path, monkeypatch: pytest.MonkeyPatch, decision: str) -> None:
-    told: list[tuple[str, str]] = []
+    asked: list[tuple[str, str]] = []
 
     def decide(definition: object, who: str, reason: str) -> int:
-        told.append((who, reason))
+        asked.append((who, reason))
         return 4
 
     monkeypatch.setattr(windowlib.runs.verdicts, decision, decide)
     shown = call(decision, pipeline, "--reason", "it is right", "--who", "ada", "--json")
-    assert told == [("ada", "it is right")]
+    assert asked == [("ada", "it is right")]
     assert json.loads(shown.stdout) == {"batch_id": 4, "decision": decision, "who": "ada", "reason": "it is right"}
     assert call(decision, pipeline, "--reason", "x").stdout.startswith("batch 4 is ")
 

@@ -79,9 +79,9 @@ def test_a_pipeline_from_run_to_read(spark: SparkSession, pipeline: Path) -> Non
     assert stands["windows_in_flight"] == 1
     assert [check["severity"] for check in stands["checks"]["failed"]] == ["warning"]  # one row of five is unusable
     assert (stands["unfinished"], stands["files_waiting"]) == (None, 0)
-    told = call("status", pipeline).stdout
-    assert "the newest event, 2026-03-02 01:40:00 UTC (row 2 of 1.parquet, batch 1)" in told
-    assert "only newer events advance it: the definition has no idle_timeout" in told
+    status = call("status", pipeline).stdout
+    assert "the newest event, 2026-03-02 01:40:00 UTC (row 2 of 1.parquet, batch 1)" in status
+    assert "only newer events advance it: the definition has no idle_timeout" in status
 
     assert call("run", pipeline).stdout.startswith("nothing new")
     finished = call("run", pipeline, "--finish")

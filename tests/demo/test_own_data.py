@@ -1,4 +1,4 @@
-"""Somebody's own files: which columns are taken, and what is said when none fits."""
+"""A user's own files: which columns are taken, and what is said when none fits."""
 
 import json
 import tomllib
@@ -26,7 +26,7 @@ def parquet(folder: Path, **columns: Any) -> Path:
     return folder
 
 
-def test_json_times_are_told_from_texts(tmp_path: Path) -> None:
+def test_json_times_are_distinguished_from_texts(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text("\n".join(map(json.dumps, ROWS)))
     (tmp_path / "_unfinished.tmp").write_text("not looked at")
     columns = {"id": "bigint", "client": "string", "seen_at": "timestamp", "bytes": "bigint"}

@@ -75,9 +75,9 @@ def flags(entry: ET.Element) -> list[Flag]:
 def replayed(row: Row) -> list[Flag]:
     """The same, from what `replay` emits. The clock is that of the newest step that moved it."""
     planned, now, found = scenario(row), "", []
-    for step, told in zip(planned["steps"], replay(planned)["steps"], strict=True):
+    for step, result in zip(planned["steps"], replay(planned)["steps"], strict=True):
         now = at(step["processing_time"]) if "processing_time" in step else now
-        for one in told["emitted"]:
+        for one in result["emitted"]:
             bounds = one["window_start"], one["window_end"]
             window = "all time" if None in bounds else f"[{at(bounds[0])}, {at(bounds[1])})"
             found.append((now, window, "".join(one["ids"]), one["value"]))
@@ -106,7 +106,7 @@ def test_an_element_that_comes_too_late_is_marked() -> None:
         if entry.get("data-entry")
     ]
     steps = [replay(scenario(row))["steps"] for row in plate.rows]
-    assert late == [[name for step in told for name in step["late"]] for told in steps]
+    assert late == [[name for step in one for name in step["late"]] for one in steps]
     assert late == [["g"], ["g"], [], [], ["g"], []]
 
 

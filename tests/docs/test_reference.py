@@ -110,7 +110,7 @@ def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, 
         assert {one for one in found - known if not re.fullmatch(r"p\d+_\w+", one)} == set(), name
 
 
-def test_what_stands_beside_flink_s_names_exists() -> None:
+def test_what_stands_next_to_flink_s_names_exists() -> None:
     every = set(re.findall(r"\| `(\w+)` \|", text("definition"))) | set(re.findall(r'"(\w+)"', text("definition")))
     known = every | set(TABLES) | {"rows_late", "type", "window", "aggregates"}
     for row in table((DOCS / "coming-from" / "flink.md").read_text(), "| Flink |"):

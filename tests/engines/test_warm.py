@@ -1,4 +1,4 @@
-"""The warm engine: one for all runs, found, replaced and started anew; what runs on it equals what runs beside it."""
+"""The warm engine: one for all runs, found, replaced and restarted; what runs on it equals what runs without it."""
 
 from __future__ import annotations
 
@@ -78,10 +78,15 @@ def test_two_starts_at_once_give_one_engine(place: Path) -> None:
         thread.join()
     assert len({server_of(one).pid for one in found}) == 1
     assert found[0].ready
-    # It hangs on nobody, and hears no signal to our process group.
+    # It is no child of ours, and gets no signal sent to our process group.
     assert os.getsid(server_of(found[0]).pid) != os.getsid(0)
-    told = json.loads(call("engine", "status", "--json").output)
-    assert (told["running"], told["pid"], told["clients"], told["fits"]) == (True, server_of(found[0]).pid, 0, True)
+    status = json.loads(call("engine", "status", "--json").output)
+    assert (status["running"], status["pid"], status["clients"], status["fits"]) == (
+        True,
+        server_of(found[0]).pid,
+        0,
+        True,
+    )
     assert f"on port {found[0].port}: 0 clients connected" in call("engine", "status").output
     assert found[0].token not in call("engine", "status", "--json").output
     wait_for(judge.socket_in(place).exists)
@@ -99,11 +104,11 @@ def test_other_settings_replace_it_and_stop_ends_it(place: Path) -> None:
     os.kill(server_of(now).pid, signal.SIGKILL)
     wait_for(lambda: now.keeper.found() is None)
     assert json.loads(call("engine", "status", "--json").output) == {"running": False}
-    anew = engine.ensure([judge.command_for_engine()])
-    assert (anew.conf, anew.port != now.port) == ({"spark.sql.shuffle.partitions": "3"}, True)
-    judges = [child for child in anew.keeper.found().children() if child.pid != server_of(anew).pid]
+    replaced = engine.ensure([judge.command_for_engine()])
+    assert (replaced.conf, replaced.port != now.port) == ({"spark.sql.shuffle.partitions": "3"}, True)
+    judges = [child for child in replaced.keeper.found().children() if child.pid != server_of(replaced).pid]
     assert call("engine", "stop").output == "the engine has ended\n"
-    assert server_of(anew).found() is None
+    assert server_of(replaced).found() is None
     assert [child.is_running() for child in judges] == [False]
     assert call("engine", "stop").output == "no engine runs\n"
 
@@ -123,7 +128,7 @@ def test_a_keeper_that_was_killed_leaves_no_server_behind(place: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.long("waits for time to pass, and starts two engines")
-def test_it_ends_itself_when_nobody_uses_it(place: Path) -> None:
+def test_it_ends_itself_when_unused(place: Path) -> None:
     engine.stop()
     found = engine.start({}, idle_seconds=2)
     with socket.create_connection(("127.0.0.1", found.port)):  # a client, as far as the keeper can tell
@@ -148,16 +153,16 @@ def test_settings_that_java_refuses_are_not_remembered(place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--conf", "memory=4g"), 'error: --conf "memory=4g" is not a Spark setting: need "spark.name=value"'),
         (("--idle", "soon"), 'error: --idle "soon" is not a duration: need one such as "1h 30m", or "never"'),
         (("--idle", "0s"), 'error: --idle "0s" must be greater than 0: need one such as "1h 30m", or "never"'),
     ],
 )
-def test_mistakes_of_the_command_line(arguments: tuple[str, ...], told: str) -> None:
+def test_mistakes_of_the_command_line(arguments: tuple[str, ...], message: str) -> None:
     ended = call("engine", "start", *arguments)
-    assert (ended.exit_code, ended.output.strip()) == (2, told)
+    assert (ended.exit_code, ended.output.strip()) == (2, message)
 
 
 def test_the_folder_is_the_user_s_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,9 +178,9 @@ def test_the_folder_is_the_user_s_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(scope="module")
-def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """The tables of the pipeline after a run in a session of this process."""
-    definition = clicks(tmp_path_factory.mktemp("beside"), FILES)
+    definition = clicks(tmp_path_factory.mktemp("without"), FILES)
     advance(definition, lambda: spark, clock=clock)
     return tables(definition)
 
@@ -191,27 +196,27 @@ def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     ],
 )
 def test_a_thin_client_gives_the_same_tables(
-    place: Path, beside: dict[str, list[str]], tmp_path: Path, moments: tuple[str, ...]
+    place: Path, expected: dict[str, list[str]], tmp_path: Path, moments: tuple[str, ...]
 ) -> None:
     ended = python("-m", "tests.warm_run", tmp_path, *moments)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout) == {"batches": [1, 2, 3], "java": []}
     assert ended.stderr == ""
-    assert tables(clicks(tmp_path, FILES)) == beside
+    assert tables(clicks(tmp_path, FILES)) == expected
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.long("two engines die; one that dies once is in make test")
 def test_an_engine_that_keeps_dying_ends_the_run_with_one_sentence(
-    place: Path, beside: dict[str, list[str]], tmp_path: Path
+    place: Path, expected: dict[str, list[str]], tmp_path: Path
 ) -> None:
     ended = python("-m", "tests.warm_run", tmp_path, "1:write:windows", "1:write:windows")
     assert ended.returncode == 1
     assert "EngineLost: the Spark engine (warm) ended, or dropped this run's session" in ended.stderr
     after = python("-m", "tests.warm_run", tmp_path)
     assert json.loads(after.stdout)["batches"] == [1, 2, 3], after.stderr
-    assert tables(clicks(tmp_path, FILES)) == beside
+    assert tables(clicks(tmp_path, FILES)) == expected
 
 
 @pytest.mark.spark
@@ -250,9 +255,9 @@ def run_at(folder: Path, address: str) -> tuple[subprocess.CompletedProcess[str]
 
 
 @pytest.mark.slow
-def test_nobody_answers(tmp_path: Path) -> None:
+def test_nothing_answers(tmp_path: Path) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        taken.bind(("127.0.0.1", 0))  # and nothing listens
         port = taken.getsockname()[1]
         ended, _ = run_at(tmp_path, f"sc://127.0.0.1:{port}")
     assert ended.returncode == 1
@@ -261,7 +266,7 @@ def test_nobody_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_somebody_else_answers(tmp_path: Path) -> None:
+def test_something_else_answers(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         closing = threading.Thread(target=_hang_up, args=(listening,), daemon=True)

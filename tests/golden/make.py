@@ -258,7 +258,7 @@ def make(name: str, windowlib: str) -> None:
         (stopped / EXPECTED).write_text(json.dumps(expected, indent=0, ensure_ascii=False), encoding="utf-8")
         with tarfile.open(HERE / f"{name}.tar.xz", "w:xz") as archive:
             for path in sorted(stopped.iterdir()):
-                archive.add(path, path.name, filter=_nobody)
+                archive.add(path, path.name, filter=_anonymous)
 
 
 def unpack(name: str, folder: Path) -> tuple[Path, dict[str, dict[str, list[str]]]]:
@@ -347,7 +347,7 @@ def _ledger_row(root: Path, entry: Path) -> dict[str, Any]:
     return {"kind": None}
 
 
-def _nobody(member: tarfile.TarInfo) -> tarfile.TarInfo:
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member

@@ -227,7 +227,7 @@ def test_jobs(tmp_path: Path, window: str, steps: str) -> None:
         f"windows: {steps}, windows, what fires, what stays in flight",
         "quarantine, late events, replaced results: one or two jobs each, only where there are any",
     ]
-    figures = "figures: how far time moves"
+    figures = "figures: how far the watermark moves"
     assert explained(tmp_path, window).jobs == ["parsing: the text is read once", figures, *windows]
     assert explained(tmp_path, window, source=source).jobs == [
         "duplicates: two jobs, by id, over 1d",
@@ -254,7 +254,7 @@ def test_jobs(tmp_path: Path, window: str, steps: str) -> None:
 def test_where_footers_spare_a_job(tmp_path: Path, window: str, by_footers: bool) -> None:
     footers = ", only where the footers of the files leave open whether a row is refused"
     assert (
-        f"figures: how far time moves{footers if by_footers else ''}"
+        f"figures: how far the watermark moves{footers if by_footers else ''}"
         in explained(tmp_path, window, source=PARQUET).jobs
     )
 

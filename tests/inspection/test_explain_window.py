@@ -107,8 +107,8 @@ def in_bounds(user: str, wanted: tuple[int, int], up_to: int = FILES) -> dict[Pl
 def adds_up(rows: Iterable[dict[str, Any]], values: dict[str, Any]) -> bool:
     """Whether the events give the result."""
     ordered = sorted(rows, key=lambda row: row["at_ms"])
-    told = {"clicks": len(ordered), "total": sum(row["value"] for row in ordered), "first": ordered[0]["value"]}
-    return told == values
+    computed = {"clicks": len(ordered), "total": sum(row["value"] for row in ordered), "first": ordered[0]["value"]}
+    return computed == values
 
 
 def published(ran: Ran, batch_id: int = FILES) -> Iterator[tuple[str, tuple[int, int], dict[str, Any]]]:
@@ -128,15 +128,15 @@ def test_the_events_named_give_every_result(ran: Ran) -> None:
         inside = places(window)
         assert len(set(inside)) == len(inside)
         assert adds_up((rows[place] for place in inside), values)
-        beside = {(event.file, event.row): event.why or "" for event in window.beside}
-        assert {*inside, *beside} == set(in_bounds(user, wanted))
-        assert {place for place, why in beside.items() if why.startswith("late")} == beside.keys() & late
-        assert {place for place, why in beside.items() if why.startswith("quarantined")} == beside.keys() & refused
+        excluded = {(event.file, event.row): event.why or "" for event in window.excluded}
+        assert {*inside, *excluded} == set(in_bounds(user, wanted))
+        assert {place for place, why in excluded.items() if why.startswith("late")} == excluded.keys() & late
+        assert {place for place, why in excluded.items() if why.startswith("quarantined")} == excluded.keys() & refused
         for event in window.events:
             row = rows[event.file, event.row or 0]
             assert (event.time_ms, event.values) == (row["at_ms"], {"id": row["id"], "value": row["value"]})
             assert event.batch_id == int(event.file[0])
-        unused += len(beside)
+        unused += len(excluded)
     assert unused > 5
 
 
@@ -172,8 +172,8 @@ def test_versions_are_those_of_the_feed_and_the_ledger(ran: Ran) -> None:
     for user, wanted, _ in list(published(ran))[::2]:
         window = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
         mine = [row for row in feed if row["user"] == user and bounds(row) == wanted]
-        told = sorted((row["batch_id"], row["change"], row["cause"], row["firing"], row["total"]) for row in mine)
-        assert [(v.batch_id, v.change, v.cause, v.firing, v.values["total"]) for v in window.versions] == told
+        expected = sorted((row["batch_id"], row["change"], row["cause"], row["firing"], row["total"]) for row in mine)
+        assert [(v.batch_id, v.change, v.cause, v.firing, v.values["total"]) for v in window.versions] == expected
         for version in window.versions:
             plan = plans[version.batch_id]
             assert version.plan_time_ms == plan["plan_time_ms"]
@@ -254,15 +254,15 @@ def test_readmitted_events_and_the_rerun_that_did_it(sessions: Ran) -> None:
 
 def test_a_late_event_that_is_in_no_window_is_named(sessions: Ran) -> None:
     late = read_table(sessions.definition, "late_events").to_pylist()
-    told = 0
+    missed = 0
     for event in late:
         found = explain_window(sessions.definition, [event["user"]], time_of(event["event_time"]), as_of=FILES)
-        beside = [one for window in found.windows for one in window.beside]
-        named = (event["source_file"], event["source_row"]) in {(one.file, one.row) for one in beside}
-        missed = any("was too late for the window" in note for note in found.notes)
-        assert named or missed
-        told += missed
-    assert told
+        excluded = [one for window in found.windows for one in window.excluded]
+        named = (event["source_file"], event["source_row"]) in {(one.file, one.row) for one in excluded}
+        too_late = any("was too late for the window" in note for note in found.notes)
+        assert named or too_late
+        missed += too_late
+    assert missed
 
 
 def test_files_that_are_gone_or_changed(spark: Any, tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_key_that_never_occurs_names_nothing_else(sessions: Ran) -> None:
     assert shown.stdout.splitlines()[1:] == ["key u99 never occurs up to batch 5"]
 
 
-def test_mistakes_are_told(sessions: Ran, tmp_path: Path) -> None:
+def test_mistakes_are_reported(sessions: Ran, tmp_path: Path) -> None:
     file, at = sessions.definition.file, ["--at", "2026-03-02T03:00Z"]
     for arguments, sentence in (
         (["--key", "u1", "--at", "2026-03-02 03:00"], "has no zone"),
@@ -349,8 +349,8 @@ def test_sessions_that_overlap_because_the_first_was_cleaned_up(spark: Any, tmp_
     assert places(first) == [("1.parquet", 0), ("1.parquet", 1), ("1.parquet", 2)]
     assert places(second) == [("3.parquet", 1), ("3.parquet", 0)]
     for window, others in ((first, {("3.parquet", 0), ("3.parquet", 1)}), (second, {("1.parquet", 2)})):
-        assert {(event.file, event.row) for event in window.beside} == others
-        assert all("it is in the session" in (event.why or "") for event in window.beside)
+        assert {(event.file, event.row) for event in window.excluded} == others
+        assert all("it is in the session" in (event.why or "") for event in window.excluded)
 
 
 KEYS = pa.schema([("shop", pa.int64()), ("country", pa.string()), ("at", pa.timestamp("us")), ("value", pa.int64())])
@@ -456,10 +456,10 @@ def test_text_is_read_as_a_run_reads_it(kind: str, spark: Any, tmp_path: Path) -
         (f"1.{kind}", 1, "b"),
     ]
     assert dict(window.published[0]["values"]) == {"clicks": 2, "total": 3}
-    told = {(event.file, event.values["id"]): (event.why or "").split(":")[0] for event in window.beside}
+    reasons = {(event.file, event.values["id"]): (event.why or "").split(":")[0] for event in window.excluded}
     expected = {(f"1.{kind}", "b"): "quarantined", (f"3.{kind}", "f"): "late"}
-    assert {name: told[name] for name in expected} == expected
-    assert told.keys() - expected.keys() <= {(f"2.{kind}", "d")}  # malformed; Spark knows its key
+    assert {name: reasons[name] for name in expected} == expected
+    assert reasons.keys() - expected.keys() <= {(f"2.{kind}", "d")}  # malformed; Spark knows its key
 
 
 @pytest.mark.classic

@@ -144,7 +144,7 @@ def test_a_range_of_event_time(ran: tuple[str, Definition]) -> None:
     assert "no event is without a window in this range" in call("list", definition.file, "--from", "2031-01-01Z").stdout
 
 
-def test_readmitted_events_are_told_apart(spark: Any, tmp_path: Path) -> None:
+def test_readmitted_events_are_marked(spark: Any, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, spark, TUMBLING, "15m")
     rows = listed(definition)
     key = Counter(row["user"] for row in rows).most_common(1)[0][0]
@@ -223,7 +223,7 @@ def test_the_picture_shows_the_shares(ran: tuple[str, Definition], tmp_path: Pat
     assert drawn == pytest.approx([kept.share for kept in said.rows], abs=0.002)
 
 
-def test_mistakes_are_told(ran: tuple[str, Definition], tmp_path: Path) -> None:
+def test_mistakes_are_reported(ran: tuple[str, Definition], tmp_path: Path) -> None:
     _, definition = ran
     for arguments, sentence in (
         (["list", "--from", "2026-03-02 10:00"], "has no zone"),

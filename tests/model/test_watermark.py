@@ -1,4 +1,4 @@
-"""How time moves: per source, over several, through silence, and never back."""
+"""How the watermark moves: per source, over several, through silence, and never back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""windowlib as somebody else has it: a wheel in an environment of its own, used in a folder with packages of its own.
+"""windowlib as its users have it: a wheel in an environment of its own, used in a folder with packages of its own.
 
 The environment sees the locked packages of the one that runs the tests, but not its editable windowlib: a path in a
 `.pth` file is not searched for other `.pth` files. Nothing is fetched.

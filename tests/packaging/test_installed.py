@@ -112,7 +112,7 @@ WAYS = (
 
 @pytest.mark.parametrize("way", WAYS[:5])
 def test_commands_without_an_engine(way: str, installed: Environment, tmp_path: Path) -> None:
-    """Nothing of the working folder is imported, nothing is looked for beside the package."""
+    """Nothing of the working folder is imported, nothing is looked for next to the package."""
     name = small(tmp_path / "folder", SESSIONS)
     plan = [*starts(installed)[way][:-1], "plan"] if "start file" not in way else starts(installed)[way]
     plan = [part.replace("run.py", "plan.py") for part in plan]
@@ -181,11 +181,11 @@ print(json.dumps({
     "report": of_pipeline("report", one),
 }))
 """
-    told = installed.run([installed.python, "-P", "-c", asked], folder)
-    assert told.code == 0, told.err
+    printed = installed.run([installed.python, "-P", "-c", asked], folder)
+    assert printed.code == 0, printed.err
     variables = {"PYSPARK_DRIVER_PYTHON": installed.python}
     found = {}
-    for name, command in json.loads(told.out).items():
+    for name, command in json.loads(printed.out).items():
         ended = installed.run(command, folder, variables)
         assert ended.code == 0, f"{name}: {ended.err}"
         found[name] = ended.records()[-1]

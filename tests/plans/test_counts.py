@@ -295,8 +295,8 @@ def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
         "elements_retired": 0,
         "rows_retired": 0,
     }
-    nobody: list[Row] = []
-    for batch in (nobody, None):
+    nothing_new: list[Row] = []
+    for batch in (nothing_new, None):
         assert plan.advance(batch) == []
         assert (sorted(plan.open), plan.slices()) == (kept, held)
         assert plan.counted == nothing

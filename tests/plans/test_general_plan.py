@@ -114,11 +114,11 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
         watermark_in_ms = reference.watermark_ms
         inputs = [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)]
         holes = [e.arrival for e in elements if _in_hole(spec, e, watermark_in_ms, plan_time_ms)]
-        told = operator.run(spec, reference, inputs)
+        emitted = operator.run(spec, reference, inputs)
         got = engine.advance(elements, watermark_in_ms, watermark_ms, plan_time_ms, compact=compact)
-        expected = _results(spec, told)
+        expected = _results(spec, emitted)
         assert Counter(got.fired) == Counter(expected)
-        assert sorted(got.late) == sorted(one.element.arrival for one in told if isinstance(one, Late))
+        assert sorted(got.late) == sorted(one.element.arrival for one in emitted if isinstance(one, Late))
         assert sorted(got.holes) == sorted(holes)
         assert engine.state() == remembered_by_operator(reference.rows())
         assert got.counters["n_taken"] == len(elements)
@@ -137,10 +137,10 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
             assert not got.replaced
 
 
-def _results(spec: WindowSpec, told: Sequence[Output]) -> list[Fired]:
+def _results(spec: WindowSpec, emitted: Sequence[Output]) -> list[Fired]:
     """The firings, or where they are versions of one result the last of each, as the general plan tells them."""
     fired: list[Fired] = []
-    for one in told:
+    for one in emitted:
         if not isinstance(one, Firing):
             continue
         start_ms, end_ms = stored_bounds((one.window.start_ms, one.window.end_ms))
@@ -200,11 +200,11 @@ def test_the_twin_is_the_operator(
         for row in json.loads(json.dumps(rows)):
             run.restore(row)
         got = list(run.advance(elements))
-        told = operator.run(spec, reference, [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)])
+        emitted = operator.run(spec, reference, [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)])
         assert [(one.window, one.value, one.timing) for one in got if isinstance(one, Result)] == [
-            (one.window, one.result, one.timing) for one in told if isinstance(one, Firing)
+            (one.window, one.result, one.timing) for one in emitted if isinstance(one, Firing)
         ]
-        assert [one for one in got if isinstance(one, Late)] == [one for one in told if isinstance(one, Late)]
+        assert [one for one in got if isinstance(one, Late)] == [one for one in emitted if isinstance(one, Late)]
         rows = run.rows()
         known = [{name: value for name, value in row.items() if name != "fired"} for row in rows]
         assert [row for row in known if row != KeyState().row("k1", TimeWindow(*row["window"]))] == reference.rows()

@@ -119,7 +119,7 @@ def test_one_that_was_killed_is_not_waited_for(kept: subprocess.Popen[bytes]) ->
     assert own_judge().poll() is None
 
 
-def test_a_folder_that_somebody_else_made_is_not_looked_into(
+def test_a_folder_of_another_user_is_not_looked_into(
     kept: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert state.folder_if_any() == state.folder()

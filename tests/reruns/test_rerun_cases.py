@@ -1,4 +1,4 @@
-"""Reruns beside everything else: gaps, changed files, previews that are out of date, dead and simultaneous runs."""
+"""Reruns in every other situation: gaps, changed files, previews that are out of date, dead and simultaneous runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def versions(definition: Definition) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def corrected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """After a rerun that nobody disturbed."""
+    """After an undisturbed rerun."""
     definition = done(tmp_path_factory.mktemp("corrected"), spark)
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["late_readmitted"]
@@ -117,7 +117,7 @@ def test_the_feed_alone_gives_the_results(corrected: Definition) -> None:
     assert shown == found
 
 
-def test_it_is_told(corrected: Definition) -> None:
+def test_it_is_reported(corrected: Definition) -> None:
     newest = status(corrected, clock()).commits[0]
     assert newest.rerun is not None
     assert newest.rerun.startswith("rerun 2026-03-02 03:00:00 UTC to 2026-03-02 06:00:00 UTC: ")
@@ -288,7 +288,7 @@ def _refused(definition: Definition) -> set[tuple[str, str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("range_h", "others"), [((-6, 30), True), ((-6, -4), False)], ids=["beside windows", "no window in the range"]
+    ("range_h", "others"), [((-6, 30), True), ((-6, -4), False)], ids=["between windows", "no window in the range"]
 )
 def test_late_events_that_a_changed_file_no_longer_has(
     spark: SparkSession, tmp_path: Path, range_h: tuple[int, int], others: bool
@@ -296,14 +296,14 @@ def test_late_events_that_a_changed_file_no_longer_has(
     """They lie hours before every window."""
     definition = clicks(tmp_path, 1, SHORT)
     late = [{"id": "late", "user": "zoe", "at_ms": START_MS - 5 * HOUR_MS, "value": 1}]
-    beside = [{"id": "new", "user": "zoe", "at_ms": START_MS + 9 * HOUR_MS, "value": 1}] if others else []
+    unrelated = [{"id": "new", "user": "zoe", "at_ms": START_MS + 9 * HOUR_MS, "value": 1}] if others else []
     run(definition, spark)
-    arrive(tmp_path, 2, [*late, *beside])
+    arrive(tmp_path, 2, [*late, *unrelated])
     run(definition, spark)
     assert [row["source_row"] for row in read_table(definition, "late_events").to_pylist() if row["user"] == "zoe"] == [
         0
     ]
-    rewrite(tmp_path, 2, beside)
+    rewrite(tmp_path, 2, unrelated)
     first_ms, last_ms = (START_MS + hour * HOUR_MS for hour in range_h)
     [report] = run(definition, spark, Rerun(first_ms, last_ms, "a test", "ann"))
     assert report.figures["late_gone"] == 1

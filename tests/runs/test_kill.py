@@ -32,7 +32,7 @@ def run(definition: Definition, spark: SparkSession, max_batches: int | None = N
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """The pipeline after a run of all its files that nobody disturbed."""
+    """The pipeline after an undisturbed run of all its files."""
     definition = clicks(tmp_path_factory.mktemp("undisturbed"), FILES)
     assert run(definition, spark) == [1, 2, 3]
     changes = {(row["change"], row["cause"]) for row in read_table(definition, "result_changes").to_pylist()}
@@ -77,7 +77,7 @@ def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: Spar
     assert tables(definition) == tables(undisturbed)
 
 
-def test_abandoning_is_killed_and_the_next_run_plans_anew(
+def test_abandoning_is_killed_and_the_next_run_makes_a_new_plan(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path
 ) -> None:
     definition = clicks(tmp_path, FILES)

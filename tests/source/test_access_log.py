@@ -1,4 +1,4 @@
-"""Somebody else's data: an access log in twelve arrival files, against DuckDB where nothing is late, else the oracle.
+"""Data from elsewhere: an access log in twelve arrival files, against DuckDB where nothing is late, else the oracle.
 
 Sessions per client (30 minutes) and sliding counts per status (6 hours, every hour).
 """
@@ -93,7 +93,7 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> list[list[Request]]:
 
 
 def define(folder: Path, case: Case, out_of_orderness_ms: int, lateness_ms: int, files_per_run: int) -> Definition:
-    """A definition beside `folder`/incoming."""
+    """A definition next to `folder`/incoming."""
     file = folder / "log.toml"
     times = {"out_of_orderness": out_of_orderness_ms, "lateness": lateness_ms}
     file.write_text(DEFINITION.format(key=case.key, window=case.window, files_per_run=files_per_run, **times))

@@ -1,4 +1,4 @@
-"""Bad input ends as one clear sentence that names the thing; nothing is lost; once it is mended the next run works."""
+"""Bad input ends as one clear sentence that names the thing; nothing is lost; once corrected, the next run works."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: st
         plan(definition, clock)
 
 
-def test_nanoseconds_in_a_column_that_nobody_uses(tmp_path: Path) -> None:
+def test_nanoseconds_in_an_unused_column(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, {**GOOD, "seen": pa.array([1], pa.timestamp("ns"))})
     with refused(SourceError, f"{path}: 'seen' is timestamp[ns]", 'coerce_timestamps="us"'):
         plan(definition, clock)
@@ -217,7 +217,7 @@ def test_an_expression_that_does_not_fit(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, PLAIN)
     run(definition, spark)
     before = tables(definition)

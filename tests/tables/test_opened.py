@@ -39,7 +39,7 @@ def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     assert delta.version(table) == 1
 
 
-def test_a_table_made_anew_is_another_table(table: Table) -> None:
+def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
     delta.append_rows(table, 0, [{"number": 1}])
     assert delta.version(table) == 1
     shutil.rmtree(table.folder)

@@ -26,13 +26,13 @@ from windowlib.tables.read import read_table
 from windowlib.tables.snapshots import snapshot
 
 Row = dict[str, Any]
-# No window of the clicks keeps elements, and nobody asks for a dry run.
+# No window of the clicks keeps elements, and no run is a dry run.
 WRITTEN = [name for name in TABLES if name not in ("state_windows", "previews")]
 
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """The pipeline of clicks after all its files, with what Spark saw beside it."""
+    """The pipeline of clicks after all its files, with what Spark saw of each."""
     folder = tmp_path_factory.mktemp("readers")
     command = [sys.executable, "-m", "tests.delta_reader", str(folder)]
     ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
@@ -113,7 +113,7 @@ class TestReaders:
                 bracketed += 1
         assert bracketed
 
-    def test_columns_that_files_have_beside_the_tables_are_not_seen(self, pipeline: Definition) -> None:
+    def test_columns_that_files_have_beyond_the_tables_are_not_seen(self, pipeline: Definition) -> None:
         folder = pipeline.root / "results"
         columns = {field.name for field in DeltaTable(str(folder)).schema().fields}
         in_files = {

@@ -58,7 +58,7 @@ def test_the_ledger_gives_back_what_it_was_given() -> None:
 
 
 @given(st.one_of(tumblings(), slidings()), st.integers(-60, 60), st.integers(1, 40), st.integers(-99, 99))
-def test_an_event_is_read_if_a_window_of_its_own_is_computed_anew(
+def test_an_event_is_read_if_a_window_of_its_own_is_recomputed(
     assigner: Tumbling | Sliding, from_ms: int, length_ms: int, time_ms: int
 ) -> None:
     asked = TimeRange(from_ms, from_ms + length_ms)

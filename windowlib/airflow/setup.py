@@ -50,7 +50,7 @@ def main() -> None:
     with _until_signalled(), ProcessGroup([str(BIN / "airflow"), "standalone"], settings, grace_seconds=10) as airflow:
         threading.Thread(target=_keep_log, args=(airflow.lines(), log), daemon=True).start()
         wait_until_ready(airflow, port, log)
-        print(welcome(folder, port), flush=True)
+        print(greeting(folder, port), flush=True)
         airflow.wait()
         raise AirflowFailed(f"Airflow has ended by itself; its last words:\n{_last_words(log)}")
 
@@ -100,7 +100,7 @@ def wait_until_ready(airflow: ProcessGroup, port: int, log: Path) -> None:
         time.sleep(0.5)
 
 
-def welcome(folder: Path, port: int) -> str:
+def greeting(folder: Path, port: int) -> str:
     names = sorted(file.stem for file in (folder / "dags" / "pipelines").glob("*.toml"))
     return f"""
 Airflow is ready:  http://127.0.0.1:{port}    user {USER}, password {PASSWORD}

@@ -1,4 +1,4 @@
-"""The plan's view of a batch: `Step`, made from the definition, the frozen plan and how far time moves."""
+"""The plan's view of a batch: `Step`, made from the definition, the frozen plan and the watermark after it."""
 
 from __future__ import annotations
 

@@ -85,9 +85,9 @@ def _show_window(screen: Console, window: ExplainedWindow) -> None:
     if window.events:
         fact("events", f"{len(window.events):,}")
         _show_events(screen, window.events, "")
-    if window.beside:
-        fact("not in it", f"{len(window.beside):,} in its bounds")
-        _show_events(screen, window.beside, "why")
+    if window.excluded:
+        fact("not in it", f"{len(window.excluded):,} in its bounds")
+        _show_events(screen, window.excluded, "why")
     for note in window.notes:
         fact("note", note)
 

@@ -71,7 +71,7 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
     if yes and dry_run:
         raise RerunRefused("--yes and --dry-run exclude one another")
     if yes:
-        _correct(definition, wanted, wait, as_json)
+        _rerun(definition, wanted, wait, as_json)
         return
     if not dry_run and not sys.stdin.isatty():
         raise RerunRefused(
@@ -81,7 +81,7 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
     if dry_run or shown.summary.changes_nothing:
         return
     typer.confirm("Apply exactly this?", abort=True)
-    _correct(definition, wanted.expecting(shown.preview_id), wait, as_json)
+    _rerun(definition, wanted.expecting(shown.preview_id), wait, as_json)
 
 
 def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
@@ -91,8 +91,7 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
 
     with progress(console(quiet=as_json)) as tell:
         found = with_spark(definition, lambda spark: preview(definition, wanted, spark, wall_clock_ms), tell)
-    record = asdict(found)
-    show_outcome(record | {"correction": record.pop("rerun")}, None, as_json)
+    show_outcome(asdict(found), None, as_json)
     if not as_json:
         show_preview(console(), found, definition)
     return found
@@ -126,10 +125,10 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
     from windowlib.reruns.previews import load
 
     found = load(definition.root, preview_id)
-    _correct(definition, replace(found.rerun.expecting(preview_id), who=who), wait, as_json)
+    _rerun(definition, replace(found.rerun.expecting(preview_id), who=who), wait, as_json)
 
 
-def _correct(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
+def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
     from windowlib.runs.start import rerun as run
 
     with progress(console(quiet=as_json)) as tell:

@@ -1,4 +1,4 @@
-"""A pipeline's definition: one TOML file that says what is read, how time moves, which windows, which aggregates.
+"""A pipeline's definition: one TOML file that says what is read, the watermark, the windows and the aggregates.
 
 `load_definition` reads and checks it as a whole and reports every mistake at once. Paths are relative to the file;
 durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in `windowlib.definition.file`;

@@ -53,7 +53,7 @@ class Source(Section):
 
 
 class Watermark(Section):
-    """`[watermark]`: how event time moves on."""
+    """`[watermark]`: how the watermark follows the events."""
 
     out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
     idle_timeout_ms: Positive | None = duration(

@@ -5,7 +5,7 @@ joined with those of its user, has ``end - 1 + LATENESS_MS <= watermark`` as the
 watermark is the largest event time of the files before, less ``OUT_OF_ORDERNESS_MS + 1``.
 
 Most events     come within the out-of-orderness
-some            come up to LATENESS_MS late: their results are mended, none is lost
+some            come up to LATENESS_MS late: their results are updated, none is lost
 whole visits    come after their clean-up (`lost`): nothing else is near, so every event of them is late
 marathons       have one event whose own window is late when it comes, in a session that is not: it is kept
 edge visits     come when ``end - 1 + LATENESS_MS`` equals the watermark (late), or is 1 ms above it (kept)

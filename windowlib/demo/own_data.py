@@ -1,8 +1,9 @@
 """A definition for a folder of files that the demo did not make: which column is the time, which the key.
 
 The time is the first column of timestamps, else of numbers that are seconds, milliseconds or microseconds of this
-century and whose name speaks of time. The key is the first column of text or whole numbers whose name is that of
-somebody (`user_id`, `client`, …). Both are guesses from the first rows of the first file; options override them.
+century and whose name speaks of time. The key is the first column of text or whole numbers whose name is that of a
+person or a client (`user_id`, `client`, …). Both are guesses from the first rows of the first file; options override
+them.
 """
 
 import json

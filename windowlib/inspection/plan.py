@@ -132,7 +132,7 @@ def _jobs(definition: Definition) -> list[str]:
     by_time = may_suffice(spec.assigner, by_event_time=spec.time == "event")
     by_footers = source.format in ("parquet", "delta") and not source.event_id and by_time
     when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
-    found.append(f"figures: how far time moves{when}")
+    found.append(f"figures: how far the watermark moves{when}")
     found.append(f"windows: {definition.plan.work}, windows, what fires, what stays in flight")
     found.append("quarantine, late events, replaced results: one or two jobs each, only where there are any")
     return found

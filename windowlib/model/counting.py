@@ -74,7 +74,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
 
 
 def on_time(spec: WindowSpec, shared: OperatorState, key: Any, moved: Input) -> None:
-    """What happens when time moves: a count trigger sets no timers, so all there are tell when a window goes."""
+    """What happens when the watermark moves: a count trigger sets no timers, so every timer retires a window."""
     state = shared.keys[key]
     match moved:
         case Watermark(watermark_ms):

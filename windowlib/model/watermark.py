@@ -2,7 +2,8 @@
 
 Each source has its own: greatest admitted event time ``- out_of_orderness_ms - 1``. The pipeline's is the least over
 the *active* sources: an *idle* one (silent for ``idle_timeout_ms`` of plan time) and a *finished* one hold nothing
-back. When all are idle, time moves with the plan time: ``plan_time_ms - idle_timeout_ms - out_of_orderness_ms - 1``.
+back. When all are idle, the watermark follows the plan time:
+``plan_time_ms - idle_timeout_ms - out_of_orderness_ms - 1``.
 """
 
 from __future__ import annotations

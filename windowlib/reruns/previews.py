@@ -27,7 +27,7 @@ class Summary:
     """What a rerun would change. `windows` counts by kind, `sums` has (before, after) of each count and sum over the
     windows that differ, `largest` the windows whose first numeric output differs most."""
 
-    windows: dict[str, int]  # added, withdrawn (removed), changed; of sessions also merged, split
+    windows: dict[str, int]  # by kind (`plans.reruns.ADDED` …); of sessions also merged, split
     sums: dict[str, list[Any]]
     in_flight: list[int]  # windows (aligned: slices) in flight of the closure: before, after
     late_readmitted: int

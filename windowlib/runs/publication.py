@@ -1,4 +1,4 @@
-"""What one batch makes visible, and how: prepared once, then rolled forward by whoever finds it.
+"""What one batch makes visible, and how: prepared once, then rolled forward by the run that finds it.
 
     made = publication(attempt, versions, outcome, checks)     # every file of every table, and the commit row
     fix(ledger, claim, made, refused)                          # fixed: from here on nothing is computed

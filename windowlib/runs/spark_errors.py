@@ -117,6 +117,6 @@ def _aggregates(definition: Definition, message: str, advice: str) -> str:
 
 def _then(definition: Definition) -> str:
     return (
-        f"nothing of this batch was committed: `windowlib abandon {definition.file}` drops it, then the next run plans"
-        " anew."
+        f"nothing of this batch was committed: `windowlib abandon {definition.file}` drops it, then the next run"
+        " makes a new plan."
     )

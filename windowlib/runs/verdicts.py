@@ -24,7 +24,7 @@ def approve(definition: Definition, who: str, reason: str, clock: Clock = wall_c
 
 
 def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Gives the frozen batch up: tables go back to the newest commit, and the next run plans anew. Gives its id."""
+    """Abandons the frozen batch: tables go back to the newest commit, the next run makes a new plan. Returns its id."""
     ledger = ledger_of(definition, clock)
     before, claim = ledger.claim()
     with lease(ledger, claim):

@@ -96,7 +96,7 @@ def check_unchanged(definition: Definition, files: Sequence[SourceFile]) -> None
                 continue
         raise SourceError(
             f"{path} {'has changed' if path.is_file() else 'has gone'} since its batch was planned. Restore it, or drop"
-            f" the batch with `windowlib abandon {definition.file}`: the next run plans anew."
+            f" the batch with `windowlib abandon {definition.file}`: the next run makes a new plan."
         )
 
 

@@ -1,8 +1,8 @@
 """Delta tables as lists of Parquet files, committed by compare-and-set.
 
-A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. Whoever
-prepared on a version that is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written
-before, by Spark or pyarrow, into the table's folder; until a commit names them no reader sees them.
+A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. A
+writer whose version is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written before,
+by Spark or pyarrow, into the table's folder; until a commit names them no reader sees them.
 
 The statistics of a file (rows, smallest and largest value of each column) are read from its footer. They are what
 readers skip files by, so they must be right; a column whose footer has none simply has none here.

@@ -68,7 +68,7 @@ class TableChange:
 class Publication:
     """All that one batch publishes, in commit order; `row` is the ledger's commit row but for `versions`.
 
-    `checks` are the outcomes that it was judged by, for whoever reports on the batch.
+    `checks` are the outcomes that it was judged by, for the report on the batch.
     """
 
     identity: str

@@ -2,8 +2,8 @@
 
 A table may have moved on since that row. What this pipeline left there itself (a batch that was given up, one that an
 earlier release of windowlib had half committed) is taken back, in a commit of its own. Commits that change no row, such
-as a compaction, are adopted: the batch builds on them. Any other change is somebody's intent: nothing is touched, and
-the run stops (`ForeignChange`).
+as a compaction, are adopted: the batch builds on them. Any other change was made on purpose by
+another program: nothing is touched, and the run stops (`ForeignChange`).
 
 All versions are read first; then the caller makes sure that it still holds the pipeline; then tables are taken back, by
 compare-and-set from the versions that were read. So a run that slept through a takeover takes nothing back.
@@ -104,7 +104,7 @@ def _give_up(table: Table, change: TableChange, pinned: int | None) -> None:
 def _seen(table: Table, pinned: int | None) -> _Seen:
     newest = delta.version(table)
     if newest is not None:
-        log.entry(table.folder, newest)  # an empty one is accepted in silence by whoever reads the table
+        log.entry(table.folder, newest)  # an empty one is accepted in silence by every reader of the table
     if newest == pinned:
         return _Seen(newest)
     if newest is None:

@@ -51,7 +51,7 @@ class CannotLook(WindowError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A batch that exists: its times, in ms, the versions of the tables that it left, and what it corrected, if so."""
+    """A batch that exists: its times, in ms, the versions of the tables that it left, and its rerun, if it is one."""
 
     batch_id: int
     plan_time_ms: int
@@ -260,7 +260,7 @@ def _batches(definition: Definition) -> Iterator[BatchRun]:
                 place[row["kind"]](row)
     for row in sorted(commits, key=lambda row: row["batch_id"]):
         plan, approval = plans[row["batch_id"]], approvals.get(row["batch_id"], {})
-        corrected = row.get("correction") or plan.get("correction")
+        rerun = row.get("correction") or plan.get("correction")
         yield BatchRun(
             batch_id=row["batch_id"],
             plan_time_ms=plan["plan_time_ms"],
@@ -268,7 +268,7 @@ def _batches(definition: Definition) -> Iterator[BatchRun]:
             watermark_out_ms=row["watermark_out_ms"],
             committed_at_ms=int(row["at"].timestamp() * 1000),
             versions=dict(row["versions"]),
-            rerun=Rerun.from_json(corrected) if corrected else None,
+            rerun=Rerun.from_json(rerun) if rerun else None,
             approved_by=approval.get("who"),
             approved_because=approval.get("reason"),
         )

@@ -75,7 +75,7 @@ class ExplainedWindow:
     cleaned_up_by: int | None
     versions: list[Version]
     events: list[EventOf]
-    beside: list[EventOf]
+    excluded: list[EventOf]
     notes: list[str]
 
 
@@ -185,7 +185,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int) -> E
         cleaned_up_by=None if in_flight or cleanup_ms is None else _first_past(tables, cleanup_ms),
         versions=[_version(tables, row, changes) for row in changes if row["bounds"] == bounds],
         events=events.inside,
-        beside=events.beside,
+        excluded=events.excluded,
         notes=[*notes, *events.problems],
     )
 

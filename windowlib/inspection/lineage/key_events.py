@@ -43,7 +43,7 @@ class Events:
     """The events of a window, the others in its bounds, and what could not be looked at, in sentences."""
 
     inside: list[EventOf] = field(default_factory=list)
-    beside: list[EventOf] = field(default_factory=list)
+    excluded: list[EventOf] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -58,8 +58,8 @@ def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = 
     found = Events(problems=read.problems)
     judged = [_judged(cut, event, said_of, bounds, rivals, until_batch) for event, said_of in known]
     for one in [*judged, *rest]:
-        (found.inside if one.why is None else found.beside).append(one)
-    for events in (found.inside, found.beside):
+        (found.inside if one.why is None else found.excluded).append(one)
+    for events in (found.inside, found.excluded):
         events.sort(key=lambda event: (event.time_ms, event.batch_id, event.file, event.row))
     return found
 
