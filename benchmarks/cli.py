@@ -59,7 +59,7 @@ def bench(
 ) -> None:
     """Time windows next to other systems on your machine: file by file and in turns, results compared row by row.
 
-    Each side has a process of its own. Every batch is a file that all sides take in, one after another, each time in
+    Each side has a process of its own. Every batch is a file that all sides read, one after another, each time in
     the other order. At the end, what they published is compared. A difference is an error, and so is a side that
     fails: the others go on, and the report says so.
 

@@ -138,9 +138,9 @@ class RunOf:
     ("form", "says"),
     [
         ({"to": "2026-03-01T00:00:00+00:00"}, "is not before"),
-        ({"from": "2026-03-02T00:00:00"}, "has no zone"),
-        ({"to": "2926-03-03T00:00:00Z"}, "lies in the future"),
-        ({"pipeline": "four"}, "no pipeline 'four' that can be rerun; there are one"),
+        ({"from": "2026-03-02T00:00:00"}, "has no time zone"),
+        ({"to": "2926-03-03T00:00:00Z"}, "is in the future"),
+        ({"pipeline": "four"}, "no pipeline 'four' can be rerun; allowed: one"),
     ],
 )
 def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, str], says: str) -> None:

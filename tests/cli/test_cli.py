@@ -127,7 +127,7 @@ def test_a_broken_definition_names_all_mistakes(pipeline: Path, command: str) ->
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (Superseded("another run is at work"), 4),
+        (Superseded("another run is in progress"), 4),
         (Rejected("batch 3 was refused"), 3),
         (StateMismatch("written by another definition"), 2),
         (WatermarkRegression("time would fall"), 1),
@@ -183,7 +183,7 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
     names = ("clicks", "hours", "days")
     for name in names[1:]:
         (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
-    errors = [None, Rejected("batch 3 was refused"), Superseded("another run is at work")]
+    errors = [None, Rejected("batch 3 was refused"), Superseded("another run is in progress")]
 
     def three(definitions: list[Any], spark: object, *, on_batch: Any, on_note: Any, **options: object) -> list[Ended]:
         assert options == {"max_batches": None, "finish": False, "clock": wall_clock_ms}
@@ -200,7 +200,7 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
     assert shown.stderr.splitlines() == [
         "note: clicks and hours differ",
         "error: hours: batch 3 was refused",
-        "error: days: another run is at work",
+        "error: days: another run is in progress",
     ]
     records = [json.loads(line) for line in call("run", *files, "--json").stdout.splitlines()]
     assert (records[0]["pipeline"], records[0]["batch_id"]) == ("clicks", 7)
@@ -249,7 +249,7 @@ def test_read_shows_the_first_rows(pipeline: Path, monkeypatch: pytest.MonkeyPat
     assert lines[0].split() == ["user_id", "window_start", "total", "replaced"]
     assert "2026-03-02 01:02:03.004 UTC" in lines[1]
     assert len(lines) == 1 + 20 + 1
-    assert lines[-1] == "30 rows, the first 20 are shown (--out FILE.csv for all)"
+    assert lines[-1] == "30 rows, of which the first 20 are shown (--out FILE.csv for all)"
 
 
 def test_read_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +343,7 @@ def test_replay_of_batches(tmp_path: Path) -> None:
         ("{", ["--batches"], "cannot be read as JSON"),
         ("[]", ["--batches"], 'need an object with "batches" (--batches), got list'),
         ("{}", [], "need an array of scenarios (a recording needs --batches), got dict"),
-        ("{}", ["--batches"], "not of the form of a recording: KeyError 'window'"),
+        ("{}", ["--batches"], "not a recording: KeyError 'window'"),
         ("{}", ["--engine", "spark"], "need an array of scenarios (a recording needs --batches), got dict"),
     ],
 )

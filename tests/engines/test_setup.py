@@ -52,7 +52,7 @@ class TestJava:
 
     def test_not_java(self, tmp_path: Path) -> None:
         script(tmp_path / "bin" / "java", "echo 'Unable to locate a Java Runtime' >&2; exit 1")
-        with pytest.raises(UnusableJava, match="does not tell its version"):
+        with pytest.raises(UnusableJava, match="does not print its version"):
             find_java()
 
     def test_java_home_goes_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ class TestCommand:
         monkeypatch.setattr(jars, "locked", lambda: fake_jars(tmp_path, "one", "two"))
         ended = CliRunner().invoke(app, ["setup", "--check"])
         assert ended.exit_code == 0
-        assert f"JARs: 2 in {tmp_path}, each as locked" in ended.output
+        assert f"JARs: 2 in {tmp_path}, all as locked" in ended.output
         assert "class archive: none that fits, so Spark starts more slowly" in ended.output
 
     def test_check_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,7 @@ def test_other_settings_replace_it_and_stop_ends_it(place: Path) -> None:
     assert call("engine", "stop").output == "the engine has ended\n"
     assert server_of(replaced).found() is None
     assert [child.is_running() for child in judges] == [False]
-    assert call("engine", "stop").output == "no engine runs\n"
+    assert call("engine", "stop").output == "no engine is running\n"
 
 
 @pytest.mark.spark

@@ -291,7 +291,7 @@ def test_what_the_terminal_and_machines_see(sessions: Ran) -> None:
     shown = call(sessions.definition.file, "--key", added["user"], "--at", at, "--as-of", added["batch_id"])
     assert shown.exit_code == 0, shown.output
     assert "to this one" in shown.stdout
-    assert "in the place of" in shown.stdout
+    assert "replaces" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) < 400
     machine = call(sessions.definition.file, "--key", added["user"], "--at", at, "--json")
     [line] = machine.stdout.splitlines()
@@ -309,7 +309,7 @@ def test_a_key_that_never_occurs_names_nothing_else(sessions: Ran) -> None:
 def test_mistakes_are_reported(sessions: Ran, tmp_path: Path) -> None:
     file, at = sessions.definition.file, ["--at", "2026-03-02T03:00Z"]
     for arguments, sentence in (
-        (["--key", "u1", "--at", "2026-03-02 03:00"], "has no zone"),
+        (["--key", "u1", "--at", "2026-03-02 03:00"], "has no time zone"),
         (at, "this pipeline's key is user: give --key once for each"),
         (["--key", "u1", "--key", "u2", *at], "got 2"),
         (["--key", "u1", *at, "--as-of", "17"], "no batch 17 is committed; the committed ones are 1 to 5"),

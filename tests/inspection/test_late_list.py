@@ -226,7 +226,7 @@ def test_the_picture_shows_the_shares(ran: tuple[str, Definition], tmp_path: Pat
 def test_mistakes_are_reported(ran: tuple[str, Definition], tmp_path: Path) -> None:
     _, definition = ran
     for arguments, sentence in (
-        (["list", "--from", "2026-03-02 10:00"], "has no zone"),
+        (["list", "--from", "2026-03-02 10:00"], "has no time zone"),
         (["list", "--from", "2026-03-02Z", "--to", "2026-03-01Z"], "is not before"),
         (["what-if", "--allow", "10m"], "is not more than the allowed_lateness that the pipeline has (15m)"),
         (["what-if", "--allow", "long"], "need a duration such as"),

@@ -311,7 +311,7 @@ def test_late_events_that_a_changed_file_no_longer_has(
 
 
 def test_changed_files_of_two_days(spark: SparkSession, tmp_path: Path) -> None:
-    """Each is taken in by a rerun of its own range; until then ordinary runs refuse."""
+    """Each is read by a rerun of its own range; until then ordinary runs refuse."""
     definition = clicks(tmp_path, 0, SHORT)
     days = [
         [row | {"id": f"{day}-{n}", "at_ms": START_MS + day * 24 * HOUR_MS} for n, row in enumerate(events(1)[:5])]
@@ -342,7 +342,7 @@ def test_a_changed_file_that_never_had_an_event(spark: SparkSession, tmp_path: P
     assert dry_run(definition, spark, MIDDLE).summary.changes_nothing
     rewrite(tmp_path, 2, unusable * 2)
     made = dry_run(definition, spark, MIDDLE).summary
-    assert (made.is_empty, made.changes_nothing) == (True, False)  # the file waits to be taken in
+    assert (made.is_empty, made.changes_nothing) == (True, False)  # the file waits to be read
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["files_changed"] == 1
     assert [row["source_row"] for row in read_table(definition, "quarantine").to_pylist() if row["batch_id"] == 3] == [
@@ -482,7 +482,7 @@ def test_a_rerun_waits_for_a_run_and_a_run_leaves(
     report = start.rerun(definition, MIDDLE, clock=clock, wait_ms=60_000, say=said.append)
     timer.join()
     assert report.batch_id == 4
-    assert "another run is at work: waiting for its end" in said
+    assert "another run is in progress: waiting for its end" in said
 
 
 class _Given:

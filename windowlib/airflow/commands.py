@@ -1,4 +1,4 @@
-"""The command lines of Airflow's tasks: `windowlib` in this Python, whatever lies in the folder it is started from."""
+"""The command lines of Airflow's tasks: `windowlib` in this Python, whatever the folder that it starts in holds."""
 
 from __future__ import annotations
 

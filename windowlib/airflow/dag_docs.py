@@ -23,21 +23,22 @@ _PAGE = """\
 | tables | `{root}` |
 | definition | `{file}` |
 
-* **plan** fixes what is read: everything that has arrived, whatever date the run has. Nothing new: advance is skipped.
-* **advance** computes it in a process of its own, and publishes it only if the checks agree.
+* **plan** fixes what is read: everything that has arrived, whatever the date of the run. If nothing is new,
+  advance is skipped.
+* **advance** computes it in a process of its own, and publishes it only if its checks pass.
 * **report** brings the pages of the checks up to date, after a failure too; *Data Docs* among its details opens them.
 
-#### To look
+#### Look at it
 * `windowlib status {file}`
 * `windowlib read {file} results`
 
-#### To run again
+#### Run it again
 Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
 published stays as it is; with nothing new, advance is skipped. A run that failed half-way is finished by the next one,
 with the same input. Two runs at once do not disturb each other: one of them leaves (skipped). To recompute a past
 range, trigger the DAG `rerun_windows`.
 
-#### When it is red
+#### If it is red
 *Refused by its checks*: look at the report, decide, and clear the run:
 * `windowlib approve {file} --reason "..."`
 * `windowlib abandon {file} --reason "..."`
@@ -66,14 +67,14 @@ _RERUN = """\
 After an upstream fix, after late files, after a mistake. Every window that meets the range is computed from what the
 source holds now; sessions that reach across its ends are computed whole; late events count. All other rows stay.
 
-* **check** refuses a range that cannot be: without a zone, the wrong way round, in the future, too long.
+* **check** refuses a range without a time zone, one that ends before it starts, lies in the future, or is too long.
 * **preview** says what would change, and changes nothing. *Preview* among its details opens the page.
 * **approve** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
-* **apply** does exactly what the preview showed, as one batch; if anything that it would change has moved since, it
-  does nothing and fails with what moved. It waits for a scheduled run that is at work; a scheduled run leaves.
+* **apply** does exactly what the preview showed, as one batch; if anything that it would change has changed since, it
+  does nothing, and fails with what changed. It waits for a scheduled run that is in progress; a scheduled run leaves.
 * **report** brings the pages of the checks up to date.
 
-Pipelines: {names}. Those whose results depend on the order of events are not among them.
+Pipelines: {names}. Those whose results depend on the order of events cannot be rerun in part and are not listed.
 """
 
 
@@ -87,7 +88,7 @@ def together_page(definitions: Sequence[Definition]) -> str:
     pages = (page(definition).split("* **plan**")[0] for definition in definitions)
     looks = "\n".join(f"* `windowlib status {definition.file}`" for definition in definitions)
     names = ", ".join(definition.name for definition in definitions)
-    return "\n".join([_TOGETHER.format(names=names), *pages, f"#### To look\n{looks}\n"])
+    return "\n".join([_TOGETHER.format(names=names), *pages, f"#### Look at it\n{looks}\n"])
 
 
 def page(definition: Definition) -> str:
@@ -147,8 +148,8 @@ def _lateness(window: AnyWindow) -> str:
 
 def _idle(idle_timeout_ms: int | None) -> str:
     if idle_timeout_ms is None:
-        return "it waits while nothing arrives"
-    return f"after {format_duration(idle_timeout_ms)} without new events it moves on by the clock"
+        return "it stays where it is while nothing arrives"
+    return f"after {format_duration(idle_timeout_ms)} without new events it follows the clock"
 
 
 def _cell(sql: str) -> str:

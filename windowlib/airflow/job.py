@@ -6,7 +6,7 @@ Whatever the command prints goes to the task's log. Its outcomes, which it also 
     0  success
     2  failed, not tried again: the user's mistake
     3  failed, not tried again: refused by the checks, waits for `windowlib approve` or `abandon`
-    4  skipped: another run is at work, or has taken over
+    4  skipped: another run is in progress, or has taken over
     *  failed, tried again
 """
 

@@ -18,7 +18,7 @@ class Plan(Job):
         planned = super().execute(context)
         if planned[-1]["batch_id"] is None:
             self.log.info(
-                "the results stay as they are: a run takes what is new, whatever its date;"
+                "the results stay as they are: a run reads whatever input is new, not that of its date;"
                 " to recompute a past range, trigger the DAG rerun_windows"
             )
         return planned
@@ -30,7 +30,7 @@ class Advance(Job):
     def execute(self, context: Context) -> list[Record]:
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned[-1]["batch_id"] is None:
-            raise AirflowSkipException("nothing is planned: nothing was changed")
+            raise AirflowSkipException("nothing was planned: nothing was changed")
         return self.published(super().execute(context), context)
 
     def published(self, batches: list[Record], context: Context) -> list[Record]:

@@ -15,7 +15,7 @@ from windowlib.airflow.commands import command
 from windowlib.airflow.job import Job, Record, last_words, raise_for
 from windowlib.runs.exits import SUPERSEDED
 
-WAIT = "1h"  # for a scheduled run that is at work
+WAIT = "1h"  # for a scheduled run that is in progress
 
 
 class Check(BaseOperator):
@@ -106,17 +106,17 @@ class Approve(ApprovalOperator):
             raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
         if params["dry_run"]:
             raise AirflowSkipException(
-                "a dry run ends with its preview: to apply it, trigger again with the dry run switched off, or say"
+                "a dry run ends with its preview: to apply it, trigger again with the dry run switched off, or run"
                 f" windowlib rerun … --apply {found['preview_id']}"
             )
         if not params["approval"]:
-            self.log.info("the form says: without approval")
+            self.log.info("the form asks for no approval")
             return None
         return super().execute(context)
 
 
 class Apply(OfPipeline):
-    """Does exactly what the preview showed; waits while a scheduled run is at work."""
+    """Does exactly what the preview showed; waits while a scheduled run is in progress."""
 
     def execute(self, context: Context) -> list[Record]:
         preview_id = context["ti"].xcom_pull(task_ids="preview")[0]["preview_id"]
@@ -125,7 +125,7 @@ class Apply(OfPipeline):
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
         records, lines, code = self.run_command()
-        if code == SUPERSEDED:  # it must not look as if there had been nothing to do
+        if code == SUPERSEDED:  # or it would look as if there had been nothing to do
             raise AirflowException(f"{last_words(lines)}: tried again later")
         raise_for(code, last_words(lines))
         return records
@@ -142,7 +142,7 @@ class ReportRerun(OfPipeline):
 def _file(pipelines: Mapping[str, str], name: str) -> str:
     """Where a pipeline is defined. Raises AirflowFailException for one that the form does not offer."""
     if name not in pipelines:
-        raise AirflowFailException(f"no pipeline {name!r} that can be rerun; there are {', '.join(sorted(pipelines))}")
+        raise AirflowFailException(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
     return str(Path(pipelines[name]))
 
 

@@ -45,14 +45,14 @@ def main() -> None:
     port = free_port()
     settings = environment(folder, port)
     log = home(folder) / "standalone.log"
-    print("Airflow starts (a minute, the first time) ...", flush=True)
+    print("Airflow is starting (a minute, the first time) ...", flush=True)
     prepare(settings)
     with _until_signalled(), ProcessGroup([str(BIN / "airflow"), "standalone"], settings, grace_seconds=10) as airflow:
         threading.Thread(target=_keep_log, args=(airflow.lines(), log), daemon=True).start()
         wait_until_ready(airflow, port, log)
         print(greeting(folder, port), flush=True)
         airflow.wait()
-        raise AirflowFailed(f"Airflow has ended by itself; its last words:\n{_last_words(log)}")
+        raise AirflowFailed(f"Airflow ended by itself; the end of its log:\n{_last_words(log)}")
 
 
 def home(folder: Path) -> Path:
@@ -76,7 +76,7 @@ def environment(folder: Path, port: int) -> dict[str, str]:
         "AIRFLOW__API__BASE_URL": address,
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
-        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # what Ctrl-C ended goes on soon after a new start
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a restart soon retries what Ctrl-C stopped
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
     }
@@ -96,7 +96,7 @@ def wait_until_ready(airflow: ProcessGroup, port: int, log: Path) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not _healthy(port):
         if time.monotonic() > deadline or not airflow.alive():
-            raise AirflowFailed(f"Airflow did not start; its last words:\n{_last_words(log)}")
+            raise AirflowFailed(f"Airflow did not start; the end of its log:\n{_last_words(log)}")
         time.sleep(0.5)
 
 
@@ -110,7 +110,7 @@ Airflow is ready:  http://127.0.0.1:{port}    user {USER}, password {PASSWORD}
   Results:        {_shown(BIN, folder)}/windowlib read dags/pipelines/clicks.toml results
   Airflow's log:  .airflow/standalone.log
 
-Ctrl-C ends it.
+Ctrl-C stops it.
 """
 
 
@@ -183,7 +183,7 @@ def _until_signalled() -> Iterator[None]:
     def end(number: int, frame: FrameType | None) -> None:
         for again in signals:
             signal.signal(again, signal.SIG_IGN)
-        print("\nAirflow ends ...", flush=True)
+        print("\nAirflow is stopping ...", flush=True)
         raise KeyboardInterrupt
 
     for number in signals:
@@ -191,7 +191,7 @@ def _until_signalled() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print("Airflow has ended; `make airflow` goes on where it was.")
+        print("Airflow has stopped; `make airflow` continues where it left off.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the next batch will do, and whether it may. Needs no Spark: Airflow's plan task and `windowlib plan` run this.
 
-A plan takes everything new up to a source position (at most `max_files_per_run` files), or, without new files, what
+A plan reads everything new up to a source position (at most `max_files_per_run` files), or, without new files, what
 the passing of time makes due. It is frozen in the ledger before any work, with the terms that it was made under.
 """
 

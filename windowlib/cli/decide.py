@@ -20,9 +20,9 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False)
 
 
 def abandon(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
-    """Give up the batch that is refused or half committed: the tables go back, and the next run plans a new one.
+    """Drop the batch that is refused or half committed: the tables go back, and the next run plans a new one.
 
-    [dim]windowlib abandon clicks.toml --reason "a wrong file; it is repaired now"[/dim]
+    [dim]windowlib abandon clicks.toml --reason "a wrong file, since repaired"[/dim]
     """
     from windowlib.runs.verdicts import abandon as decide
 

@@ -170,7 +170,9 @@ def show_rows(screen: Console, rows: pa.Table) -> None:
         table.add_row(*(_cell(value) for value in row.values()))
     if rows.num_columns:
         screen.print(table)
-    shown = f", the first {ROWS_SHOWN} are shown (--out FILE.csv for all)" if rows.num_rows > ROWS_SHOWN else ""
+    shown = (
+        f", of which the first {ROWS_SHOWN} are shown (--out FILE.csv for all)" if rows.num_rows > ROWS_SHOWN else ""
+    )
     screen.print(f"{rows_of(rows)}{shown}", highlight=False)
 
 
@@ -242,14 +244,11 @@ def _seconds(time_ms: int) -> str:
 
 def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
-        say(
-            screen,
-            "[bold]the definition has changed[/bold] since the newest batch: the next run will say how, and refuse",
-        )
+        say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
     if status.source_problem:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:
-        say(screen, f"{status.files_waiting:,} files wait to be read")
+        say(screen, f"{counted(status.files_waiting, 'file')} waiting to be read")
     if unfinished := status.unfinished:
         state = "was refused by its checks" if unfinished.rejection else "is planned and not committed"
         planned = f"{unfinished.files} files, planned {instant(unfinished.planned_at_ms)}"

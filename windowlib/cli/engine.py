@@ -30,11 +30,11 @@ def engine_start(
     conf: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A Spark setting.", show_default=False)
     ] = None,
-    idle: Annotated[str, typer.Option(help='End after so long without a client, such as "1h"; "never".')] = "1h",
-    port: Annotated[int | None, typer.Option(help="Listen there.", show_default="a free port")] = None,
+    idle: Annotated[str, typer.Option(help='End after this long without a client, such as "1h"; or "never".')] = "1h",
+    port: Annotated[int | None, typer.Option(help="The port to listen on.", show_default="a free port")] = None,
     as_json: Json = False,
 ) -> None:
-    """Start the engine, or find the one that runs with the same settings; one with others is replaced.
+    """Start the engine, unless one runs with the same settings; one with others is replaced.
 
     [dim]windowlib engine start --idle 8h --conf spark.driver.memory=4g[/dim]
     """
@@ -56,7 +56,7 @@ def engine_stop(as_json: Json = False) -> None:
     from windowlib.engines.warm.engine import stop
 
     stopped = stop()
-    show_outcome({"stopped": stopped}, "the engine has ended" if stopped else "no engine runs", as_json)
+    show_outcome({"stopped": stopped}, "the engine has ended" if stopped else "no engine is running", as_json)
 
 
 @engine_app.command("status")
@@ -106,17 +106,18 @@ def idle_seconds(given: str) -> float | None:
 def sentences(status: Status | None) -> list[str]:
     """The engine's status for people."""
     if status is None:
-        return ["no engine runs; a run that needs one starts it, and so does `windowlib engine start`"]
+        return ["no engine is running; a run that needs one starts it, as does `windowlib engine start`"]
     clients = f"{counted(status.clients, 'client')} connected"
+    since = instant(round(status.started_at * 1000))
     ends = "never ends by itself"
     if status.idle_seconds is not None:
         ends = f"ends after {status.idle_seconds:,.0f} s without a client"
     return [
-        f"the engine runs since {instant(round(status.started_at * 1000))} on port {status.port}: {clients}",
+        f"the engine has been running since {since} on port {status.port}: {clients}",
         f"  process {status.pid}, {status.memory_bytes >> 20:,} MB; {ends}",
         *(f"  {name} {version}" for name, version in status.versions.items()),
         *(f"  {name} = {value}" for name, value in status.conf.items()),
-        *([] if status.fits else ["  it does not fit this installation any more: the next run replaces it"]),
+        *([] if status.fits else ["  it no longer fits this installation: the next run replaces it"]),
         f"  its log: {status.log}",
     ]
 

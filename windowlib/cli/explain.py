@@ -28,7 +28,8 @@ INDENT = " " * 13
 def explain(
     pipeline: Pipeline,
     at: Annotated[
-        str, typer.Option("--at", metavar="TIME", help='Around then: "2026-03-03T10:00Z".', show_default=False)
+        str,
+        typer.Option("--at", metavar="TIME", help='Windows around this time: "2026-03-03T10:00Z".', show_default=False),
     ],
     key: Keys = None,
     as_of: Annotated[
@@ -36,7 +37,7 @@ def explain(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say why a key's windows around a time say what they say: their events, when they fired, each version.
+    """Explain a key's windows around a time: their events, when they fired, each version of their results.
 
     [dim]windowlib explain clicks.toml --key u42 --at 2026-03-03T10:00Z[/dim]
     """
@@ -107,7 +108,7 @@ def _details(version: Version) -> list[str]:
     before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
     moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"
     lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
-    lines += [f"in the place of {_bounds(one.bounds_ms)}: {_values(one.values)}" for one in version.took_place_of]
+    lines += [f"replaces {_bounds(one.bounds_ms)}: {_values(one.values)}" for one in version.took_place_of]
     if version.who:
         what = "by" if version.cause == "rerun" else "approved by"
         lines.append(f"{what} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")

@@ -72,8 +72,8 @@ def late_list(
     pipeline: Pipeline,
     start: From = None,
     end: To = None,
-    by: Annotated[By | None, typer.Option(help="Count them by this.", show_default=False)] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Also those that a rerun has readmitted since.")] = False,
+    by: Annotated[By | None, typer.Option(help="Count them by reason, key or hour.", show_default=False)] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Include those that a rerun has readmitted since.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the events that came too late and are in no window, newest arrival first; or count them.
@@ -109,18 +109,18 @@ def late_what_if(
     pipeline: Pipeline,
     allow: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DURATION", help='An allowed_lateness such as "6h"; several times for several.', show_default=False
-        ),
+        typer.Option(metavar="DURATION", help='An allowed_lateness such as "6h"; may be repeated.', show_default=False),
     ] = None,
     start: From = None,
     end: To = None,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw it.", show_default=False)] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw a picture of it.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say how many of the late events a larger allowed_lateness would have kept, and what it would have changed.
 
-    Nothing is run and nothing is changed. Without --allow: 5m, 1h, 6h, 1d and 7d, as far as they are larger.
+    Nothing is run and nothing is changed. Without --allow: those of 5m, 1h, 6h, 1d and 7d that are larger.
 
     [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
     """
@@ -177,7 +177,9 @@ def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> N
     if names:
         screen.print(table)
     if len(found) > ROWS_SHOWN:
-        screen.print(f"{len(found):,} groups, the first {ROWS_SHOWN} are shown (--json for all)", highlight=False)
+        screen.print(
+            f"{len(found):,} groups, of which the first {ROWS_SHOWN} are shown (--json for all)", highlight=False
+        )
 
 
 def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everything: bool) -> None:
@@ -192,7 +194,7 @@ def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everythi
             *(_plain(row[name]) for name in key),
             _plain(row["event_time"]),
             how_late(row["late_by_ms"]),
-            "none: it lay between two" if reason(row) == NO_WINDOW else missed,
+            "none: it fell between two" if reason(row) == NO_WINDOW else missed,
             row["source_file"],
             str(row["source_row"]),
             str(row["batch_id"]),
@@ -202,7 +204,7 @@ def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everythi
         table.add_row(*map(escape, cells))
     screen.print(table)
     if len(rows) > ROWS_SHOWN:
-        screen.print(f"the {ROWS_SHOWN} that came last are shown (--json for all)", highlight=False)
+        screen.print(f"the {ROWS_SHOWN} that arrived last are shown (--json for all)", highlight=False)
 
 
 def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:

@@ -22,7 +22,7 @@ def read(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read a table as of the newest run. All tables read so belong together.
+    """Read a table as of the newest run. Tables read this way are consistent with one another.
 
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
@@ -44,7 +44,7 @@ def read(
 
 
 def status(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Show a pipeline's status: newest runs, the watermark and what holds it back, what is in flight, what waits.
+    """Show a pipeline's status: newest runs, the watermark and what holds it back, what is in flight and what waits.
 
     [dim]windowlib status clicks.toml[/dim]
     """
@@ -55,7 +55,7 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Say which plan runs the windows of a pipeline, and why; starts no Spark.
+    """Show which plan runs the windows of a pipeline, and why, without starting Spark.
 
     [dim]windowlib explain-plan clicks.toml[/dim]
     """
@@ -65,7 +65,7 @@ def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def report(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Build the pages of the checks: each batch, each check, and how the figures develop.
+    """Build the pages of the checks: each batch, each check, and how the figures develop over time.
 
     [dim]windowlib report clicks.toml[/dim]
     """

@@ -48,7 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=HELP,
     epilog="Exit codes: [b]0[/b] done, [b]2[/b] your mistake, [b]3[/b] refused by its checks, [b]4[/b] another run"
-    " is at work, [b]1[/b] anything else.",
+    " is in progress, [b]1[/b] anything else.",
 )
 for command, panel in COMMANDS:
     app.command(command.__name__.replace("_", "-"), rich_help_panel=panel)(with_exit_code(command))

@@ -14,16 +14,23 @@ Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
 ]
 Pipelines = Annotated[
-    list[Path], typer.Argument(metavar="PIPELINE.toml...", help="The definition; of several, each.", show_default=False)
+    list[Path],
+    typer.Argument(
+        metavar="PIPELINE.toml...", help="The pipeline's definition; of several, each one.", show_default=False
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="For machines: one JSON object per line, nothing else, on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON object per line, and nothing else.")]
 From = Annotated[
     str | None,
-    typer.Option("--from", metavar="TIME", help='From then, inclusive: "2026-03-03T00:00Z".', show_default=False),
+    typer.Option(
+        "--from", metavar="TIME", help='Start of the range, inclusive: "2026-03-03T00:00Z".', show_default=False
+    ),
 ]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="TIME", help='To then, exclusive: "2026-03-04 00:00 UTC".', show_default=False),
+    typer.Option(
+        "--to", metavar="TIME", help='End of the range, exclusive: "2026-03-04 00:00 UTC".', show_default=False
+    ),
 ]
 Keys = Annotated[
     list[str] | None,
@@ -32,6 +39,6 @@ Keys = Annotated[
 Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.", show_default=False)]
 OptionalReason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.")]
 Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would change, and keep it under an id.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
-Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is at work.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]
+Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]

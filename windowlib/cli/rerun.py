@@ -35,7 +35,7 @@ def rerun(
     yes: Yes = False,
     apply: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Do exactly what a dry run said, or nothing.", show_default=False),
+        typer.Option(metavar="ID", help="Apply exactly what a dry run showed, or nothing.", show_default=False),
     ] = None,
     accept_gap: Annotated[
         bool, typer.Option("--accept-gap", help="Continue although source files are gone; their events are removed.")
@@ -75,7 +75,8 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
         return
     if not dry_run and not sys.stdin.isatty():
         raise RerunRefused(
-            "without a terminal nothing can be asked: say --dry-run to see what would change, or --yes to apply it"
+            "cannot ask for confirmation without a terminal: use --dry-run to see what would change, or --yes to"
+            " apply it"
         )
     shown = _preview(definition, wanted, as_json)
     if dry_run or shown.summary.changes_nothing:
@@ -118,7 +119,7 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
         say(screen, f"note: {escape(note)}")
     say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
     file = escape(argument(definition.file))
-    say(screen, f"to do exactly this: windowlib rerun {file} --apply {preview.preview_id}")
+    say(screen, f"to apply exactly this: windowlib rerun {file} --apply {preview.preview_id}")
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
@@ -160,4 +161,4 @@ def _only(option: str, **others: object) -> None:
     from windowlib.tables.rerun import RerunRefused
 
     if any(others.values()):
-        raise RerunRefused(f"{option} does what its dry run said: give no range and no other choice with it")
+        raise RerunRefused(f"{option} does what its dry run showed: give no range and no other option with it")

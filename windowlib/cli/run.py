@@ -34,10 +34,10 @@ class Engine(StrEnum):
 def run(
     pipelines: Pipelines,
     finish: Annotated[
-        bool, typer.Option("--finish", help="The input is complete: fire every window; later events are late.")
+        bool, typer.Option("--finish", help="The input is complete: fire every window; any later event is late.")
     ] = False,
     max_batches: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many batches (of each).", show_default=False)
+        int | None, typer.Option(min=1, help="Stop after this many batches (of each pipeline).", show_default=False)
     ] = None,
     engine: Annotated[
         Engine | None,
@@ -89,7 +89,8 @@ def _plan_record(frozen: Plan | None) -> dict[str, object]:
 def _plan_line(frozen: Plan | None) -> str:
     if frozen is None:
         return "nothing to do: no new file, and no window that the watermark has passed"
-    files = f"{len(frozen.files)} new files" if frozen.files else "no new file, but time advances"
+    count = len(frozen.files)
+    files = f"{count} new {'file' if count == 1 else 'files'}" if count else "no new file, but time advances"
     if frozen.rerun:
         files = f"unfinished: {frozen.rerun.title}"
     return f"batch {frozen.batch_id}: {files}, watermark {instant(frozen.watermark_in_ms)}"

@@ -12,7 +12,7 @@ from windowlib.cli.display import console, progress
 
 def setup(
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing: end with an error where a JAR is missing or another.")
+        bool, typer.Option("--check", help="Change nothing: fail if a JAR is missing or is not the locked one.")
     ] = False,
     ivy_settings: Annotated[
         Path | None,
@@ -21,16 +21,16 @@ def setup(
             exists=True,
             dir_okay=False,
             envvar="WINDOWLIB_IVY_SETTINGS",
-            help="Settings of Ivy's that name another repository than the public Maven one.",
+            help="Ivy settings that name a repository other than the public Maven one.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Look for Java, fetch JARs for Spark, and archive the classes that it loads, so that it starts faster.
 
-    With the JARs Spark writes files faster on this machine and reads Delta tables itself. Once after an installation; a
-    second time does nothing. All is put into the cache folder: the user's, or the one that [b]WINDOWLIB_CACHE[/b]
-    names. Runs work without it, more slowly.
+    With the JARs Spark writes files faster on this machine and reads Delta tables itself. Run it once after
+    installing; running it again does nothing. All of it goes into the cache folder: the user's, or the one
+    that [b]WINDOWLIB_CACHE[/b] names. Runs work without it, but more slowly.
 
     [dim]windowlib setup[/dim]
     """
@@ -49,11 +49,11 @@ def _jars(check: bool, ivy_settings: Path | None) -> str:
     folder, wanted = cache_folder(), jars.locked()
     if check or jars.present(folder, wanted):
         jars.check(folder, wanted)
-        return f"JARs: {len(wanted)} in {folder}, each as locked"
+        return f"JARs: {len(wanted)} in {folder}, all as locked"
     typer.echo(f"fetching {len(wanted)} JARs (14 MB, half a minute) ...")
     with progress(console(), "fetching JARs"):
         fetch(folder, wanted, ivy_settings)
-    return f"JARs: {len(wanted)} fetched into {folder}, each as locked"
+    return f"JARs: {len(wanted)} fetched into {folder}, all as locked"
 
 
 def _class_archive(check: bool) -> str:

@@ -141,7 +141,7 @@ def _require_free(top: str, folder: Path) -> None:
         raise InvalidSpec(f"{top} is the name of one of Python's own modules; give yours another name")
     if loaded is not None and not _lies_in(loaded, folder):
         place = next(_places(loaded), "elsewhere")
-        raise InvalidSpec(f"{top} is the name of a module that is in use already ({place}); give yours another name")
+        raise InvalidSpec(f"{top} is already the name of a module in use ({place}); give yours another name")
 
 
 def _is_in(top: str, folder: Path) -> bool:

@@ -42,9 +42,9 @@ def sharing_refusal(definition: Definition) -> str | None:
     if not isinstance(assigner, Session | Tumbling | Sliding):
         return "each event brings its own gap"
     if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
-        return "an event may lie between two windows, which is for this definition alone to say"
+        return "an event may fall between two windows, which only this definition can decide"
     if definition.source.event_id:
-        return f"what is a duplicate by {definition.source.event_id} is for this pipeline's memory to say"
+        return f"which events are duplicates by {definition.source.event_id} depends on what this pipeline has read"
     if definition.aggregates.needs_arrival:
-        return "first and last go by the order of arrival"
+        return "first and last depend on the order of arrival"
     return None

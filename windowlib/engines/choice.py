@@ -43,12 +43,12 @@ def check_engine(definition: Definition) -> None:
 def refusal(definition: Definition) -> str | None:
     """Why Sail cannot run a definition exactly as Spark does, or None."""
     if definition.source.format in ("json", "csv"):
-        return f'source.format = "{definition.source.format}" is parsed by Spark, whose idea of a malformed row counts'
+        return f'source.format = "{definition.source.format}" is parsed by Spark, which decides what a malformed row is'
     if definition.plan.runs_operator:
-        return "its windows are computed by the operator in Python, whose rows are only proved in Spark's workers"
+        return "its windows are computed by the operator in Python, which is proved exact only in Spark's workers"
     for name, sql in definition.expressions.items():
         if foreign := not_proved(sql):
-            return f"aggregates.{name} uses {foreign}, which is not proved to be exactly Spark's there"
+            return f"aggregates.{name} uses {foreign}, which is not proved to give exactly Spark's results on Sail"
     return None
 
 
@@ -81,11 +81,12 @@ def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema
 
 
 def check_keys(keys: Sequence[str], schema: StructType) -> None:
-    """Raises NotOnThisEngine for keys that Sail groups otherwise than Spark does: numbers with a negative zero."""
+    """Raises NotOnThisEngine for keys that Sail groups differently from Spark: numbers with a negative zero."""
     for key in keys:
         if (kind := schema[key].dataType.simpleString()) in ("float", "double"):
             raise NotOnThisEngine(
-                f'source.key = {key!r} is a {kind}, which engine = "sail" groups otherwise (0.0 and -0.0); use "spark"'
+                f'source.key = {key!r} is a {kind}, which engine = "sail" groups differently (0.0 and -0.0);'
+                ' use "spark"'
             )
 
 

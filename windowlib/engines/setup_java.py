@@ -38,7 +38,7 @@ def find_java() -> str:
     printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     version = java_version(printed.stderr) if printed.returncode == 0 else None
     if version is None:
-        raise UnusableJava(f"need Java {OLDEST} or newer, but {java} does not tell its version: {ADVICE}")
+        raise UnusableJava(f"need Java {OLDEST} or newer, but {java} does not print its version: {ADVICE}")
     if version < OLDEST:
         raise UnusableJava(f"need Java {OLDEST} or newer, {java} is Java {version}: {ADVICE}")
     return java

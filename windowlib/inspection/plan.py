@@ -154,5 +154,5 @@ def _notes(definition: Definition) -> list[str]:
     if general and spec.keeps_elements:
         notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
     if general and isinstance(spec.assigner, Global):
-        notes.append("the window never ends: every key keeps a row in the state for ever")
+        notes.append("the window never ends: every key keeps a row in the state forever")
     return notes

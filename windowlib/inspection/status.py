@@ -219,13 +219,13 @@ def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> U
 
 def _advice(definition: Definition, state: LedgerState, running: str | None) -> str:
     if running:
-        return f"{running} is at work on it"
+        return f"{running} is working on it"
     if state.rejection and not state.approved_by:
         return (
-            f'`windowlib approve {definition.file} --reason "…"` lets the next run commit it nevertheless;'
+            f'`windowlib approve {definition.file} --reason "…"` lets the next run commit it anyway;'
             f' `windowlib abandon {definition.file} --reason "…"` drops it, and the next run plans a new one'
         )
-    return f"`windowlib run {definition.file}` does the same work again and finishes it"
+    return f"`windowlib run {definition.file}` repeats the same work and finishes it"
 
 
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:

@@ -140,7 +140,7 @@ class Worker:
                 given = dict(zip(self.outputs, result if several else [result], strict=False))
             if unknown := given.keys() - set(self.outputs):
                 raise FunctionFailed(
-                    f"the function gave {sorted(unknown)[0]!r}; [window.output] has {', '.join(self.outputs)}"
+                    f"the function returned {sorted(unknown)[0]!r}; [window.output] has {', '.join(self.outputs)}"
                 )
             columns = {OUTPUT + name: given.get(name) for name in self.outputs}
             yield {"elements": elements, "last_event_ms": last_event_ms, **columns}

@@ -29,7 +29,7 @@ def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
         if not batches and isinstance(contents, list):
             return _scenarios_on_spark(contents) if engine == "spark" else [replay(scenario) for scenario in contents]
     except (KeyError, TypeError) as error:
-        raise InvalidSpec(f"{file}: not of the form of a recording: {type(error).__name__} {error}") from error
+        raise InvalidSpec(f"{file}: not a recording: {type(error).__name__} {error}") from error
     wanted = (
         'an object with "batches" (--batches)' if batches else "an array of scenarios (a recording needs --batches)"
     )

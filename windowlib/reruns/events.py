@@ -95,7 +95,7 @@ def asked_of(inputs: Inputs) -> TimeRange:
         chosen = rows.where("readmitted_by IS NULL").where(is_chosen(inputs, rerun.range))
         found = chosen.agg(F.expr(f"min({EVENT_MS})"), F.expr(f"max({EVENT_MS})")).first()
     if found is None or found[0] is None:
-        raise RerunRefused(f"nothing to {rerun.title}: no such late event is without a window")
+        raise RerunRefused(f"cannot {rerun.title}: no such late event is without a window")
     return TimeRange(found[0], found[1] + 1)
 
 

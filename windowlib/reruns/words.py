@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from windowlib.reruns.previews import Preview
 
 WORDS = {reruns.ADDED: "added", reruns.REMOVED: "removed"}  # for those that are kept
-NOTHING = "no published window would change: the windows of this range are what the source gives"
+NOTHING = "no published window would change: the windows of this range already agree with the source"
 
 
 def facts(preview: Preview) -> Iterator[tuple[str, str]]:
@@ -25,8 +25,8 @@ def facts(preview: Preview) -> Iterator[tuple[str, str]]:
     yield "reads", read
     yield "windows", ", ".join(f"{count:,} {WORDS.get(kind, kind)}" for kind, count in summary.windows.items())
     if summary.late_readmitted:
-        come = "late event comes" if summary.late_readmitted == 1 else "late events come"
-        yield "late events", f"{summary.late_readmitted:,} {come} into a window"
+        join = "late event joins" if summary.late_readmitted == 1 else "late events join"
+        yield "late events", f"{summary.late_readmitted:,} {join} a window"
     before, after = summary.in_flight
     if before or after:
         yield "in flight", f"{before:,} before, {after:,} after"
@@ -40,10 +40,10 @@ def notes(preview: Preview) -> list[str]:
     """What the operator should know before applying it."""
     waiting = preview.summary.files_waiting
     if waiting is None:
-        return ["the source could not be listed: there may be new files, which are not part of this"]
+        return ["the source could not be listed: there may be new files, which this rerun does not read"]
     if waiting:
-        wait = "files wait" if waiting > 1 else "file waits"
-        return [f"{waiting:,} new {wait} for an ordinary run; their events are not part of this"]
+        wait = "files are waiting" if waiting > 1 else "file is waiting"
+        return [f"{waiting:,} new {wait} for an ordinary run; this rerun does not read them"]
     return []
 
 

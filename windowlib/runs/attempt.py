@@ -143,5 +143,5 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
             yield
         except delta.Conflict as error:
             raise Superseded(
-                f"another run is at work on batch {due.plan.batch_id} ({error}); this one leaves"
+                f"another run is working on batch {due.plan.batch_id} ({error}); this one leaves"
             ) from error

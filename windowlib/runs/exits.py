@@ -4,7 +4,7 @@
 0      done
 2      the user's mistake: the definition, the source, an argument
 3      refused by its checks: waits for `windowlib approve` or `windowlib abandon`
-4      superseded: another run is at work on this pipeline
+4      superseded: another run of this pipeline is in progress
 1      anything else, trying again may help; the sentence says which file holds the full traceback, if there is one
 =====  ==============================================================================
 """

@@ -63,7 +63,7 @@ def explained(definition: Definition) -> Iterator[None]:
         if lost(error):
             raise EngineLost(
                 f"the Spark engine ({definition.spark.master}) ended, or dropped this run's session, in the middle of a"
-                f" batch; nothing of it was committed, `windowlib run {definition.file}` does it again"
+                f" batch; nothing of it was committed: run `windowlib run {definition.file}` again"
             ) from error
         mistake = _mistake(definition, str(error)) if _is_sparks(error) else None
         if mistake is None:

@@ -61,7 +61,7 @@ def run(
         except EngineLost:
             if not tries_left:
                 raise
-            say("the engine ended in the middle of a batch: doing it again with another one")
+            say("the engine ended in the middle of a batch: retrying with another one")
         finally:
             spark.close()
     return reports
@@ -79,7 +79,7 @@ def rerun(
 ) -> BatchReport:
     """Does a rerun, after what a dead run has left; gives what it did.
 
-    Waits up to `wait_ms` while another run is at work. Raises `RerunRefused`, `Superseded`, and as `run` does.
+    Waits up to `wait_ms` while another run is in progress. Raises `RerunRefused`, `Superseded`, and as `run` does.
     """
     until = time.monotonic() + wait_ms / 1000
     while True:
@@ -88,7 +88,7 @@ def rerun(
         except Superseded:
             if time.monotonic() >= until:
                 raise
-            say("another run is at work: waiting for its end")
+            say("another run is in progress: waiting for its end")
             time.sleep(LOOK_AGAIN_S)
 
 

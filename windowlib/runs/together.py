@@ -199,9 +199,9 @@ class Sharing:
             self.in_vain.add(names)
             width, slices, events = format_duration(shared.slicing.width_ms), shared.slice_rows, shared.seen.admitted
             self.on_note(
-                f"{', '.join(names)} share slices of {width}, {slices:,} of {events:,} events: too many to gain by it,"
-                " so further batches go alone. Run definitions together whose sizes, slides, offsets and gaps are"
-                " multiples of one another"
+                f"{', '.join(names)} share slices of {width}, {slices:,} of {events:,} events: too many"
+                " for sharing to pay, so further batches go alone. Run definitions together whose sizes, slides,"
+                " offsets and gaps are multiples of one another"
             )
         return shared
 

@@ -186,7 +186,7 @@ def check_readable(
         except (OSError, pa.ArrowInvalid) as error:
             raise SourceError(
                 f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, then run again;"
-                " nothing of this batch has been taken in."
+                " nothing of this batch has been committed."
             ) from error
         if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type)]:
             raise SourceError(

@@ -271,7 +271,7 @@ class Ledger:
                     return False
                 life = Life.AT_WORK
         if life is Life.AT_WORK:
-            raise Superseded(f"another run holds this pipeline ({by}); it goes on, this one leaves")
+            raise Superseded(f"another run holds this pipeline ({by}); it continues, this one leaves")
         return True
 
 

@@ -94,6 +94,6 @@ def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:
 
 def _way_back(folder: Path, version: int) -> str:
     return (
-        f"version {version} of table {folder.name} was lost, as a power cut leaves it. Restore the file from a backup"
+        f"version {version} of table {folder.name} was lost, as after a power cut. Restore the file from a backup"
         " of the warehouse; or, if no later version exists, delete it, and the next run writes that version again"
     )

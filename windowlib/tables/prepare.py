@@ -173,7 +173,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     newest, folder = delta.version(table), table.folder
     if newest is None or newest == change.start:
         if newest != change.start:
-            raise ForeignChange(f"table {folder.name} is not there any more: it was at version {change.start}")
+            raise ForeignChange(f"table {folder.name} no longer exists: it was at version {change.start}")
         return Judged(change, Standing.AT_START, newest)
     since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
     if change.start is None:

@@ -23,7 +23,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     for gives no rows and no columns unless its columns are the same for every pipeline.
     """
     if table not in TABLES:
-        raise UnknownTable(f"no table {table!r}; there are {', '.join(TABLES)}")
+        raise UnknownTable(f"no table {table!r}; the tables are {', '.join(TABLES)}")
     ledger = Ledger(definition.root, wall_clock_ms)
     state = ledger.state()
     folder = definition.root / table

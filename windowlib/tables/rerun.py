@@ -98,11 +98,11 @@ def time_range(from_text: str, to_text: str, now_ms: int) -> TimeRange:
             f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
         )
     if to_ms > now_ms:
-        raise RerunRefused(f"to {instant(to_ms)} lies in the future: it is {instant(now_ms)} now")
+        raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now")
     if to_ms - from_ms > LONGEST_DAYS * DAY_MS:
         raise RerunRefused(
-            f"{(to_ms - from_ms) // DAY_MS:,} days is more than the {LONGEST_DAYS} that one rerun takes: rerun shorter"
-            " ranges one after another, or recompute everything under another name"
+            f"{(to_ms - from_ms) // DAY_MS:,} days is more than the {LONGEST_DAYS} that one rerun can recompute:"
+            " rerun shorter ranges one after another, or recompute everything under another name"
         )
     return TimeRange(from_ms, to_ms)
 
@@ -117,9 +117,9 @@ def time_ms(name: str, text: str) -> int:
     example = 'such as "2026-03-03T00:00Z" or "2026-03-03 00:00 Europe/Berlin"'
     found = _TEXT.fullmatch(text.strip())
     if not found:
-        raise RerunRefused(f'{name} = "{text}" is no time: need date, time and zone {example}')
+        raise RerunRefused(f'{name} = "{text}" is not a time: need date, time and zone {example}')
     if not found["zone"]:
-        raise RerunRefused(f'{name} = "{text}" has no zone: add Z for UTC, an offset or a zone\'s name, {example}')
+        raise RerunRefused(f'{name} = "{text}" has no time zone: add Z for UTC, an offset or a zone\'s name, {example}')
     try:
         moment = datetime.fromisoformat(found["moment"])
         zone = found["zone"].strip()
@@ -128,7 +128,7 @@ def time_ms(name: str, text: str) -> int:
         else:
             with_zone = _in_zone(name, text, moment, ZoneInfo(zone.strip("[]")))
     except (ValueError, ZoneInfoNotFoundError, OSError) as error:
-        raise RerunRefused(f'{name} = "{text}" is no time: {error}; need date, time and zone {example}') from error
+        raise RerunRefused(f'{name} = "{text}" is not a time: {error}; need date, time and zone {example}') from error
     return time_of(with_zone)
 
 

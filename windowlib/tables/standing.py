@@ -108,7 +108,7 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     if newest == pinned:
         return _Seen(newest)
     if newest is None:
-        raise log.DamagedLog(f"table {table.folder.name} is not there: the newest run left it at version {pinned}")
+        raise log.DamagedLog(f"table {table.folder.name} does not exist: the newest run left it at version {pinned}")
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     if _paths(table, newest) == _paths(table, pinned):
         return _Seen(newest)  # whatever came was taken back

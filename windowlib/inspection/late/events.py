@@ -22,7 +22,7 @@ GROUPS = ("reason", "key", "hour")
 PAST_CLEANUP, NO_WINDOW = "past cleanup", "no window"
 REASONS = {
     PAST_CLEANUP: "its window was past its cleanup time",
-    NO_WINDOW: "it lay between two windows, and was late by its own time",
+    NO_WINDOW: "it fell between two windows, and was late by its own time",
 }
 
 

@@ -63,12 +63,12 @@ def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
         if ms <= present_ms:
             raise CannotLook(
                 f"--allow {format_duration(ms)} is not more than the allowed_lateness that the pipeline has"
-                f" ({format_duration(present_ms)}), and would have kept nothing more"
+                f" ({format_duration(present_ms)}), so it would have kept nothing more"
             )
     found = sorted(set(asked_ms)) or [ms for ms in USUAL_MS if ms > present_ms]
     if not found:
         raise CannotLook(
-            f"say which: --allow, with more than the present allowed_lateness {format_duration(present_ms)}"
+            f"choose one: --allow with more than the present allowed_lateness {format_duration(present_ms)}"
         )
     return found
 
@@ -148,8 +148,8 @@ def _notes(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             " not in late_events"
         )
     if between := sum(row["window_start"] is None for row in rows):
-        yield f"{between:,} of them lay between two windows: no allowance brings them into one"
+        yield f"{between:,} of them fell between two windows: no allowed_lateness brings them into one"
     if again := sum(row["readmitted_by"] is not None for row in rows):
         yield f"{again:,} of them {'was' if again == 1 else 'were'} readmitted by a rerun since"
     if finished := sum(row["late_by_ms"] > LONGEST_MS for row in rows):
-        yield f"{finished:,} of them came after --finish had ended all time: no allowance keeps them"
+        yield f"{finished:,} of them came after --finish had fired every window: no allowed_lateness keeps them"

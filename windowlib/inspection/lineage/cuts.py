@@ -228,7 +228,7 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
     try:
         return pa.scalar(text).cast(kind)
     except pa.ArrowInvalid as error:
-        raise CannotLook(f"key {text!r}: column {name} is {kind}, and this is not such a value") from error
+        raise CannotLook(f"key {text!r}: column {name} is {kind}, which this value is not") from error
 
 
 def _plain(value: Any) -> str:

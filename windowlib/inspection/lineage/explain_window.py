@@ -27,9 +27,9 @@ from windowlib.tables.rerun import Rerun
 from windowlib.tables.statistics import overlapping
 
 KEYED_TABLES = ("results", "open_windows", "late_events")
-NOT_BY_ORDER = "which events made these results followed from the order in which they came, not from their times"
+NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
 BY_ELEMENT = (
-    "trigger, evictor or code of your own may leave out some of these events; no table keeps that for each event"
+    "trigger, evictor or code of your own may leave out some of these events; no table records that for each event"
 )
 
 
@@ -104,7 +104,7 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
         )
         raise CannotLook(f"this pipeline's key is {wanted}; got {len(key_texts)}")
     if not EVER.from_ms <= at_ms < EVER.to_ms:
-        raise CannotLook(f"no window can lie around {instant(at_ms)}")
+        raise CannotLook(f"no window can hold {instant(at_ms)}")
     tables = cut(definition, as_of)
     named = dict(zip(columns, key_texts, strict=True))
     watermark_ms = tables.batch.watermark_out_ms
@@ -206,7 +206,7 @@ def _notes(definition: Definition, bounds: Bounds, flying: Sequence[InFlight]) -
         yield "windows of processing time: an event's time is the plan time of the batch that read it"
     for one in flying:
         if one.bounds_ms == bounds and one.state_window_ms and one.state_window_ms != bounds:
-            yield f"its contents lie under the state window {in_words(one.state_window_ms)}, which it grew from"
+            yield f"its contents are stored under the state window {in_words(one.state_window_ms)}, which it grew from"
 
 
 def _cleanup_ms(definition: Definition, bounds: Bounds) -> int | None:

@@ -37,7 +37,7 @@ class Counts(PlanKind):
     @property
     def rerun(self) -> RerunRules | str:
         return (
-            "which window an event is in follows from how many came before it, so one event more would move the bounds"
+            "which window an event is in follows from how many came before it, so one more event would move the bounds"
             " of every later window of its key"
         )
 

@@ -41,9 +41,7 @@ class General(PlanKind):
 
     @property
     def rerun(self) -> RerunRules | str:
-        return (
-            "its results depend on the order and the time in which events came, which a rerun cannot bring about again"
-        )
+        return "its results depend on the order and the time in which events came, which a rerun cannot reproduce"
 
     def state_columns(self, step: Step) -> list[str]:
         from windowlib.plans import general
