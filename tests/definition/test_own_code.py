@@ -301,7 +301,7 @@ def test_classes_that_do_not_fit(folder: Path, window: str, message: str) -> Non
     [
         ("json", "json is the name of one of Python's own modules; give yours another name"),
         ("calendar", "calendar is the name of one of Python's own modules; give yours another name"),
-        ("windowlib", "windowlib is the name of a module that is in use already ("),
+        ("windowlib", "windowlib is already the name of a module in use ("),
     ],
 )
 def test_names_that_are_taken(folder: Path, module: str, message: str) -> None:

@@ -33,7 +33,7 @@ KEPT_FIRST = "first and last go by event time, then by arrival: they aggregate b
 EACH_FIRING = "each firing is a result of its own, numbered by firing"
 BY_CLOCK = "processing time is the plan time of a run: it stands still between runs"
 HELD = "a task holds the elements of one key's windows in flight while it is that key's turn"
-FOR_EVER = "the window never ends: every key keeps a row in the state for ever"
+FOR_EVER = "the window never ends: every key keeps a row in the state forever"
 
 
 def explained(folder: Path, window: str, aggregates: str = AGGREGATES, source: str = SOURCE) -> Explanation:

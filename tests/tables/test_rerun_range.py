@@ -83,9 +83,9 @@ def call(*arguments: object) -> Any:
         ((), "need --from and --to, each a time with its zone"),
         (("--from", "2026-03-03Z"), "need --from and --to"),
         (("--from", "2026-03-03", "--to", "2026-03-04"), "has no time zone"),
-        (("--from", "2026-03-03Z", "--to", "2026-03-04Z"), "say --dry-run to see what would change, or --yes"),
+        (("--from", "2026-03-03Z", "--to", "2026-03-04Z"), "use --dry-run to see what would change, or --yes"),
         (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--dry-run"), "exclude one another"),
-        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply does what its dry run said: give no range"),
+        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply does what its dry run showed: give no range"),
         (("--apply", "p1"), "no preview 'p1' here"),
         (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes"), "nothing has been run yet"),
         (

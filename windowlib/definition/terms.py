@@ -1,7 +1,7 @@
 """The terms of a batch: all that decides its outcome and stands neither in its plan nor in the fingerprint.
 
 A plan keeps the terms it was made under. A run that finds an unfinished plan computes that batch again only under the
-same terms; under others it plans the batch anew, so that no batch is half of one definition and half of another.
+same terms; under others it plans the batch again, so that no batch is half of one definition and half of another.
 """
 
 from __future__ import annotations
