@@ -307,15 +307,15 @@ def test_read_refuses_what_it_cannot_do(pipeline: Path) -> None:
 
 @pytest.mark.parametrize("decision", ["approve", "abandon"])
 def test_decisions_are_recorded(pipeline: Path, monkeypatch: pytest.MonkeyPatch, decision: str) -> None:
-    asked: list[tuple[str, str]] = []
+    asked: list[tuple[str, str, int | None]] = []
 
-    def decide(definition: object, who: str, reason: str) -> int:
-        asked.append((who, reason))
+    def decide(definition: object, who: str, reason: str, *, batch_id: int | None) -> int:
+        asked.append((who, reason, batch_id))
         return 4
 
     monkeypatch.setattr(windowlib.runs.verdicts, decision, decide)
-    shown = call(decision, pipeline, "--reason", "it is right", "--who", "ada", "--json")
-    assert asked == [("ada", "it is right")]
+    shown = call(decision, pipeline, "--reason", "it is right", "--who", "ada", "--batch", "4", "--json")
+    assert asked == [("ada", "it is right", 4)]
     assert json.loads(shown.stdout) == {"batch_id": 4, "decision": decision, "who": "ada", "reason": "it is right"}
     assert call(decision, pipeline, "--reason", "x").stdout.startswith("batch 4 is ")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
 from tests.killed import stopped
 from windowlib.batches.planning import ledger_of
+from windowlib.cli.main import main
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
 from windowlib.model.errors import StateMismatch
@@ -31,7 +33,7 @@ from windowlib.source.files import SourceError
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunRefused
+from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 FILES = 3
@@ -181,6 +183,36 @@ def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSe
         run(definition, spark, MIDDLE.expecting(made.preview_id))
     assert (tables(definition), versions(definition)) == (before, at)
     assert run(definition, spark) == []  # it was given up at once, and nothing waits
+
+
+def test_a_preview_is_applied_once(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = done(tmp_path, spark)
+    wanted = MIDDLE.expecting(dry_run(definition, spark, MIDDLE).preview_id)
+    run(definition, spark, wanted)
+    before = tables(definition), versions(definition)
+    with pytest.raises(DoneAlready, match=f"done already: batch 4 did what preview {wanted.preview_id} said"):
+        run(definition, spark, replace(wanted, who="ben"))
+    with pytest.raises(SystemExit) as ended:
+        main("rerun", str(definition.file), "--apply", str(wanted.preview_id))
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"done already: batch 4 did what preview {wanted.preview_id} said\n"
+    assert (tables(definition), versions(definition)) == before
+    rows = read_table(definition, "ledger").to_pylist()
+    assert sorted(row["batch_id"] for row in rows if row["kind"] in ("plan", "abandon")) == [1, 2, 3, 4]
+
+
+def test_a_preview_that_a_dead_run_was_applying_is_finished_for_whoever_asks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = done(tmp_path, spark)
+    wanted = MIDDLE.expecting(dry_run(definition, spark, MIDDLE).preview_id)
+    with stopped("ledger:prepare"):
+        run(definition, spark, wanted)
+    [report] = run(definition, spark, replace(wanted, who="ben"))
+    assert report.batch_id == 4
 
 
 def test_an_unknown_preview(spark: SparkSession, tmp_path: Path) -> None:

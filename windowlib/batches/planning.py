@@ -157,8 +157,9 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
     if state.plan and state.rejection and not state.approved_by:
         raise Rejected(
             f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
-            f"`windowlib approve {definition.file}` commits it all the same, `windowlib abandon {definition.file}`"
-            " drops it so that the next run plans again"
+            f"`windowlib approve {definition.file} --batch {state.plan.batch_id}` commits it all the same,"
+            f" `windowlib abandon {definition.file} --batch {state.plan.batch_id}` drops it so that the next run plans"
+            " again"
         )
 
 

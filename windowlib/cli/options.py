@@ -39,6 +39,10 @@ Keys = Annotated[
 Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.", show_default=False)]
 OptionalReason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.")]
 Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
+Batch = Annotated[
+    int | None,
+    typer.Option("--batch", metavar="N", help="Only if it is this batch that waits.", show_default=False),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]

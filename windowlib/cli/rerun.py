@@ -47,7 +47,7 @@ def rerun(
 
     Sessions that cross the ends of the range are recomputed whole; late events and changed files count. The rerun is
     one batch: it is published as a whole, or not at all. Without --dry-run, --yes or --apply it shows what would change
-    and asks.
+    and asks. What --apply names is done once: a second time says so and changes nothing.
 
     [dim]windowlib rerun clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --dry-run[/dim]
     """
@@ -131,20 +131,24 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
 
 def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
     from windowlib.runs.start import rerun as run
+    from windowlib.tables.rerun import DoneAlready
 
     with progress(console(quiet=as_json)) as tell:
         try:
             wait_ms = parse_duration(wait)
         except ValueError as error:
             raise InvalidSpec(f'--wait "{wait}" is not a duration: need one such as "10m"') from error
-        run(
-            definition,
-            wanted,
-            wait_ms=wait_ms,
-            say=tell,
-            on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
-            on_note=show_note,
-        )
+        try:
+            run(
+                definition,
+                wanted,
+                wait_ms=wait_ms,
+                say=tell,
+                on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
+                on_note=show_note,
+            )
+        except DoneAlready as done:
+            show_outcome({"batch_id": done.batch_id, "done_already": True}, str(done), as_json)
 
 
 def asked_range(start: str | None, end: str | None) -> TimeRange:

@@ -221,9 +221,10 @@ def _advice(definition: Definition, state: LedgerState, running: str | None) -> 
     if running:
         return f"{running} is working on it"
     if state.rejection and not state.approved_by:
+        named = f"--batch {state.last_batch_id}"
         return (
-            f'`windowlib approve {definition.file} --reason "…"` lets the next run commit it anyway;'
-            f' `windowlib abandon {definition.file} --reason "…"` drops it, and the next run plans a new one'
+            f'`windowlib approve {definition.file} {named} --reason "…"` lets the next run commit it anyway;'
+            f' `windowlib abandon {definition.file} {named} --reason "…"` drops it, and the next run plans a new one'
         )
     return f"`windowlib run {definition.file}` repeats the same work and finishes it"
 

@@ -57,5 +57,5 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
                 prepared = due.state.prepared is not None
                 report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, spark()))
             yield report
-            if run.rerun and due.plan.rerun == run.rerun:
+            if run.rerun and run.rerun.is_that_of(due.plan.rerun):
                 return

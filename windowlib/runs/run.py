@@ -15,7 +15,7 @@ from windowlib.definition.definition import Definition
 from windowlib.source import files as source
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Claim, Clock, Ledger, LedgerState, Plan
-from windowlib.tables.rerun import Rerun
+from windowlib.tables.rerun import DoneAlready, Rerun
 from windowlib.tables.standing import fence
 
 Note = Callable[[str], None]
@@ -64,14 +64,14 @@ class Due:
 def first_plan(run: Run) -> Plan | None:
     """The plan of the first batch; None when there is nothing to do. Needs no claim; raises as `plan` does.
 
-    A rerun is not frozen before the run has claimed the pipeline.
+    A rerun is not frozen before the run has claimed the pipeline. Raises `DoneAlready`.
     """
     if run.rerun is None:
         due = _frozen(run)
         return due.plan if due else None
     state = run.ledger.state()
     check_may_run(run.definition, state)
-    return state.plan or rerun_plan(run.definition, state, run.rerun, run.ledger.clock)
+    return state.plan or _rerun(run, run.rerun, state)
 
 
 def next_due(run: Run, claim: Claim) -> Due | None:
@@ -97,12 +97,19 @@ def next_due(run: Run, claim: Claim) -> Due | None:
 def _frozen(run: Run) -> Due | None:
     def make(state: LedgerState) -> Plan | None:
         if run.rerun:
-            return rerun_plan(run.definition, state, run.rerun, run.ledger.clock)
+            return _rerun(run, run.rerun, state)
         return next_plan(run.definition, run.ledger.tables, state, run.ledger.clock, run.finish, run.look)
 
     state, plan = run.ledger.freeze(make)
     check_may_run(run.definition, state)
     return Due(plan, state) if plan else None
+
+
+def _rerun(run: Run, asked: Rerun, state: LedgerState) -> Plan:
+    """The plan of a rerun. Raises `DoneAlready` where a batch has done what its dry run said."""
+    if asked.preview_id is not None and (batch_id := run.ledger.batch_of_preview(asked.preview_id)) is not None:
+        raise DoneAlready(asked.preview_id, batch_id)
+    return rerun_plan(run.definition, state, asked, run.ledger.clock)
 
 
 @contextmanager

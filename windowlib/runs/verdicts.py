@@ -8,29 +8,42 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.tables import prepare
 from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Clock, NothingToDecide, wall_clock_ms
+from windowlib.tables.ledger import Clock, LedgerState, NothingToDecide, Plan, wall_clock_ms
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.standing import give_up
 
 
-def approve(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Lets the rejected batch be committed by the next run, in spite of its checks. Gives its id."""
-    ledger = ledger_of(definition, clock)
-    state = ledger.state()
-    if state.plan is None or state.rejection is None:
-        raise NothingToDecide("no batch of this pipeline waits for approval")
-    ledger.write({"kind": "approve", "batch_id": state.plan.batch_id, "who": who, "reason": reason})
-    return state.plan.batch_id
+def approve(
+    definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms, *, batch_id: int | None = None
+) -> int:
+    """Lets the refused batch be published by the next run, in spite of its checks. Returns its id.
+
+    With `batch_id` only that batch. Raises `NothingToDecide` where none waits, or another one.
+    """
+    approved: list[int] = []
+
+    def row(state: LedgerState) -> dict[str, object]:
+        plan = _meant(state.plan if state.rejection else None, batch_id, "waits for approval")
+        approved[:] = [plan.batch_id]
+        return {"kind": "approve", "batch_id": plan.batch_id, "who": who, "reason": reason}
+
+    ledger_of(definition, clock).decide(row)
+    return approved[0]
 
 
-def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Abandons the frozen batch: tables go back to the newest commit, the next run makes a new plan. Returns its id."""
+def abandon(
+    definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms, *, batch_id: int | None = None
+) -> int:
+    """Abandons the frozen batch: tables go back to the newest commit, the next run makes a new plan. Returns its id.
+
+    With `batch_id` only that batch. Raises `NothingToDecide` where none is planned, or another one; `Superseded` while
+    a run is at work.
+    """
     ledger = ledger_of(definition, clock)
+    _meant(ledger.state().plan, batch_id, "is planned")
     before, claim = ledger.claim()
     with lease(ledger, claim):
-        frozen = before.plan
-        if frozen is None:
-            raise NothingToDecide("no batch of this pipeline is planned: there is nothing to abandon")
+        frozen = _meant(before.plan, batch_id, "is planned")
         row = {"kind": "abandon", "batch_id": frozen.batch_id, "who": who, "reason": reason}
         ledger.write(row, claim.epoch)
         # Should this process die here, the next run does it: `windowlib.tables.standing`.
@@ -41,6 +54,19 @@ def abandon(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
     return frozen.batch_id
+
+
+def _meant(plan: Plan | None, batch_id: int | None, state: str) -> Plan:
+    """The batch that there is, if it is the one that is meant."""
+    if plan is None:
+        which = "no batch of this pipeline" if batch_id is None else f"batch {batch_id} is done or given up: none"
+        raise NothingToDecide(f"{which} {state}")
+    if batch_id not in (None, plan.batch_id):
+        raise NothingToDecide(
+            f"batch {plan.batch_id} {state}, not batch {batch_id}: look at `windowlib status`, then say --batch"
+            f" {plan.batch_id} if you mean it"
+        )
+    return plan
 
 
 def accept_clock(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:

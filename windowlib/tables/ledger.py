@@ -180,12 +180,17 @@ class Ledger:
 
     def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
         """Appends a row. With `epoch`, only while no later claim exists: else raises `Superseded`."""
+        self.decide(lambda state: row, epoch)
+
+    def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
+        """Appends the row that `make` gives for exactly the state that the row then follows. Raises as `write`."""
         while True:
             with self._lock:
                 state = self.state()
                 if epoch is not None:
                     self.check(epoch)
                 current = state.claim.epoch if state.claim else 0
+                row = make(state)
                 try:
                     return self._append(state, {"epoch": current, **row})
                 except delta.Conflict:
@@ -198,6 +203,15 @@ class Ledger:
             raise Superseded(
                 f"another run took this pipeline over (claim {claim.epoch if claim else 0}, this run has {epoch})"
             )
+
+    def batch_of_preview(self, preview_id: str) -> int | None:
+        """The batch that did the rerun which a dry run said; None where none has."""
+        table = self.tables[LEDGER.name]
+        for file in delta.files(table, delta.version(table)):
+            for row in _rows(table.folder / file.path):
+                if row["kind"] == "commit" and (done := _correction(row)) and done.preview_id == preview_id:
+                    return int(row["batch_id"])
+        return None
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""

@@ -24,6 +24,14 @@ class RerunRefused(WindowError):
     """A rerun that cannot be done as asked. Nothing was changed."""
 
 
+class DoneAlready(WindowError):
+    """The rerun that a dry run said is done."""
+
+    def __init__(self, preview_id: str, batch_id: int) -> None:
+        super().__init__(f"done already: batch {batch_id} did what preview {preview_id} said")
+        self.batch_id = batch_id
+
+
 @dataclass(frozen=True, slots=True)
 class Rerun:
     """A rerun of the windows that meet `[from_ms, to_ms)`, or, with `late_only`, of those that late events missed.
@@ -62,6 +70,12 @@ class Rerun:
         """What `to_json` wrote."""
         raw = json.loads(text)
         return cls(**{**raw, "key": None if raw["key"] is None else tuple(raw["key"])})
+
+    def is_that_of(self, other: Rerun | None) -> bool:
+        """Whether the other does the same: the outcome of one dry run, or all that was asked for."""
+        if other is not None and self.preview_id is not None:
+            return self.preview_id == other.preview_id
+        return self == other
 
     def expecting(self, preview_id: str) -> Rerun:
         """The same, with the outcome of a dry run."""
