@@ -23,7 +23,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.runs.advance import advance
 from windowlib.runs.together import Ended, advance_together
 from windowlib.runs.verdicts import approve
-from windowlib.source import files as source
+from windowlib.source import rows as source
 from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]

@@ -13,8 +13,8 @@ from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK
 from windowlib.plans import admission
 from windowlib.plans.admission import Admission
-from windowlib.source import files as source
 from windowlib.source import footers, intake
+from windowlib.source import rows as source
 from windowlib.source.intake import Seen
 
 if TYPE_CHECKING:

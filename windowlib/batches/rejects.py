@@ -10,7 +10,7 @@ from windowlib.batches.windows_job import Windows
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.rejects import in_holes, late_events, quarantined
 from windowlib.plans.step import DROPPED, HOLE, Step
-from windowlib.source import files as source
+from windowlib.source import rows as source
 from windowlib.source.intake import Seen
 from windowlib.tables import publish
 from windowlib.tables.publish import Changes

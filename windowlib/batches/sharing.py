@@ -25,8 +25,8 @@ from windowlib.definition.several import sharing_refusal
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
 from windowlib.model.slices import shared_slices
-from windowlib.source import files as source
 from windowlib.source import footers, intake
+from windowlib.source import rows as source
 from windowlib.source.intake import Seen
 
 if TYPE_CHECKING:

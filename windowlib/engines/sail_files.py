@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windowlib.plans.partitions import folder_values
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -63,7 +65,7 @@ class FileScan:
 
     def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         file = pq.ParquetFile(piece.path)
-        in_name = _in_folders(Path(piece.path).relative_to(self.base))
+        in_name = folder_values(Path(piece.path).relative_to(self.base).as_posix())
         wanted = [name for name in self.schema.names if name in file.schema_arrow.names]
         row = piece.first_row
         for batch in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=wanted):
@@ -85,8 +87,3 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
     if field.name not in batch.schema.names:
         return pa.nulls(batch.num_rows, field.type)
     return batch.column(field.name).cast(field.type)
-
-
-def _in_folders(path: Path) -> dict[str, str]:
-    """The values in the names of folders such as `day=2026-03-02`."""
-    return dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)

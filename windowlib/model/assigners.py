@@ -43,6 +43,11 @@ class Tumbling:
         if self.size_ms <= 0 or abs(self.offset_ms) >= self.size_ms:
             raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < size_ms, got {self}")
 
+    @property
+    def slide_ms(self) -> int:
+        """Tumbling is sliding by its own size."""
+        return self.size_ms
+
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
         _require_timestamp(timestamp_ms)
         start_ms = window_start(timestamp_ms, self.size_ms, self.offset_ms)

@@ -51,7 +51,7 @@ def readmitted(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
     >>> readmitted(Tumbling(10), TimeRange(12, 31)), readmitted(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=12, to_ms=31))
     """
-    size_ms, step_ms = assigner.size_ms, _step_ms(assigner)
+    size_ms, step_ms = assigner.size_ms, assigner.slide_ms
     if step_ms < size_ms:
         return asked
     first_ms = window_start(asked.from_ms, step_ms, assigner.offset_ms)
@@ -67,10 +67,6 @@ def needed(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=3, to_ms=40))
     """
     counted = readmitted(assigner, asked)
-    if _step_ms(assigner) >= assigner.size_ms:
+    if assigner.slide_ms >= assigner.size_ms:
         return counted
     return TimeRange(counted.from_ms - assigner.size_ms + 1, counted.to_ms + assigner.size_ms - 1)
-
-
-def _step_ms(assigner: Tumbling | Sliding) -> int:
-    return assigner.size_ms if isinstance(assigner, Tumbling) else assigner.slide_ms

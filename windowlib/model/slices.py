@@ -20,13 +20,7 @@ def slice_width_ms(assigner: Sliced) -> int:
     >>> [slice_width_ms(a) for a in (Tumbling(6), Sliding(size_ms=6, slide_ms=4), Session(gap_ms=30))]
     [6, 2, 30]
     """
-    match assigner:
-        case Tumbling():
-            return assigner.size_ms
-        case Sliding():
-            return gcd(assigner.size_ms, assigner.slide_ms)
-        case Session():
-            return assigner.gap_ms
+    return assigner.gap_ms if isinstance(assigner, Session) else gcd(assigner.size_ms, assigner.slide_ms)
 
 
 def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:

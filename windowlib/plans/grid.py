@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Size, slide, offset and slice width of an aligned assigner; tumbling is sliding by its own size."""
+    """Size, slide, offset and slice width of an aligned assigner."""
 
     size_ms: int
     slide_ms: int
@@ -25,12 +25,8 @@ class Grid:
     @classmethod
     def of(cls, assigner: Assigner) -> Grid:
         """The grid of tumbling or sliding windows."""
-        match assigner:
-            case Tumbling(size_ms=size_ms, offset_ms=offset_ms):
-                return cls(size_ms, size_ms, offset_ms)
-            case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
-                return cls(size_ms, slide_ms, offset_ms)
-        raise AssertionError(f"not aligned windows: {assigner}")
+        assert isinstance(assigner, Tumbling | Sliding), f"not aligned windows: {assigner}"
+        return cls(assigner.size_ms, assigner.slide_ms, assigner.offset_ms)
 
     @property
     def slice_ms(self) -> int:

@@ -7,6 +7,7 @@ While a plan writes both, the column `end_partition` holds either.
 from __future__ import annotations
 
 from datetime import date, timedelta
+from urllib.parse import unquote
 
 DAY_MS = 86_400_000
 PARTITION = "end_partition"
@@ -43,6 +44,17 @@ def window_day_of(max_timestamp_ms: int) -> int:
 
 RESULT_DAY = window_day("unix_millis(window_end) - 1")
 """The day of a row of `results`, as SQL."""
+
+
+def folder_values(path: str) -> dict[str, str]:
+    """The values that stand in the folders of a file's path.
+
+    >>> folder_values("day=2026-03-02/user=a%20b/1.parquet")
+    {'day': '2026-03-02', 'user': 'a b'}
+    """
+    return {
+        name: unquote(value) for name, is_given, value in (p.partition("=") for p in path.split("/")[:-1]) if is_given
+    }
 
 
 def day(partition: int | str) -> date:

@@ -20,8 +20,9 @@ from windowlib.plans.kinds.kind import RerunRules
 from windowlib.plans.rejects import quarantined
 from windowlib.plans.step import Step
 from windowlib.reruns.source import KnownFile, check_files
-from windowlib.source import files as source
 from windowlib.source import intake
+from windowlib.source import rows as source
+from windowlib.source.files import check_readable
 from windowlib.source.intake import Seen
 from windowlib.tables.rerun import RerunRefused
 from windowlib.tables.statistics import of_sources
@@ -70,7 +71,7 @@ def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
         return known
     assert inputs.before is not None
     pinned = json.loads(inputs.before.definition).get("source_types")
-    source.check_readable(inputs.definition, changed, pinned)
+    check_readable(inputs.definition, changed, pinned)
     folder = inputs.staging / inputs.staged.unused("changed")
     raw = source.rows(inputs.spark, inputs.definition, changed, folder)
     judge = _judge(inputs)
@@ -156,7 +157,7 @@ def _without_excluded(
     rows_of = ["source_file", "source_row"]
     late = _late(inputs, unchanged, covered)
     excluded = [] if late is None else [late.where("NOT chosen").select(*rows_of)]
-    if (refused := _of_files(inputs, "quarantine", unchanged)) is not None:
+    if (refused := of_files(inputs, "quarantine", unchanged)) is not None:
         excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
     names = inputs.spark.createDataFrame(list(raw.paths.items()), "_source_file string, source_file string")
 
@@ -199,7 +200,7 @@ def _changed(inputs: Inputs, rows: DataFrame, raw: source.Rows, changed: Sequenc
 
 def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
     """Late events of these files that are in no window, with chosen (bool): whether the rerun brings them into one."""
-    rows = _of_files(inputs, "late_events", paths)
+    rows = of_files(inputs, "late_events", paths)
     if rows is None:
         return None
     return rows.where("readmitted_by IS NULL").withColumn("chosen", F.expr(is_chosen(inputs, covered)))
@@ -221,7 +222,7 @@ def is_chosen(inputs: Inputs, covered: TimeRange) -> str:
     return " AND ".join(conditions)
 
 
-def _of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
+def of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
     """The rows of `late_events` or `quarantine` that came from these files of the source."""
     rows = inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))
     if rows is None:

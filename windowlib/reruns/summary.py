@@ -10,6 +10,7 @@ from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.reruns.events import of_files
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened, rows_of
 from windowlib.reruns.previews import Summary
 from windowlib.source.files import known_files, new_files
@@ -154,13 +155,5 @@ def _in_flight(inputs: Inputs, found: Findings) -> int:
 
 def _late(inputs: Inputs, found: Findings) -> int:
     """How many late events would be in a window."""
-    rows = inputs.tables.rows(
-        "late_events",
-        inputs.tables.files_in("late_events", found.closure.windows),
-    )
-    present = [(file.path,) for file in found.read.files if file.now and not file.changed]
-    if rows is None or not present:
-        return 0
-    named = inputs.spark.createDataFrame(present, "source_file string")
-    waiting = rows.where("readmitted_by IS NULL").join(F.broadcast(named), "source_file", "left_semi")
-    return found.readmitted(inputs, waiting).count()
+    rows = of_files(inputs, "late_events", [file.path for file in found.read.files if file.now and not file.changed])
+    return 0 if rows is None else found.readmitted(inputs, rows.where("readmitted_by IS NULL")).count()

@@ -4,18 +4,16 @@ A *commit* names files: it adds some, removes some, and succeeds only from the v
 writer whose version is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written before,
 by Spark or pyarrow, into the table's folder; until a commit names them no reader sees them.
 
-The statistics of a file (rows, smallest and largest value of each column) are read from its footer. They are what
-readers skip files by, so they must be right; a column whose footer has none simply has none here.
+The statistics of a file are read from its footer (`windowlib.tables.footers`).
 """
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.tables import disk
+from windowlib.tables.footers import bounds_of, log_statistics
 from windowlib.tables.log import IDENTITY, file_of
 from windowlib.tables.opened import Table
 
@@ -37,7 +36,6 @@ CONFIGURATION = {
 # A table of small commits is folded into fewer files when it has this many small ones.
 SMALL_FILES = 64
 SMALL_BYTES = 4 << 20
-_LONGEST_STRING_IN_STATISTICS = 32
 RESTORED = "restored"  # the identity of commits that take back what no commit row names
 
 
@@ -74,7 +72,12 @@ class LoggedFile:
 
 def logged(file: DataFile) -> LoggedFile:
     """A file as the log describes it."""
-    return LoggedFile(file.path, file.size_bytes, _log_values(file.partition), _statistics(file))
+    values = {name: _text(value) for name, value in file.partition.items()}
+    return LoggedFile(file.path, file.size_bytes, values, log_statistics(file.rows, file.low, file.high, file.nulls))
+
+
+def _text(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, date) else None if value is None else str(value)
 
 
 def version(table: Table) -> int | None:
@@ -276,37 +279,8 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
     """Describes a Parquet file that lies in a table's folder, with the statistics of its footer."""
     footer = pq.ParquetFile(folder / path).metadata
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    unbounded: set[str] = set()
-    uncounted: set[str] = set()
-    for group in range(footer.num_row_groups):
-        row_group = footer.row_group(group)
-        for index in range(row_group.num_columns):
-            column = row_group.column(index)
-            name, statistics = column.path_in_schema, column.statistics
-            if "." in name:
-                continue  # inside a struct, a list or a map
-            if statistics is None or not statistics.has_null_count:
-                uncounted.add(name)
-            else:
-                nulls[name] = nulls.get(name, 0) + statistics.null_count
-            if statistics is None or not statistics.has_min_max:
-                if statistics is None or statistics.null_count != column.num_values:
-                    unbounded.add(name)
-                continue
-            low[name] = min(low.get(name, statistics.min), statistics.min)
-            high[name] = max(high.get(name, statistics.max), statistics.max)
-    return DataFile(
-        path=path,
-        size_bytes=(folder / path).stat().st_size,
-        rows=footer.num_rows,
-        partition=dict(partition or {}),
-        low={k: v for k, v in low.items() if k not in unbounded},
-        high={k: v for k, v in high.items() if k not in unbounded},
-        nulls={k: v for k, v in nulls.items() if k not in uncounted},
-    )
+    size_bytes = (folder / path).stat().st_size
+    return DataFile(path, size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))
 
 
 def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
@@ -324,53 +298,3 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     if not add and not remove:
         return seen
     return commit_logged(table, seen, Change(add, remove, of_rows), RESTORED)
-
-
-def _log_values(partition: Mapping[str, Any]) -> dict[str, str | None]:
-    return {k: None if v is None else v.isoformat() if isinstance(v, date) else str(v) for k, v in partition.items()}
-
-
-def _statistics(file: DataFile) -> str:
-    low = {k: v for k, v in ((k, _log_low(v)) for k, v in file.low.items()) if v is not None}
-    high = {k: v for k, v in ((k, _log_high(v)) for k, v in file.high.items()) if v is not None}
-    return json.dumps({"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": dict(file.nulls)})
-
-
-def _log_low(value: Any) -> Any:
-    match value:
-        case bool():
-            return None
-        case int():
-            return value
-        case float():
-            return value if value == value and abs(value) != float("inf") else None
-        case str():
-            return value[:_LONGEST_STRING_IN_STATISTICS]
-        case datetime():
-            # The log keeps milliseconds: round down for the smallest, up for the largest.
-            return _timestamp(value, 0)
-        case date():
-            return value.isoformat()
-        case _:
-            return None  # decimals, bytes: readers do without
-
-
-def _log_high(value: Any) -> Any:
-    match value:
-        case str():
-            return value if len(value) <= _LONGEST_STRING_IN_STATISTICS else None
-        case datetime():
-            return _timestamp(value, 999)
-        case _:
-            return _log_low(value)
-
-
-def _timestamp(value: datetime, round_up_us: int) -> str:
-    utc = value if value.tzinfo else value.replace(tzinfo=UTC)
-    micros = (utc - datetime(1970, 1, 1, tzinfo=UTC)) // _MICROSECOND
-    millis = (micros + round_up_us) // 1000
-    moment = datetime(1970, 1, 1) + timedelta(milliseconds=millis)
-    return moment.isoformat(timespec="milliseconds") + "Z"
-
-
-_MICROSECOND = datetime.resolution

@@ -4,7 +4,7 @@ Only files that were read, and had an admitted event in the span, are opened. On
 was read, is not shown: what it holds now may not be what the windows were made of.
 
 Parquet is read here, without Spark; JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`).
-Rows count from 0, as everywhere in the tables (`windowlib.source.files.Rows`).
+Rows count from 0, as everywhere in the tables (`windowlib.source.rows.Rows`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,8 @@ from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
-from windowlib.source.files import used_columns
+from windowlib.plans.partitions import folder_values
+from windowlib.source.files import is_unchanged, used_columns
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -102,9 +102,7 @@ def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> st
     rows = f"{known['rows']:,} {'row' if known['rows'] == 1 else 'rows'}"
     if not path.is_file():
         return f"is gone: which of its {rows} were events of this window cannot be shown"
-    stat = path.stat()
-    same_time = definition.source.format == "delta" or stat.st_mtime_ns == known["modified_ns"]
-    if stat.st_size != known["size_bytes"] or not same_time:
+    if not is_unchanged(definition, path, known["size_bytes"], known["modified_ns"]):
         return f"has changed since it was read: which of the {rows} it had were events of this window cannot be shown"
     return None
 
@@ -115,7 +113,7 @@ def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> st
 def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
     file = pq.ParquetFile(path)
     schema = file.schema_arrow
-    folders = partition_values(name)
+    folders = folder_values(name)
     shown = shown_columns(definition)
     if any(folders.get(column) not in (None, text) for column, text in zip(key.columns, key.texts, strict=True)):
         return
@@ -150,15 +148,6 @@ def _without(key: Key, folders: Mapping[str, str]) -> Key:
     kept = [part for part in zip(key.columns, key.texts, key.types, strict=True) if part[0] not in folders]
     columns, texts, types = zip(*kept, strict=True) if kept else ((), (), ())
     return Key(columns, texts, types)
-
-
-def partition_values(name: str) -> dict[str, str]:
-    """Columns that stand in a file's folders.
-
-    >>> partition_values("day=2026-03-02/user=a%20b/1.parquet")
-    {'day': '2026-03-02', 'user': 'a b'}
-    """
-    return {k: unquote(v) for k, v in (part.split("=", 1) for part in name.split("/")[:-1] if "=" in part)}
 
 
 def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:

@@ -17,7 +17,7 @@ from windowlib.inspection.lineage.cuts import Key
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.start import with_spark
-from windowlib.source import files as source
+from windowlib.source import rows as source
 from windowlib.tables.ledger import SourceFile
 
 if TYPE_CHECKING:

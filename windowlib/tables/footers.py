@@ -1,0 +1,88 @@
+"""The statistics of a Parquet file: the smallest and largest value of each column, and how many are null.
+
+They are read from the file's footer and written into the table's log. Readers skip files by them, so they must be
+right; a column whose footer has none simply has none here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from windowlib.definition.instants import time_of, utc
+
+LONGEST_TEXT = 32  # in the log
+
+Bounds = dict[str, Any]
+
+
+def bounds_of(footer: pq.FileMetaData) -> tuple[Bounds, Bounds, dict[str, int]]:
+    """The smallest values, the largest ones, and the numbers of nulls, by column, where the footer knows them."""
+    low: Bounds = {}
+    high: Bounds = {}
+    nulls: dict[str, int] = {}
+    unbounded: set[str] = set()
+    uncounted: set[str] = set()
+    for group in range(footer.num_row_groups):
+        row_group = footer.row_group(group)
+        for index in range(row_group.num_columns):
+            column = row_group.column(index)
+            name, statistics = column.path_in_schema, column.statistics
+            if "." in name:
+                continue  # inside a struct, a list or a map
+            if statistics is None or not statistics.has_null_count:
+                uncounted.add(name)
+            else:
+                nulls[name] = nulls.get(name, 0) + statistics.null_count
+            if statistics is None or not statistics.has_min_max:
+                if statistics is None or statistics.null_count != column.num_values:
+                    unbounded.add(name)
+                continue
+            low[name] = min(low.get(name, statistics.min), statistics.min)
+            high[name] = max(high.get(name, statistics.max), statistics.max)
+    return (
+        {name: value for name, value in low.items() if name not in unbounded},
+        {name: value for name, value in high.items() if name not in unbounded},
+        {name: count for name, count in nulls.items() if name not in uncounted},
+    )
+
+
+def log_statistics(rows: int, low: Mapping[str, Any], high: Mapping[str, Any], nulls: Mapping[str, int]) -> str:
+    """The same as the log has them, in JSON."""
+    lowest = {name: value for name, value in ((name, _low(value)) for name, value in low.items()) if value is not None}
+    highest = {name: top for name, top in ((name, _high(value)) for name, value in high.items()) if top is not None}
+    return json.dumps({"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": dict(nulls)})
+
+
+def _low(value: Any) -> Any:
+    match value:
+        case bool():
+            return None
+        case int():
+            return value
+        case float():
+            return value if value == value and abs(value) != float("inf") else None
+        case str():
+            return value[:LONGEST_TEXT]
+        case datetime():
+            return _timestamp(value)
+        case date():
+            return value.isoformat()
+    return None  # decimals, bytes: readers do without
+
+
+def _high(value: Any) -> Any:
+    match value:
+        case str():
+            return value if len(value) <= LONGEST_TEXT else None
+        case datetime():
+            return _timestamp(value + timedelta(microseconds=999))  # the log keeps milliseconds: round the largest up
+    return _low(value)
+
+
+def _timestamp(value: datetime) -> str:
+    return f"{utc(time_of(value)).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
