@@ -11,7 +11,7 @@ from pathlib import Path
 
 def start(*command: str) -> None:
     """Runs `windowlib COMMAND` with the arguments of this process, which was started with a file."""
-    here = Path(str(sys.modules["__main__"].__file__)).resolve().parent
+    here = Path(sys.argv[0]).resolve().parent
     sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
 
     from windowlib.cli.main import main

@@ -1,0 +1,74 @@
+"""What is used of Java, Delta, Airflow and Great Expectations behaves as windowlib expects."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.private_apis.page import holds, listed, printed
+from tests.private_apis.test_page import OF_AIRFLOW
+from windowlib.engines import jvm, setup_cds
+
+
+@pytest.mark.parametrize(
+    "option",
+    [jvm.QUICK_COMPILER, jvm.QUIET_ARCHIVE, "-XX:SharedArchiveFile=none", "-XX:ArchiveClassesAtExit=none",
+     "-Xshare:auto", "-XX:+UseParallelGC"],
+)  # fmt: skip
+@holds("engines/jvm.py", "-XX:SharedArchiveFile", "-XX:TieredStopAtLevel", "-Xlog", "-Xshare")
+@holds("engines/setup_cds.py", "-XX:ArchiveClassesAtExit")
+@holds("engines/spark.py", "-XX:+UseParallelGC")
+def test_java_knows_the_option(option: str, tmp_path: Path) -> None:
+    done = subprocess.run([jvm.java(), option, "-version"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Unrecognized" not in done.stderr, done.stderr
+
+
+def test_the_archive_is_written_by_the_option_that_is_tested() -> None:
+    assert "-XX:ArchiveClassesAtExit=" in inspect.getsource(setup_cds)
+
+
+def test_actions_of_delta_have_their_fields() -> None:
+    with listed("deltalake.transaction"):
+        from deltalake.transaction import AddAction, RemoveAction
+
+        AddAction("a", 1, {}, 0, True, "{}")
+        RemoveAction("a", True, 0)
+
+
+@OF_AIRFLOW
+@pytest.mark.airflow
+def test_airflow_refuses_who_is_not_logged_in() -> None:
+    with listed("airflow.api_fastapi.core_api.security.get_user"):
+        from fastapi import HTTPException, Request
+
+        from windowlib.airflow.plugin import logged_in
+
+        with pytest.raises(HTTPException) as refused:
+            asyncio.run(logged_in(Request({"type": "http", "headers": []})))
+        assert refused.value.status_code == 401
+
+
+JUDGE = """
+import json, sys
+sys.modules.update(dict.fromkeys(["pyspark", "sqlalchemy"]))
+from windowlib.quality.lazy_imports import lazily
+with lazily():
+    import windowlib.quality.verdict
+before = "scipy.stats._distn_infrastructure" in sys.modules
+import scipy.stats
+scipy.stats.norm
+print(json.dumps([before, "scipy.stats._distn_infrastructure" in sys.modules, sys.modules["pyspark"]]))
+"""
+
+
+@pytest.mark.slow
+@holds("quality/lazy_imports.py", "importlib.abc", "importlib.machinery", "importlib.util", "sys.meta_path")
+@holds("quality/judge.py", "sys.modules")
+def test_seldom_used_packages_are_imported_when_used() -> None:
+    assert json.loads(printed([sys.executable, "-c", JUDGE])) == [False, True, None]

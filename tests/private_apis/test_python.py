@@ -1,0 +1,115 @@
+"""What is used of Python's own machinery behaves as windowlib expects."""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.private_apis.page import holds, printed
+from windowlib.definition import own_code
+from windowlib.engines.warm import state
+
+
+def collections_of(objects: int) -> int:
+    """How often garbage is looked for while so many objects are made and kept."""
+    found: list[str] = []
+
+    def seen(phase: str, about: dict[str, int]) -> None:
+        found.append(phase)
+
+    gc.collect()
+    gc.callbacks.append(seen)
+    try:
+        kept: list[list[int]] = [[] for _ in range(objects)]
+    finally:
+        gc.callbacks.remove(seen)
+    assert len(kept) == objects
+    return found.count("start")
+
+
+@holds("plans/worker.py", "gc")
+@holds("quality/judge.py", "gc")
+def test_garbage_is_looked_for_as_seldom_as_asked() -> None:
+    usual = gc.get_threshold()
+    try:
+        assert collections_of(100_000) > 10
+        gc.set_threshold(200_000, 20, 100)
+        assert collections_of(100_000) == 0
+        gc.set_threshold(*usual)
+        gc.disable()
+        assert collections_of(100_000) == 0
+    finally:
+        gc.set_threshold(*usual)
+        gc.enable()
+
+
+SERVER = "import socket, sys, time; server = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
+
+
+@holds("engines/warm/keeper.py", "os.fork")
+def test_a_keeper_outlives_the_command_that_starts_it_and_is_not_its_child(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    asked = {"command": [sys.executable, "-c", SERVER, str(port)], "port": port, "token": "t", "settings": "s"}
+    asked |= {"environment": {}, "companions": [], "versions": {}, "conf": {}, "idle_seconds": None}
+    command = [sys.executable, "-P", "-m", "windowlib.engines.warm.keeper", str(tmp_path)]
+    with (tmp_path / "log").open("w") as log:
+        subprocess.run(command, input=json.dumps(asked).encode(), stdout=log, stderr=log, check=True)
+    known = within(20, lambda: (found := state.read(tmp_path)) and found.ready and found)
+    keeper = psutil.Process(known.keeper.pid)
+    try:
+        assert known.alive
+        assert keeper.pid not in {child.pid for child in psutil.Process().children(recursive=True)}
+        assert keeper.children()[0].pid == known.server.pid
+    finally:
+        keeper.send_signal(signal.SIGTERM)
+    within(20, lambda: not keeper.is_running() or keeper.status() == psutil.STATUS_ZOMBIE)
+    assert not known.alive
+
+
+def within(seconds: float, what: Callable[[], Any]) -> Any:
+    """What it gives as soon as that is true."""
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+@holds("definition/own_code.py", "sys.modules", "sys.path")
+def test_two_folders_may_each_have_a_module_of_the_same_name(tmp_path: Path) -> None:
+    path, made = list(sys.path), []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "held_by_a_test.py").write_text(
+            "class Odd:\n    def evict_before(self, elements, window):\n        return elements\n"
+            f"    def evict_after(self, elements, window):\n        return {name!r}\n"
+        )
+        made.append(own_code.load("evictor", "held_by_a_test:Odd", {}, tmp_path / name))
+    assert [evictor.evict_after([], None) for evictor in made] == ["one", "two"]
+    assert sys.path == path
+
+
+@holds("__init__.py", "sys.modules")
+def test_a_module_is_found_under_its_earlier_name() -> None:
+    asked = "import windowlib.triggers as once, windowlib.model.triggers as now; print(once is now)"
+    assert printed([sys.executable, "-c", asked]) == "True\n"
+
+
+@holds("__main__.py", "sys.path")
+def test_a_start_file_hides_no_package(tmp_path: Path) -> None:
+    """Next to it lies a module with the name of a package that the command line needs."""
+    (tmp_path / "typer.py").write_text("raise ImportError('taken from the folder of the start file')\n")
+    start = tmp_path / "start.py"
+    start.write_text("from windowlib.__main__ import start\nstart('--version')\n")
+    assert printed([sys.executable, str(start)]).startswith("windowlib ")
