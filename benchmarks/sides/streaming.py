@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from benchmarks.query import Count, Query, no_results, normal
 from benchmarks.sides.side import Task, Work
 from windowlib.model.assigners import Session, Sliding, Tumbling
-from windowlib.tables.snapshots import snapshot
+from windowlib.tables.read import snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

@@ -22,8 +22,7 @@ from windowlib.definition.definition import Definition
 from windowlib.tables import delta
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table
-from windowlib.tables.read import read_table
-from windowlib.tables.snapshots import snapshot
+from windowlib.tables.read import read_table, snapshot
 
 Row = dict[str, Any]
 # No window of the clicks keeps elements, and no run is a dry run.

@@ -10,9 +10,8 @@ import typer
 
 from windowlib.cli.display import as_json as line_of
 from windowlib.cli.display import counted
-from windowlib.cli.options import HELP, Json
+from windowlib.cli.options import HELP, Json, duration_ms
 from windowlib.cli.outcomes import show_outcome
-from windowlib.definition.durations import parse_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import with_exit_code
@@ -94,13 +93,11 @@ def idle_seconds(given: str) -> float | None:
     """
     if given == NEVER:
         return None
-    try:
-        duration_ms = parse_duration(given)
-    except ValueError as error:
-        raise InvalidSpec(f'--idle "{given}" is not a duration: need one such as "1h 30m", or "{NEVER}"') from error
-    if duration_ms <= 0:
-        raise InvalidSpec(f'--idle "{given}" must be greater than 0: need one such as "1h 30m", or "{NEVER}"')
-    return duration_ms / 1000
+    allowed = f'one such as "1h 30m", or "{NEVER}"'
+    idle_ms = duration_ms("--idle", given, allowed)
+    if idle_ms <= 0:
+        raise InvalidSpec(f'--idle "{given}" must be greater than 0: need {allowed}')
+    return idle_ms / 1000
 
 
 def sentences(status: Status | None) -> list[str]:

@@ -14,10 +14,23 @@ from rich.markup import escape
 
 from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
 from windowlib.cli.display import as_json as text
-from windowlib.cli.options import HELP, DryRun, From, Json, Keys, OptionalReason, Pipeline, To, Wait, Who, Yes
+from windowlib.cli.options import (
+    HELP,
+    DryRun,
+    From,
+    Json,
+    Keys,
+    OptionalReason,
+    Pipeline,
+    To,
+    Wait,
+    Who,
+    Yes,
+    duration_ms,
+)
 from windowlib.cli.outcomes import show_found
 from windowlib.cli.rerun import ask_and_do, asked_range
-from windowlib.definition.durations import ALLOWED, format_duration, parse_duration
+from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.runs.exits import load_pipeline, with_exit_code
 
@@ -130,7 +143,7 @@ def late_what_if(
 
     if picture and picture.suffix != ".svg":
         raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")
-    asked_ms = [_duration(one) for one in allow or ()]
+    asked_ms = [duration_ms("--allow", one) for one in allow or ()]
     span = asked_range(start, end)
     found = what_if(_cut(pipeline), asked_ms, span)
     if picture:
@@ -147,15 +160,6 @@ def _cut(pipeline: Path) -> Cut:
     from windowlib.inspection.lineage.cuts import cut
 
     return cut(load_pipeline(pipeline))
-
-
-def _duration(given: str) -> int:
-    from windowlib.inspection.lineage.cuts import CannotLook
-
-    try:
-        return parse_duration(given)
-    except ValueError as error:
-        raise CannotLook(f"--allow {given!r}: need {ALLOWED}") from error
 
 
 def _group_record(group: LateGroup) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from windowlib.definition.durations import ALLOWED, parse_duration
+from windowlib.model.errors import InvalidSpec
+
 HELP = {"help_option_names": ["-h", "--help"]}
 
 Pipeline = Annotated[
@@ -46,3 +49,15 @@ Batch = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]
+
+
+def duration_ms(option: str, given: str, allowed: str = ALLOWED) -> int:
+    """The duration that an option names, in ms; raises `InvalidSpec` for a text that is not one.
+
+    >>> duration_ms("--wait", "10m")
+    600000
+    """
+    try:
+        return parse_duration(given)
+    except ValueError as error:
+        raise InvalidSpec(f'{option} "{given}" is not a duration: need {allowed}') from error

@@ -11,11 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.display import batch_line, batch_record, console, progress, say, table_of
-from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes
+from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.definition.commands import argument
-from windowlib.definition.durations import parse_duration
-from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
@@ -133,11 +131,8 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
     from windowlib.runs.start import rerun as run
     from windowlib.tables.rerun import DoneAlready
 
+    wait_ms = duration_ms("--wait", wait)
     with progress(console(quiet=as_json)) as tell:
-        try:
-            wait_ms = parse_duration(wait)
-        except ValueError as error:
-            raise InvalidSpec(f'--wait "{wait}" is not a duration: need one such as "10m"') from error
         try:
             run(
                 definition,

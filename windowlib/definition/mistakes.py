@@ -68,11 +68,11 @@ def given(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def nearest(word: str, words: Iterable[str], what: str = "did you mean {}?") -> str:
+def nearest(word: str, words: Iterable[str]) -> str:
     """A proposal to append to a sentence, empty if nothing is near."""
     names = {name.casefold(): name for name in words}
     close = get_close_matches(word.casefold(), names, n=1, cutoff=0.5)
-    return f"; {what.format(names[close[0]])}" if close else ""
+    return f"; did you mean {names[close[0]]}?" if close else ""
 
 
 def _toml(value: Any) -> str:

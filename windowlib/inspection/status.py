@@ -16,8 +16,9 @@ from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.files import known_files, new_files
 from windowlib.tables import delta
+from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Commit, Ledger, LedgerState
-from windowlib.tables.meaning import DQ_RESULTS, LEDGER, OPEN_WINDOWS, SOURCE_FILES, WATERMARKS
+from windowlib.tables.meaning import DQ_RESULTS, LEDGER, SOURCE_FILES, WATERMARKS
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.table import TableSpec

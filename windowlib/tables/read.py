@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+from deltalake import DeltaTable
+from pyarrow import fs
 
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.snapshots import snapshot
 
 
 class UnknownTable(WindowError, LookupError):
@@ -46,3 +49,14 @@ def table_versions(definition: Definition) -> dict[str, int]:
     """The version of each table as of the newest commit."""
     commit = Ledger(definition.root, wall_clock_ms).state().commit
     return dict(commit.versions) if commit else {}
+
+
+def snapshot(folder: Path, version: int) -> pa.Table:
+    """The rows of the table in `folder` at `version`.
+
+    Arrow reads the files itself: deltalake's own file system is called from Arrow's threads, which now and then abort
+    the process when it ends.
+    """
+    files = fs.SubTreeFileSystem(str(folder.absolute()), fs.LocalFileSystem())
+    table = DeltaTable(str(folder), version=version)
+    return table.to_pyarrow_table(filesystem=files)

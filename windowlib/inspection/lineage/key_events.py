@@ -26,14 +26,9 @@ from windowlib.tables.statistics import overlapping
 
 
 @dataclass(frozen=True, slots=True)
-class EventOf:
+class EventOf(SourceEvent):
     """An event in a window's bounds. `why` it is not in the window, None where it is; `readmitted_by` a rerun."""
 
-    file: str
-    row: int
-    time_ms: int
-    batch_id: int
-    values: Mapping[str, Any]
     why: str | None = None
     readmitted_by: int | None = None
 
