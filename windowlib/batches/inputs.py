@@ -46,9 +46,10 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """One attempt at one frozen plan. `before` is the commit it builds on (None: the first batch), `opened`
-    the pipeline's tables, `attempt` names its
-    files, `staging` is the folder it writes in first.
+    """One attempt at one frozen plan.
+
+    `before` is the commit it builds on (None: the first batch), `opened` are the pipeline's tables; `attempt` names its
+    files, and `staging` is the folder that it writes them to first.
     """
 
     definition: Definition

@@ -66,7 +66,7 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     pinned = commit.versions if commit else {}
     versions = standing(run.ledger.tables, pinned, lambda: run.ledger.check(claim.epoch))
     if commit:
-        check_counts(run.ledger.tables, commit)
+        check_counts(run.ledger.tables, versions, commit)
     source.check_unchanged(definition, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
     folder = staging_folder(definition.root) / name

@@ -23,9 +23,9 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
-from windowlib.tables import disk
+from windowlib.tables import disk, log
 from windowlib.tables.footers import bounds_of, log_statistics
-from windowlib.tables.log import IDENTITY, file_of
+from windowlib.tables.log import IDENTITY
 from windowlib.tables.opened import Table
 
 # Old versions stay readable this long, so that runs can be taken back and looked at as they were.
@@ -97,7 +97,13 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
         if version(table) is not None:
             raise Conflict(f"{table.folder} was created by another run") from error
         raise
-    return 0
+    return _lasting(table, 0)
+
+
+def _lasting(table: Table, made: int) -> int:
+    """The version that was made, once its entry is on the disk."""
+    disk.sync(log.written_by(table.folder, made), table.folder)
+    return made
 
 
 def files(table: Table, at: int | None) -> list[DataFile]:
@@ -135,11 +141,12 @@ def commit(
     remove: Iterable[DataFile] = (),
     identity: str | None = None,
 ) -> int:
-    """Adds and removes files in one commit on version `expected`, and gives the new version.
+    """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
 
     `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on since `expected`.
     """
-    return commit_logged(table, expected, Change(tuple(map(logged, add)), tuple(map(logged, remove))), identity)
+    change = Change(tuple(map(logged, add)), tuple(map(logged, remove)))
+    return _lasting(table, commit_logged(table, expected, change, identity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +165,10 @@ def commit_logged(
     identity: str | None = None,
     transaction: tuple[str, int] | None = None,
 ) -> int:
-    """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log."""
+    """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
+
+    Its entry is not on the disk yet: a batch makes those of all its tables last together.
+    """
     before = table.at(expected)
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     actions: list[AddAction | RemoveAction] = [
@@ -198,7 +208,7 @@ def add_columns(table: Table, expected: int, wanted: Schema) -> int:
         DeltaTable(str(table.folder), version=expected).alter.add_columns(lacking, commit_properties=_properties(None))
     except DeltaError as error:
         raise Conflict(f"{table.folder.name} is no longer at version {expected}") from error
-    return expected + 1
+    return _lasting(table, expected + 1)
 
 
 def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -208,9 +218,7 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     """
     add, remove = rows_file(table, expected, rows)
     disk.sync((table.folder / file.path for file in add), table.folder)
-    made = commit(table, expected, add=add, remove=remove)
-    disk.sync([file_of(table.folder, made)], table.folder)
-    return made
+    return commit(table, expected, add=add, remove=remove)
 
 
 def rows_file(
@@ -297,4 +305,4 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     remove = [logged(f) for path, f in have.items() if path not in want]
     if not add and not remove:
         return seen
-    return commit_logged(table, seen, Change(add, remove, of_rows), RESTORED)
+    return _lasting(table, commit_logged(table, seen, Change(add, remove, of_rows), RESTORED))

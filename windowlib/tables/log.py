@@ -16,11 +16,12 @@ from urllib.parse import unquote
 
 from windowlib.model.errors import WindowError
 
+END_OF_PARQUET = b"PAR1"
 IDENTITY = "windowlib"  # the key of a commit's metadata that names the publication it belongs to
 
 
 class DamagedLog(WindowError):
-    """An entry of a table's log is empty, cut, or not there."""
+    """An entry of a table's log, or a checkpoint, is empty, cut, or not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,12 @@ def file_of(folder: Path, version: int) -> Path:
     return folder / "_delta_log" / f"{version:020}.json"
 
 
+def written_by(folder: Path, version: int) -> list[Path]:
+    """The files of the log that the commit of a version wrote: its entry, and a checkpoint where one was due."""
+    entry, checkpoint = file_of(folder, version), file_of(folder, version).with_suffix(".checkpoint.parquet")
+    return [entry, checkpoint, entry.with_name("_last_checkpoint")] if checkpoint.exists() else [entry]
+
+
 def entries(folder: Path, after: int, up_to: int) -> Iterator[Entry]:
     """The commits of versions ``(after, up_to]``, oldest first. Raises `DamagedLog`."""
     for version in range(after + 1, up_to + 1):
@@ -69,10 +76,16 @@ def entry(folder: Path, version: int) -> Entry:
 
 
 def check(folder: Path) -> None:
-    """Raises `DamagedLog` for the newest entry that is damaged, if one is."""
+    """Raises `DamagedLog` for the newest entry or checkpoint that is damaged, if one is."""
     for file in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
         if file.stem.isdigit():
             entry(folder, int(file.stem))
+    for file in (folder / "_delta_log").glob("*.checkpoint*.parquet"):
+        if file.read_bytes()[-len(END_OF_PARQUET) :] != END_OF_PARQUET:
+            raise DamagedLog(
+                f"{file} is cut off, as a power cut leaves it. It repeats the log's entries: if they are there from"
+                " version 0 on, delete it and _last_checkpoint next to it; else restore both from a backup"
+            )
 
 
 def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
@@ -119,11 +118,8 @@ def checksum(text: bytes) -> str:
 
 
 def forget(root: Path, publication: Publication) -> None:
-    """Deletes the file of a publication that is committed."""
-    file = _file(root, publication)
-    file.unlink(missing_ok=True)
-    with suppress(OSError):
-        file.parent.rmdir()  # the last one takes the folder with it
+    """Deletes the file of a publication that is committed. Its folder stays: another run may be writing there."""
+    _file(root, publication).unlink(missing_ok=True)
 
 
 def drop(root: Path, publication: Publication) -> None:
@@ -221,8 +217,16 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judg
         version = one.version if one.standing is Standing.DONE else _publish(table, one, publication)
         if version is not None:
             versions[one.change.name] = version
-    disk.sync((log.file_of(tables[name].folder, version) for name, version in versions.items()), tables.root)
+    disk.sync(_entries(tables, publication, versions), tables.root)
     return versions
+
+
+def _entries(tables: Tables, publication: Publication, versions: Mapping[str, int]) -> Iterator[Path]:
+    """All that the logs have gained since the publication was computed, by whoever."""
+    for change in publication.changes:
+        after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
+        for version in range(after + 1, up_to + 1):
+            yield from log.written_by(tables[change.name].folder, version)
 
 
 def _publish(table: Table, judged: Judged, publication: Publication) -> int | None:

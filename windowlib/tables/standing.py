@@ -11,11 +11,12 @@ compare-and-set from the versions that were read. So a run that slept through a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, log
+from windowlib.tables import delta, disk, log
 from windowlib.tables.delta import RESTORED
 from windowlib.tables.ledger import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
@@ -33,10 +34,17 @@ class LostRows(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A table at its newest version, and whether what it holds there must be taken back."""
+    """A table at its newest version, what came to it since the newest run, and whether that must be taken back."""
 
     newest: int | None
+    since: Sequence[log.Entry] = ()
     restore: bool = False
+
+    def files(self, folder: Path) -> Iterator[Path]:
+        """What came since the newest run and is built upon: maybe nobody has made it last."""
+        for one in self.since:
+            yield from log.written_by(folder, one.version)
+            yield from filter(Path.exists, (folder / path for path in one.added))
 
 
 def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -> dict[str, int]:
@@ -47,6 +55,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     """
     seen = {name: _seen(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
     still_ours()
+    disk.sync((file for name, one in seen.items() for file in one.files(tables[name].folder)), tables.root)
     versions = {
         name: delta.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
         for name, one in seen.items()
@@ -54,14 +63,15 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     return {name: version for name, version in versions.items() if version is not None}
 
 
-def check_counts(tables: Tables, commit: Commit) -> None:
-    """Raises `LostRows` unless the tables hold, at the versions of a commit row, as many rows as its counts say."""
+def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
+    """Raises `LostRows` unless the tables hold, at these versions, as many rows as the newest batch has counted."""
     for name, figure in COUNTED.items():
-        rows = sum(file.rows for file in delta.files(tables[name], commit.versions.get(name)))
+        rows = sum(file.rows for file in delta.files(tables[name], versions.get(name)))
         if (left := commit.counts.get(figure, rows)) != rows:
             raise LostRows(
-                f"table {name} holds {rows} rows at version {commit.versions.get(name)}, but batch {commit.batch_id}"
-                f" left {left}: its log was damaged. Restore {tables[name].folder} from a backup of the warehouse"
+                f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id} left"
+                f" {left}: its log was damaged, or another program has lost rows, such as a compaction."
+                f" Restore {tables[name].folder} from a backup of the warehouse"
             )
 
 
@@ -111,9 +121,9 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
         raise log.DamagedLog(f"table {table.folder.name} does not exist: the newest run left it at version {pinned}")
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     if _paths(table, newest) == _paths(table, pinned):
-        return _Seen(newest)  # whatever came was taken back
+        return _Seen(newest, since)  # whatever came was taken back
     check_adoptable(table.folder, (one for one in since if not _is_ours(one)))
-    return _Seen(newest, restore=any(map(_is_ours, since)))
+    return _Seen(newest, since, restore=any(map(_is_ours, since)))
 
 
 def _is_ours(entry: log.Entry) -> bool:
