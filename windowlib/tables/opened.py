@@ -16,7 +16,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables.log import check, file_of
+from windowlib.tables.log import check, entry, file_of
 
 
 @dataclass(slots=True)
@@ -42,11 +42,12 @@ class Table:
         return self._open
 
     def at(self, version: int) -> DeltaTable:
-        """The table at `version`. Valid until the newest is asked for."""
+        """The table at `version`. Valid until the newest is asked for. Raises `log.DamagedLog` if that is lost."""
         table = self.newest()
         if table is not None and table.version() == version:
             return table
-        return DeltaTable(str(self.folder), version=version)
+        with explained(self.folder, version):
+            return DeltaTable(str(self.folder), version=version)
 
     def _identity(self) -> tuple[int, int] | None:
         """What tells a table from another one made in its place: its first commit; None once that is cleaned up."""
@@ -74,10 +75,12 @@ class Tables:
 
 
 @contextmanager
-def explained(folder: Path) -> Iterator[None]:
-    """Where the block cannot read a table's log: raises `log.DamagedLog` for the entry that is to blame."""
+def explained(folder: Path, version: int | None = None) -> Iterator[None]:
+    """Where the block cannot read a table's log (up to `version`): raises `log.DamagedLog` for the entry to blame."""
     try:
         yield
     except DeltaError:
         check(folder)
+        if version is not None:
+            entry(folder, version)
         raise
