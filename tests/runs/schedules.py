@@ -255,8 +255,9 @@ class Disk:
 
     def cut(self, chance: random.Random) -> None:
         """The power fails: of the files that were not made to last, some are empty."""
-        for file in sorted(self.root.rglob("*")):
-            if file.is_file() and file not in self.synced and chance.random() < 0.5:
+        files = (file for file in self.root.rglob("*") if file.is_file() and file not in self.synced)
+        for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time
+            if chance.random() < 0.5:
                 file.write_bytes(b"")
 
 
