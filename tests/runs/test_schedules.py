@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -209,5 +210,5 @@ def test_without_a_guard_something_is_lost(
 ) -> None:
     switch_off, group, how = GUARDS[guard]
     switch_off(monkeypatch)
-    with pytest.raises((AssertionError, WindowError, DeltaError)):
+    with pytest.raises((AssertionError, WindowError, DeltaError, pa.ArrowInvalid)):
         explore_many(begun, tmp_path, group, 40, **how)
