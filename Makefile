@@ -11,6 +11,9 @@ RUN := $(SETTINGS) $(BIN)/python -m
 ON_SPARK := (spark or slow or airflow) and (classic or both or not embedded)
 ON_SAIL := (embedded or both) and not classic
 
+# A worker for each core; the tests of a file stay together, with what they share.
+PARALLEL := -n auto --maxprocesses=4 --dist loadfile
+
 # Started without make, the Python of .venv uses the same cache: a line that it runs when it starts.
 define CACHE_OF_THIS_ENVIRONMENT
 import os, pathlib, sysconfig
@@ -34,8 +37,8 @@ demo: setup  ## a million events through two pipelines, compared with the truth
 	@$(SETTINGS) $(BIN)/windowlib demo
 
 test: check  ## every check and test, Spark and Airflow included, but for the long ones
-	@$(RUN) pytest -q -m "$(ON_SPARK) and not long"
-	@$(RUN) pytest -q --engine sail -m "$(ON_SAIL) and not long"
+	@$(RUN) pytest -q $(PARALLEL) -m "$(ON_SPARK) and not long"
+	@$(RUN) pytest -q $(PARALLEL) --engine sail -m "$(ON_SAIL) and not long"
 
 test-all: check  ## the long tests too, more random examples, and every test on each engine it fits
 	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q
@@ -45,7 +48,7 @@ check: setup  ## format, lint, types, architecture, doctests, tests without Spar
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
-	@$(RUN) pytest -q -m "not spark and not slow and not airflow and not long"
+	@$(RUN) pytest -q $(PARALLEL) -m "not spark and not slow and not airflow and not long"
 
 bench: setup  ## time windows next to other systems: make bench WORKLOADS="sessions sliding"; --list names them
 	@$(RUN) benchmarks $(WORKLOADS)
