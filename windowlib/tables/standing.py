@@ -122,11 +122,12 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     if _paths(table, newest) == _paths(table, pinned):
         return _Seen(newest, since)  # whatever came was taken back
-    check_adoptable(table.folder, (one for one in since if not _is_ours(one)))
-    return _Seen(newest, since, restore=any(map(_is_ours, since)))
+    check_adoptable(table.folder, (one for one in since if not is_ours(one)))
+    return _Seen(newest, since, restore=any(map(is_ours, since)))
 
 
-def _is_ours(entry: log.Entry) -> bool:
+def is_ours(entry: log.Entry) -> bool:
+    """Whether windowlib made a commit."""
     return entry.identity is not None or APP_ID in entry.transactions
 
 

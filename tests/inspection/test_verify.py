@@ -1,0 +1,317 @@
+"""`windowlib verify`: a healthy pipeline of any kind compares equal; each planted fault is found."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.reruns.test_rerun import Drawn, clock, pipelines
+from tests.strategies import examples
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.inspection.lineage.cuts import CannotLook
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
+from windowlib.inspection.verify.verify import verify
+from windowlib.model.rerun import TimeRange
+from windowlib.runs.advance import advance
+from windowlib.source import files as source
+from windowlib.tables import delta
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.opened import Tables
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun, RerunRefused
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+
+@pytest.mark.both
+@examples(5, 40)  # of many keys, each a history of its own
+@given(drawn=pipelines(), data=st.data())
+def test_a_healthy_pipeline_compares_equal(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
+    """Late events, windows that outlive batches, files in any order; reruns of ranges and of late events between."""
+    order = data.draw(st.permutations(drawn.batches))
+    with tempfile.TemporaryDirectory() as folder:
+        played = Drawn(drawn.assigner, drawn.lateness_ms, drawn.ooo_ms, drawn.partition_ms, []).play(
+            Path(folder), spark
+        )
+        for number, events in enumerate(order, 1):
+            played.write(f"{number}.parquet", events, number)
+            played.run()
+            if data.draw(st.booleans()):
+                from_ms = data.draw(st.integers(-90, 70))
+                to_ms = from_ms + data.draw(st.integers(1, 60))
+                with suppress(RerunRefused):  # no late event in the range
+                    played.correct(Rerun(from_ms, to_ms, "a test", "me", late_only=data.draw(st.booleans())))
+        whole = verify(played.definition, Asked(), spark, clock)
+        assert whole.differences == []
+        assert not whole.found_nothing_to_compare
+        from_ms = data.draw(st.integers(-90, 70))
+        span = TimeRange(from_ms, from_ms + data.draw(st.integers(1, 40)))
+        part = verify(played.definition, Asked(span, data.draw(st.sampled_from([1, 0.5])), 3), spark, clock)
+        assert part.differences == []
+
+
+Pipeline = Callable[[str], Definition]
+SESSIONS, TUMBLING, SLIDING = (
+    'type = "session"\ngap = "10ms"',
+    'type = "tumbling"\nsize = "10ms"',
+    ('type = "sliding"\nsize = "20ms"\nslide = "5ms"'),
+)
+COUNTS, COUNTS_THAT_OVERLAP = 'type = "tumbling_count"\nsize = 2', 'type = "sliding_count"\nsize = 4\nslide = 2'
+EVERY_KIND = pytest.mark.parametrize("window", [SESSIONS, TUMBLING, SLIDING, COUNTS, COUNTS_THAT_OVERLAP])
+DEFINITION = """
+name = "events"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["key"]
+timestamp = "at"
+timestamp_unit = "ms"
+event_id = "id"
+[watermark]
+out_of_orderness = "5ms"
+max_future_skew = "0ms"
+[window]
+{window}
+[aggregates]
+events = "count(*)"
+total = "sum(value)"
+mean = "avg(value)"
+opens = "first(value)"
+kinds = "approx_count_distinct(value)"
+large = "max(value) filter (where value > 2)"
+"""
+PLAN_TIME_MS = 200
+SCHEMA = pa.schema([("key", pa.string()), ("at", pa.int64()), ("value", pa.int64()), ("id", pa.string())])
+
+
+def now() -> int:
+    return PLAN_TIME_MS
+
+
+def write(folder: Path, number: int, rows: list[tuple[str | None, int | None, int | None]]) -> None:
+    """A file of the source; its last row repeats the id of the first row of the first file."""
+    path = folder / "incoming" / f"{number}.parquet"
+    path.parent.mkdir(exist_ok=True)
+    events = [{"key": k, "at": t, "value": v, "id": f"{number}-{n}"} for n, (k, t, v) in enumerate(rows)]
+    again = {"key": "ann", "at": 1, "value": 9, "id": "1-0"}
+    pq.write_table(pa.Table.from_pylist([*events, *([again] if number > 1 else [])], schema=SCHEMA), path)
+    os.utime(path, ns=(number, number))
+
+
+@pytest.fixture(scope="module")
+def made(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a pipeline with these windows, after its runs; made once."""
+
+    @cache
+    def folder(window: str) -> Path:
+        made_in = tmp_path_factory.mktemp("made")
+        run_batches(made_in, spark, window)
+        return made_in
+
+    return folder
+
+
+@pytest.fixture
+def pipeline(made: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Definition]:
+    """A copy of such a pipeline in the test's own folder."""
+
+    def copied(window: str) -> Definition:
+        shutil.copytree(made(window), tmp_path, dirs_exist_ok=True)
+        return loaded(tmp_path)
+
+    return copied
+
+
+def run_batches(folder: Path, spark: Any, window: str) -> None:
+    """Three batches: events in order, late ones, some too late; others without a key, a time, or from the future."""
+    late = "" if "count" in window else '\nallowed_lateness = "20ms"'
+    (folder / "events.toml").write_text(DEFINITION.format(window=window + late))
+    everyone = ["ann", "bob", "cid", "dan"]
+    files: list[list[tuple[str | None, int | None, int | None]]] = [
+        [(key, t, t % 7) for key in everyone for t in range(1, 60, 4)],
+        [*((key, t, t % 5) for key in everyone for t in (43, 58, 61, 80, 97, 99)), ("eve", 90, 3), ("eve", 91, None)],
+        [
+            ("ann", 3, 1),
+            ("bob", 95, 4),
+            ("cid", 120, 2),
+            ("eve", 121, 1),
+            (None, 9, 1),
+            ("bob", None, 1),
+            ("ann", 500, 1),
+        ],
+    ]
+    for number, rows in enumerate(files, 1):
+        write(folder, number, rows)
+        advance(loaded(folder), lambda: spark, clock=now)
+
+
+def loaded(folder: Path) -> Definition:
+    definition = load_definition(folder / "events.toml")
+    return definition.model_copy(update={"root": folder / "warehouse" / "events"})
+
+
+def verified(definition: Definition, spark: Any, asked: Asked | None = None) -> Verified:
+    return verify(definition, asked or Asked(), spark, now)
+
+
+def edit(definition: Definition, table: str, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
+    """Changes rows of a table inside its files, where no log shows it: one row becomes those that `change` gives."""
+    tables, state = Tables(definition.root), Ledger(definition.root, now).state()
+    for file in delta.files(tables[table], state.pinned(table)):
+        path = definition.root / table / file.path
+        rows = pq.ParquetFile(path).read()
+        changed = [new for row in rows.to_pylist() for new in change(row)]
+        path.unlink()  # the feed of changes may hold the same file
+        pq.write_table(pa.Table.from_pylist(changed, schema=rows.schema), path)
+
+
+def kinds_of(found: Verified) -> set[tuple[str, str, str | None]]:
+    return {(one.kind, one.table, one.column) for one in found.differences}
+
+
+@EVERY_KIND
+def test_what_is_healthy_compares_equal(spark: Any, pipeline: Pipeline, window: str) -> None:
+    found = verified(pipeline(window), spark)
+    assert (found.differences, found.differs) == ([], False)
+    assert found.compared["results"] > 0
+    assert found.compared["open_windows"] > 0
+    assert ("count" in window) == (found.compared["late_events"] == 0)
+    assert [sentence for sentence in found.not_compared if "duplicate or future" in sentence]
+
+
+@EVERY_KIND
+def test_a_changed_value_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
+    definition = pipeline(window)
+    changed = next(row for row in read_table(definition, "results").to_pylist() if row["key"] == "bob")
+
+    def change(row: dict[str, Any]) -> list[dict[str, Any]]:
+        is_it = all(row[name] == changed[name] for name in ("key", "window_start", "window_end", "firing"))
+        return [{**row, "total": row["total"] + 1}] if is_it else [row]
+
+    edit(definition, "results", change)
+    [one] = verified(definition, spark).differences
+    assert (one.kind, one.table, one.key, one.column) == (DIFFERENT, "results", {"key": "bob"}, "total")
+    assert (one.expected, one.found) == (changed["total"], changed["total"] + 1)
+
+
+@pytest.mark.parametrize("window", [SESSIONS, TUMBLING])
+def test_a_result_deleted_by_hand_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
+    definition = pipeline(window)
+    before = DeltaTable(definition.root / "results").version()
+    DeltaTable(definition.root / "results").delete("key = 'cid'")
+    found = verified(definition, spark)
+    [of_log] = [one for one in found.differences if one.column == "version"]
+    assert (of_log.table, of_log.expected) == ("results", before)
+    assert str(of_log.found).startswith(f"{before + 1}, DELETE by ")
+    rows = [one for one in found.differences if one is not of_log]
+    assert {(one.kind, one.table, one.key["key"]) for one in rows} == {(MISSING, "results", "cid")}
+    assert all(one.found is None and one.expected["events"] > 0 for one in rows)
+
+
+@EVERY_KIND
+def test_a_lost_file_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
+    """Eve's events lie in two files alone: they have gone from results and from windows in flight."""
+    definition = pipeline(window)
+    for table in ("results", "open_windows"):
+        edit(definition, table, lambda row: [] if row["key"] == "eve" else [row])
+    found = verified(definition, spark)
+    assert {one.key["key"] for one in found.differences} == {"eve"}
+    assert {(MISSING, "results", None), (MISSING, "open_windows", None)} >= kinds_of(found)
+    assert (MISSING, "open_windows", None) in kinds_of(found)
+
+
+@EVERY_KIND
+def test_an_event_that_counts_twice_is_found(
+    spark: Any, pipeline: Pipeline, tmp_path: Path, window: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is read by two batches, as if the second did not know that the first had read it."""
+    definition = pipeline(window)
+    definition = definition.model_copy(update={"source": definition.source.model_copy(update={"event_id": None})})
+    known = source.known_files
+    monkeypatch.setattr(
+        source, "known_files", lambda *given: {path: of for path, of in known(*given).items() if path != "3.parquet"}
+    )
+    definition.__dict__["fingerprint"] = load_definition(tmp_path / "events.toml").fingerprint
+    advance(definition, lambda: spark, clock=now)
+    monkeypatch.undo()
+    found = verified(definition, spark)
+    assert (UNEXPECTED, "source_files", "batches") in kinds_of(found)
+    of_windows = [one for one in found.differences if one.table in ("results", "open_windows")]
+    assert of_windows
+
+
+@EVERY_KIND
+def test_a_window_in_flight_that_is_missing_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
+    definition = pipeline(window)
+    gone = read_table(definition, "open_windows").to_pylist()[-1]
+    edit(
+        definition,
+        "open_windows",
+        lambda row: [] if row["elements"] == gone["elements"] and row["key"] == gone["key"] else [row],
+    )
+    found = verified(definition, spark)
+    assert kinds_of(found) == {(MISSING, "open_windows", None)}
+    assert {one.key["key"] for one in found.differences} == {gone["key"]}
+
+
+def test_a_result_that_is_there_twice_is_found(spark: Any, pipeline: Pipeline) -> None:
+    definition = pipeline(TUMBLING)
+    edit(definition, "results", lambda row: [row, row] if row["key"] == "dan" else [row])
+    assert kinds_of(verified(definition, spark)) == {(UNEXPECTED, "results", "rows of this window")}
+
+
+@pytest.mark.parametrize("window", [SESSIONS, TUMBLING, SLIDING])
+def test_a_late_event_that_is_nowhere_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
+    definition = pipeline(window)
+    edit(definition, "late_events", lambda row: [])
+    found = verified(definition, spark)
+    assert kinds_of(found) == {(MISSING, "late_events", "events")}
+    assert [(one.key, one.expected, one.found) for one in found.differences] == [({"key": "ann"}, 1, 0)]
+
+
+@pytest.mark.parametrize("window", [SESSIONS, TUMBLING, SLIDING])
+def test_files_that_are_gone_or_changed(spark: Any, pipeline: Pipeline, tmp_path: Path, window: str) -> None:
+    """Windows that may hold their events are left out, others are not; nothing but those: nothing is compared."""
+    definition = pipeline(window)
+    (tmp_path / "incoming" / "3.parquet").unlink()
+    write(tmp_path, 2, [("ann", 44, 1)])
+    found = verified(definition, spark)
+    assert found.differences == []
+    assert 0 < found.compared["results"] < read_table(definition, "results").num_rows
+    assert "2.parquet, 3.parquet, gone or changed since" in found.not_compared[0]
+    (tmp_path / "incoming" / "1.parquet").unlink()
+    assert verified(definition, spark).found_nothing_to_compare
+
+
+def test_count_windows_need_all_of_their_files(spark: Any, pipeline: Pipeline, tmp_path: Path) -> None:
+    definition = pipeline(COUNTS)
+    (tmp_path / "incoming" / "2.parquet").unlink()
+    with pytest.raises(CannotLook, match=r"2\.parquet cannot be read as it was.*Nothing was compared"):
+        verified(definition, spark)
+    with pytest.raises(CannotLook, match="count windows, which have no bounds in time"):
+        verified(definition, spark, Asked(TimeRange(0, 10)))
+
+
+def test_a_sample_is_the_same_keys_on_both_sides(spark: Any, pipeline: Pipeline) -> None:
+    definition = pipeline(SESSIONS)
+    edit(definition, "results", lambda row: [])
+    keys = [
+        {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, seed)).differences} for seed in range(4)
+    ]
+    assert len(set.union(*keys)) > max(map(len, keys))  # not the same ones for every seed
+    assert all(one <= {"ann", "bob", "cid", "dan", "eve"} for one in keys)
+    assert {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, 1)).differences} == keys[1]

@@ -1,0 +1,80 @@
+"""Tumbling and sliding windows as they should be, from all events at once.
+
+An event is in a window that holds its time, if the window was not late when the event's batch began, or if a rerun has
+recomputed the window since. An event whose every window was late is in none of them, unless a rerun has readmitted it.
+Events are first added up by slice and, only where that makes a difference, by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.events import Counted
+from windowlib.inspection.verify.expected import Expected, meets_any
+from windowlib.inspection.verify.recorded import Recorded
+from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.rerun import TimeRange
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.admission import aligned_start_ms
+from windowlib.plans.functions import F
+from windowlib.plans.grid import Grid
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.batches.inputs import Inputs
+
+START, END = "window_start_ms", "window_end_ms"
+
+
+def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
+    """The windows and slices that meet what is asked for, and none of the `unsure` spans."""
+    step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
+    late_out_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermark_ms)
+    slices = inputs.staged.write_and_read(_slices(given, grid), inputs.staged.unused("slices"))
+    bounds = step.engine.with_values(slices, {"_watermark": past.watermark_ms, "_late_out": late_out_ms})
+    chosen = f"{asked.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
+    counts = "(_last_end - 1 > _late_in OR _readmitted_by > 0)"
+    slice_ms, size_ms, slide_ms = grid.slice_ms, grid.size_ms, grid.slide_ms
+    of_slices = bounds.selectExpr("*", f"_slice AS {START}", f"_slice + {slice_ms} AS {END}").where(chosen)
+    keys = step.key_columns
+
+    fired = bounds.where(counts).withColumn("_last", F.least("_last", F.col("_watermark") + 1 - size_ms))
+    fired = fired.where("_first <= _last").selectExpr("*", f"explode(sequence(_first, _last, {slide_ms}L)) AS {START}")
+    fired = fired.withColumn(END, F.col(START) + size_ms).where(chosen)
+    recomputed = " OR ".join(
+        f"(_batch < {rerun.batch_id} AND {meets_any([rerun.span], START, END)})" for rerun in past.reruns
+    )
+    in_window = fired.where(f"{END} - 1 > _late_in OR _readmitted_by > 0 OR {recomputed or 'false'}")
+    results = in_window.groupBy(*keys, START, END).agg(*step.merges())
+
+    kept = of_slices.where(f"{counts} AND _last_end - 1 > _late_out")
+    in_flight = kept.groupBy(*keys, START, END).agg(*step.merges())
+    late = of_slices.selectExpr(
+        *(f"`{key}`" for key in step.keys), START, END, "_batch AS batch_id",
+        f"if({counts}, 0, elements) AS should_be", "_listed AS is",
+    )  # fmt: skip
+    return Expected(step, results, in_flight, late)
+
+
+def _slices(given: Counted, grid: Grid) -> DataFrame:
+    """Events added up: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed; also _first and _last,
+    the starts of the windows over the slice, and _last_end.
+
+    Where no window over a slice was late, and nothing is recorded of the event, its batch does not matter.
+    """
+    step = given.step
+    start = aligned_start_ms(F.col("timestamp_ms"), grid.slice_ms, grid.offset_ms)
+    last = aligned_start_ms(F.col("_slice"), grid.slide_ms, grid.offset_ms)
+    least = F.col("_slice") + grid.slice_ms - grid.size_ms
+    first = -aligned_start_ms(-least, grid.slide_ms, -grid.offset_ms)
+    placed = given.rows.withColumn("_slice", start).withColumns({"_first": first, "_last": last})
+    plain = f"_first + {grid.size_ms} - 1 > _late_in AND _readmitted_by = 0"
+    by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in (("_batch", "0L"), ("_late_in", "_never"))}
+    known = step.engine.with_values(placed, {"_never": MIN_WATERMARK}).withColumns(by)
+    listed = F.sum(F.expr("if(_is_late, 1L, 0L)")).alias("_listed")
+    groups = ["_slice", "_first", "_last", "_batch", "_late_in", "_readmitted_by"]
+    summed = known.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)
+    return summed.withColumn("_last_end", F.col("_last") + grid.size_ms)

@@ -1,0 +1,49 @@
+"""Which windows are verified: those that meet a range of time, of all keys or of a sample of them.
+
+A key is in the sample if ``crc32(seed | key) mod 1,000,000 < share * 1,000,000``: for the same seed the same keys, in
+the source and in the tables, on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.functions import F, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PARTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The windows that meet `span` (None: all there ever were), of the share `sample` of keys, 0 < sample <= 1.
+
+    >>> Asked(sample=1.5)
+    Traceback (most recent call last):
+    windowlib.model.errors.InvalidSpec: need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got 1.5
+    """
+
+    span: TimeRange | None = None
+    sample: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sample <= 1:
+            raise InvalidSpec(f"need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got {self.sample}")
+
+    def sampled(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
+        """The rows whose key is in the sample; without key columns all of them."""
+        if self.sample == 1 or not keys:
+            return rows
+        text = F.concat_ws("|", F.lit(str(self.seed)), *(F.col(quoted(key)).cast("string") for key in keys))
+        return rows.where(F.crc32(text.cast("binary")) % PARTS < round(self.sample * PARTS))
+
+    def meets(self, start: str, end: str) -> str:
+        """Whether a window, by SQL for its bounds in ms, meets the range; as SQL."""
+        return "true" if self.span is None else f"({start} < {self.span.to_ms} AND {end} > {self.span.from_ms})"

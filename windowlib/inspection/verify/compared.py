@@ -1,0 +1,135 @@
+"""How two sets of windows differ: row by row, column by column, in one pass.
+
+Rows of both sides are brought together by key and bounds, so that one which a table holds twice is found, too. Doubles
+that differ by less than `windowlib.plans.reruns.NEARLY` of the greater one are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windowlib.batches.inputs import Inputs
+from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Difference
+from windowlib.plans.engine import Engine
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.reruns import equal
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+LISTED = 1_000  # differing rows that are listed; all are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How a table compares: rows that there should be or are, rows that differ, and the first of those."""
+
+    rows: int = 0
+    differing: int = 0
+    differences: Sequence[Difference] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table's rows as they are compared: `identity` are key columns and bounds, `values` the columns after them."""
+
+    table: str
+    keys: Sequence[str]
+    bounds: Sequence[str]
+    values: Sequence[str]
+
+    @property
+    def identity(self) -> list[str]:
+        return [*self.keys, *self.bounds]
+
+
+def compare(
+    inputs: Inputs, engine: Engine, shape: Shape, expected: DataFrame | None, found: DataFrame | None
+) -> Compared:
+    """Compares the rows that there should be with those that there are; None: no row."""
+    if expected is None and found is None:
+        return Compared()
+    given = found if found is not None else expected
+    assert given is not None
+    types = {field.name: field.dataType for field in given.schema}
+    sides = [(expected, "_expected", 1, 0), (found, "_found", 0, 1)]
+    parts = [_side(rows, shape, types, *counts) for rows, _, *counts in sides if rows is not None]
+    held = [
+        F.first(F.when(F.col(f"_{side}_rows") > 0, F.struct(*map(quoted, shape.values))), ignorenulls=True).alias(
+            f"_{side}"
+        )
+        for side in ("expected", "found")
+    ]
+    counts = [F.sum(f"_{side}_rows").alias(f"_{side}_rows") for side in ("expected", "found")]
+    both = engine.union(parts).groupBy(*map(quoted, shape.identity)).agg(*held, *counts)
+    changed = [
+        (~equal(F.col(f"_expected.{quoted(name)}"), F.col(f"_found.{quoted(name)}"), types[name])).alias(
+            f"_differs_{n}"
+        )
+        for n, name in enumerate(shape.values)
+    ]
+    judged = both.select("*", *changed)
+    some = " OR ".join(["_expected_rows <> _found_rows", *(f"_differs_{n}" for n in range(len(shape.values)))])
+    counters = engine.counters()
+    sums = {"rows": "greatest(_expected_rows, _found_rows)", "differing": f"if({some}, 1, 0)"}
+    name = inputs.staged.unused("differences")
+    inputs.staged.write(counters.over(judged, sums).where(some), name)
+    counted = counters.values()
+    if not counted["differing"]:
+        return Compared(counted["rows"])
+    rows = inputs.spark.read.schema(judged.schema).parquet(str(inputs.staging / name))
+    first = rows.orderBy(*map(quoted, shape.identity)).limit(LISTED).collect()
+    differences = [difference for row in first for difference in _differences(row, shape)]
+    return Compared(counted["rows"], counted["differing"], differences)
+
+
+def _side(rows: DataFrame, shape: Shape, types: Mapping[str, Any], expected: int, found: int) -> DataFrame:
+    columns = [F.col(quoted(name)).cast(types[name]).alias(name) for name in (*shape.identity, *shape.values)]
+    marks = F.lit(expected).cast("long").alias("_expected_rows"), F.lit(found).cast("long").alias("_found_rows")
+    return rows.select(*columns, *marks)
+
+
+def _differences(row: Row, shape: Shape) -> Iterator[Difference]:
+    key, window = {k: row[k] for k in shape.keys}, {b: row[b] for b in shape.bounds}
+    expected, found = row["_expected_rows"], row["_found_rows"]
+    if not expected:
+        yield Difference(UNEXPECTED, shape.table, key, window, None, None, row["_found"].asDict())
+    elif not found:
+        yield Difference(MISSING, shape.table, key, window, None, row["_expected"].asDict(), None)
+    else:
+        if found != expected:
+            yield Difference(UNEXPECTED, shape.table, key, window, "rows of this window", expected, found)
+        for n, name in enumerate(shape.values):
+            if row[f"_differs_{n}"]:
+                yield Difference(DIFFERENT, shape.table, key, window, name, row["_expected"][name], row["_found"][name])
+
+
+def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> Compared:
+    """Compares how many events of each window are, and should be, in `late_events` and in no window."""
+    if late is None:
+        return Compared()
+    counters, name = step.engine.counters(), inputs.staged.unused("late")
+    sums = {"rows": "greatest(should_be, is)", "differing": "abs(should_be - is)"}
+    inputs.staged.write(counters.over(late, sums).where("should_be <> is"), name)
+    counted = counters.values()
+    if not counted["differing"]:
+        return Compared(counted["rows"])
+    rows = inputs.spark.read.schema(late.schema).parquet(str(inputs.staging / name))
+    bounds = ["window_start_ms", "window_end_ms", "batch_id"]
+    shape = Shape("late_events", step.keys, bounds, ())
+    found = [
+        Difference(
+            MISSING if row["should_be"] > row["is"] else UNEXPECTED,
+            "late_events",
+            {key: row[key] for key in step.keys},
+            {name: row[name] for name in bounds},
+            "events",
+            row["should_be"],
+            row["is"],
+        )
+        for row in rows.orderBy(*map(quoted, shape.identity)).limit(LISTED).collect()
+    ]
+    return Compared(counted["rows"], counted["differing"], found)

@@ -1,0 +1,105 @@
+"""Which rows of the source count: admitted ones, of the files that batches read, without those that stayed refused.
+
+Event time, key and gap are judged as at admission. Two refusals depend on what was known at the time, and are taken
+from `quarantine`: duplicates, and events too far in the future.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.reading import admission_of
+from windowlib.batches.steps import step_of
+from windowlib.engines.choice import engine_of
+from windowlib.engines.spark import size_tasks
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.recorded import ReadFile, Recorded
+from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans import admission
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.step import Step
+from windowlib.source import files as source
+from windowlib.tables.statistics import of_sources
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PLACE = ["_source_file", "_source_row"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The rows that count, and the plan's view of them with the types that they give.
+
+    rows: the source's columns that are used, timestamp_ms (arrival where it matters), _batch (that read it), _late_in
+          (windows whose last ms is not above it were late then), _readmitted_by (a rerun that has it in a window since,
+          or 0), _is_late (whether `late_events` has it in no window)
+    """
+
+    rows: DataFrame
+    step: Step
+
+
+def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked: Asked) -> Counted | None:
+    """The rows of these files that count; None without any file."""
+    if not files:
+        return None
+    size_tasks(inputs.spark, sum(file.known.rows for file in files), inputs.definition.spark.conf)
+    step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, recorded.past.watermark_ms)
+    step = replace(step, engine=engine_of(inputs.spark))
+    present = [file.known.now for file in files if file.known.now]
+    raw = source.rows(inputs.spark, inputs.definition, present, inputs.staging / inputs.staged.unused("read"))
+    judge = replace(admission_of(inputs), watermark_in_ms=MIN_WATERMARK, future_after_ms=None)
+    rows = admission.events(raw.frame, judge, step.engine)
+    definition = inputs.definition
+    if definition.plan.needs_arrival or definition.aggregates.needs_arrival:
+        rows = rows.withColumn("arrival", raw.arrival())
+    from windowlib.plans.aggregates import typed
+
+    step = replace(step, aggregates=typed(step.aggregates, rows))
+    used = [name for name in (*source.used_columns(definition), "timestamp_ms", "arrival") if name in rows.columns]
+    rows = asked.sampled(rows.where("reason IS NULL"), definition.source.key)
+    rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
+    return Counted(_marked(inputs, rows, _names(inputs, files, raw, recorded), files), step)
+
+
+def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.Rows, recorded: Recorded) -> DataFrame:
+    """What is known of the file of each row."""
+    by_path = {file.known.path: file for file in files}
+    past, rows = recorded.past, []
+    for uri, path in raw.paths.items():
+        file = by_path[path]
+        late_in_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermarks_in_ms[file.batch_id])
+        rows.append((uri, path, file.batch_id, late_in_ms, file.corrected_by))
+    columns = "_source_file string, _path string, _batch long, _late_in long, _corrected_by long"
+    return inputs.spark.createDataFrame(rows, columns)
+
+
+def _marked(inputs: Inputs, rows: DataFrame, names: DataFrame, files: Sequence[ReadFile]) -> DataFrame:
+    """`rows` with what is recorded about each, without those that are refused."""
+    paths = [file.known.path for file in files]
+    refused, late = _of_files(inputs, "quarantine", paths), _of_files(inputs, "late_events", paths)
+    place = [F.col("source_file").alias("_path"), F.col("source_row").alias("_source_row")]
+    rows = rows.join(F.broadcast(names), "_source_file").drop("_source_file")
+    if refused is not None:
+        places = refused.where("reason IN ('duplicate', 'future')").select(*place)
+        rows = rows.join(places, ["_path", "_source_row"], "left_anti")
+    readmitted_by = F.lit(0).cast("long")
+    is_late = F.lit(False)
+    if late is not None:
+        marks = late.where("window_start IS NOT NULL").select(*place, "readmitted_by", F.lit(True).alias("_listed"))
+        rows = rows.join(marks, ["_path", "_source_row"], "left")
+        readmitted_by = F.coalesce("readmitted_by", readmitted_by)
+        is_late = F.coalesce(F.col("_listed") & F.col("readmitted_by").isNull(), is_late)
+    by = F.when(F.col("_corrected_by") > 0, F.col("_corrected_by")).otherwise(readmitted_by)
+    marked = rows.withColumns({"_readmitted_by": by, "_is_late": is_late})
+    return marked.drop("_path", "_source_row", "_corrected_by", "readmitted_by", "_listed")
+
+
+def _of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
+    """The rows of a table that may have come from these files."""
+    return inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))

@@ -1,0 +1,36 @@
+"""The windows that there should be, as every kind of plan gives them.
+
+Columns of `results` and `in_flight`: key, the names in `bounds` (ms, or numbers), elements, last_event_ms, and the
+definition's partial aggregates. `late`: key, window_start_ms, window_end_ms, batch_id, should_be, is (how many events
+of it are, by the rule and by the table, in `late_events` and in no window). None: no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Which windows there should be; `unsure` are chains of sessions that cannot be compared (key and bounds)."""
+
+    step: Step
+    results: DataFrame | None
+    in_flight: DataFrame | None
+    late: DataFrame | None = None
+    unsure: DataFrame | None = None
+
+
+def meets_any(spans: Sequence[TimeRange], start: str, end: str, *, touching: bool = False) -> str:
+    """Whether a window, by SQL for its bounds, meets one of the spans (`touching`: or begins or ends where it does)."""
+    less = "<=" if touching else "<"
+    met = (f"({start} {less} {span.to_ms} AND {end} {less.replace('<', '>')} {span.from_ms})" for span in spans)
+    return f"({' OR '.join(met)})" if spans else "false"

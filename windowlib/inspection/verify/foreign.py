@@ -1,0 +1,46 @@
+"""Tables that another program has changed since the newest batch: they are compared as readers see them now."""
+
+from __future__ import annotations
+
+from windowlib.inspection.verify.compared import Compared
+from windowlib.inspection.verify.report import UNEXPECTED, Difference
+from windowlib.tables import delta, log
+from windowlib.tables.ledger import Commit
+from windowlib.tables.opened import Tables
+from windowlib.tables.standing import is_ours
+
+LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
+
+
+def foreign(tables: Tables, commit: Commit) -> dict[str, log.Entry]:
+    """By table, the newest commit by another program, since the batch, that changed rows or columns."""
+    found = {}
+    for name in LOOKED_AT:
+        pinned, newest = commit.versions.get(name), delta.version(tables[name])
+        if pinned is not None and newest is not None:
+            for entry in log.entries(tables[name].folder, pinned, newest):
+                if not is_ours(entry) and (entry.changes_data or entry.changes_columns):
+                    found[name] = entry
+    return found
+
+
+def as_compared(entries: dict[str, log.Entry], commit: Commit) -> dict[str, Compared]:
+    """Such commits as differences: the next run stops at each of them."""
+    return {
+        f"{name} (log)": Compared(
+            1,
+            1,
+            [
+                Difference(
+                    UNEXPECTED,
+                    name,
+                    {},
+                    {},
+                    "version",
+                    commit.versions[name],
+                    f"{entry.version}, {entry.operation} by {entry.user or 'unknown'}",
+                )
+            ],
+        )
+        for name, entry in entries.items()
+    }

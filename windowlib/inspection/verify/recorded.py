@@ -1,0 +1,126 @@
+"""What a pipeline's ledger and tables record of its past, as far as it decides which events are in which windows.
+
+For each batch the watermark before it; for each rerun what it recomputed; for each file of the source the batch that
+read it, and the rerun that read it again after it had changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.inspection.late.events import late_rows
+from windowlib.inspection.lineage.cuts import BatchRun, Cut
+from windowlib.inspection.verify.settled import Past, PastRerun
+from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.rerun import TimeRange, readmitted
+from windowlib.reruns.source import KnownFile, known_files
+from windowlib.tables import delta
+from windowlib.tables.ledger import Commit, Ledger, SourceFile, wall_clock_ms
+from windowlib.tables.meaning import LEDGER, SOURCE_FILES
+from windowlib.tables.opened import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file of the source that batch `batch_id` read; `corrected_by`: the rerun that read it again, changed, or 0."""
+
+    known: KnownFile
+    batch_id: int
+    corrected_by: int = 0
+
+    @property
+    def is_as_read(self) -> bool:
+        return self.known.now is not None and not self.known.changed
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The past of a pipeline, up to its newest batch. `read_twice`: files that two batches read."""
+
+    past: Past
+    files: Sequence[ReadFile]
+    read_twice: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+
+def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> Recorded:
+    """The past as of a cut, which `commit` made."""
+    batches = cut.batches
+    reruns = [one for batch in batches.values() if (one := _rerun(cut, batch))]
+    past = Past(
+        {number: batch.watermark_in_ms for number, batch in batches.items()},
+        cut.batch.watermark_out_ms,
+        definition.spec.allowed_lateness_ms,
+        reruns,
+    )
+    files, read_twice = _files(definition, tables, commit, cut, reruns)
+    return Recorded(past, files, read_twice)
+
+
+def _rerun(cut: Cut, batch: BatchRun) -> PastRerun | None:
+    """What a rerun recomputed, in the terms of the windows; None for another batch, or where it found nothing to do."""
+    if batch.rerun is None:
+        return None
+    span, late_only = batch.rerun.range, batch.rerun.late_only
+    assigner = cut.definition.spec.assigner
+    if not isinstance(assigner, Tumbling | Sliding):
+        return PastRerun(batch.batch_id, span, late_only)
+    if late_only:
+        times = [time_of(row["event_time"]) for row in _chosen(cut, batch)]
+        if not times:
+            return None
+        span = TimeRange(min(times), max(times) + 1)
+    return PastRerun(batch.batch_id, readmitted(assigner, span), late_only)
+
+
+def _chosen(cut: Cut, batch: BatchRun) -> Iterator[Mapping[str, Any]]:
+    """The late events that a rerun of late events was asked for: those that were without a window then."""
+    assert batch.rerun is not None
+    keys = cut.definition.source.key
+    for row in late_rows(cut, batch.rerun.range, readmitted=True):
+        waited = row["batch_id"] < batch.batch_id and (row["readmitted_by"] or batch.batch_id) >= batch.batch_id
+        if waited and (batch.rerun.key is None or tuple(str(row[key]) for key in keys) == batch.rerun.key):
+            yield row
+
+
+def _files(
+    definition: Definition, tables: Tables, commit: Commit, cut: Cut, reruns: Sequence[PastRerun]
+) -> tuple[list[ReadFile], dict[str, list[int]]]:
+    """Every file that was read, once; and those that were read twice."""
+    read_by: dict[str, list[tuple[int, int]]] = {}
+    for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
+        read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
+    planned = _planned(tables, definition) if any(not rerun.late_only for rerun in reruns) else {}
+    files = []
+    for known in known_files(definition, tables, commit):
+        path = known.path
+        first_sequence, batch_id = min(read_by[path])
+        if known.then.sequence == first_sequence:
+            corrected = known.then != planned.get((batch_id, path), known.then)
+            files.append(ReadFile(known, batch_id, _corrected_by(known, reruns) if corrected else 0))
+    return files, {path: sorted(b for _, b in by) for path, by in read_by.items() if len(by) > 1}
+
+
+def _corrected_by(known: KnownFile, reruns: Sequence[PastRerun]) -> int:
+    """The last rerun that covers a file which is not the one that its batch had planned to read."""
+    events = known.events_then
+    covering = (r.batch_id for r in reruns if not r.late_only and (events is None or _covers(r.span, events)))
+    return max(covering, default=0)
+
+
+def _covers(span: TimeRange, events: TimeRange) -> bool:
+    return span.from_ms <= events.from_ms and events.to_ms <= span.to_ms
+
+
+def _planned(tables: Tables, definition: Definition) -> dict[tuple[int, str], SourceFile]:
+    """The files of each plan as they were when it was made."""
+    table, version = tables[LEDGER.name], Ledger(definition.root, wall_clock_ms).state().version
+    found: dict[tuple[int, str], SourceFile] = {}
+    for file in delta.files(table, version):
+        for row in delta.rows_of(delta.read_parquet(table.folder / file.path, LEDGER.columns)):
+            if row["kind"] == "plan":
+                found |= {(row["batch_id"], one["path"]): SourceFile(**one) for one in row["files"] or ()}
+    return found

@@ -1,0 +1,57 @@
+"""The outcome of verifying a pipeline: what was compared, what differs, and what was not compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MISSING, UNEXPECTED, DIFFERENT = "missing", "unexpected", "different"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which a table is not as the source says.
+
+    `kind`: a row is missing, unexpected, or a value is different. `key`: the values of the key columns. `window`: the
+    row's bounds by name, times in ms. `column`: None where the whole row is missing or unexpected; then `expected`, or
+    `found`, has all of its values.
+    """
+
+    kind: str
+    table: str
+    key: Mapping[str, Any]
+    window: Mapping[str, Any]
+    column: str | None
+    expected: Any
+    found: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A pipeline verified as of its newest batch.
+
+    `compared`: how many rows there should be and how many there are, whichever is more, by table. `differing`: how many
+    rows differ, by table; `differences` are the first of them. `not_compared`: what was left out, in sentences.
+    """
+
+    pipeline: str
+    batch_id: int
+    from_ms: int | None
+    to_ms: int | None
+    sample: float
+    seed: int
+    files: int
+    rows_read: int
+    compared: Mapping[str, int]
+    differing: Mapping[str, int]
+    differences: Sequence[Difference] = field(default_factory=tuple)
+    not_compared: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def found_nothing_to_compare(self) -> bool:
+        return not any(self.compared.values()) and not self.differs
+
+    @property
+    def differs(self) -> bool:
+        return any(self.differing.values())

@@ -1,0 +1,199 @@
+"""Sessions as they should be.
+
+1. *Parts*: events of one key and batch that touch are one interval in any case, so they are added up first.
+2. *Chains*: parts of a key that touch. A chain of one part that no rerun concerns is one session, or late: no history.
+3. The others are settled batch by batch (`windowlib.inspection.verify.settled`), part by part and not event by event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.events import Counted
+from windowlib.inspection.verify.expected import Expected, meets_any
+from windowlib.inspection.verify.recorded import Recorded
+from windowlib.inspection.verify.settled import Part, Past, settle
+from windowlib.model.assigners import DynamicSession, Session
+from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.admission import aligned_start_ms
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windowlib.batches.inputs import Inputs
+
+START, END = "window_start_ms", "window_end_ms"
+RESULT, IN_FLIGHT, LATE, IN_WINDOW = "result", "in_flight", "late", "in_window"  # what a settled row says
+OF_PART = ("_batch", "_late_in", "_readmitted_by")
+PARTS = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,end:bigint>>"
+SAID = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,said:string,first:bigint,last:bigint>>"
+
+
+def parts_of(inputs: Inputs, given: Counted) -> DataFrame:
+    """Key, window_start_ms, window_end_ms, _batch, _late_in, _readmitted_by, partials, _listed: one row per part."""
+    step, time = given.step, F.col("timestamp_ms")
+    match step.assigner:
+        case Session(gap_ms=gap_ms):
+            bucket, gap = aligned_start_ms(time, gap_ms), F.lit(gap_ms)
+        case DynamicSession() as session:
+            bucket, gap = time, F.max(F.col(quoted(session.gap_column)).cast("long"))
+        case _:
+            raise AssertionError(f"not a session: {step.assigner}")
+    listed = F.sum(F.expr("if(_is_late, 1L, 0L)")).alias("_listed")
+    bounds = [F.min(time).alias(START), (F.max(time) + gap).alias(END)]
+    slices = given.rows.groupBy(*step.key_columns, *OF_PART, bucket.alias("_bucket"))
+    joined = step.engine.with_islands(slices.agg(*bounds, *step.partials(), listed), [*step.keys, *OF_PART])
+    whole = [F.min(START).alias(START), F.max(END).alias(END), F.sum("_listed").alias("_listed")]
+    parts = joined.groupBy(*step.key_columns, *OF_PART, "_island").agg(*whole, *step.merges()).drop("_island")
+    return inputs.staged.write_and_read(parts, inputs.staged.unused("parts"))
+
+
+def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
+    """Parts that touch, added up: also chain_start_ms, chain_end_ms, _parts (how many), and the last one's batch."""
+    chained = step.engine.with_islands(parts, step.keys).groupBy(*step.key_columns, "_island")
+    whole = {
+        "chain_start_ms": F.min(START),
+        "chain_end_ms": F.max(END),
+        "_parts": F.count(F.lit(1)),
+        "_listed": F.sum("_listed"),
+        **{name: F.max(name) for name in OF_PART},
+    }
+    summed = chained.agg(*step.merges(), *(column.alias(name) for name, column in whole.items())).drop("_island")
+    return inputs.staged.write_and_read(summed, inputs.staged.unused("chains"))
+
+
+def expected(
+    inputs: Inputs, step: Step, parts: DataFrame, chains: DataFrame, recorded: Recorded, asked: Asked,
+    unsure: Sequence[TimeRange],
+) -> Expected:  # fmt: skip
+    """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
+    past = recorded.past
+    late_out_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermark_ms)
+    spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
+    bounds = "chain_start_ms", "chain_end_ms"
+    is_unsure = meets_any(unsure, *bounds, touching=True)
+    settling = f"(_parts > 1 OR _readmitted_by > 0 OR {meets_any(spans, *bounds)})"
+    sure = chains.where(f"NOT {is_unsure}").where(asked.meets(*bounds))
+    simple = _simple(sure.where(f"NOT {settling}"), step, past.watermark_ms, late_out_ms)
+    history = _settled(sure.where(settling), parts, step, past)
+    all_rows = step.engine.union([simple, history])
+    chosen = all_rows.where(asked.meets(START, END))
+    keys = [*map(quoted, step.keys)]
+    windows = chosen.where(f"_said IN ('{RESULT}', '{IN_FLIGHT}')")
+    summed = windows.groupBy(*keys, "_said", START, END).agg(*step.merges())
+    late = chosen.where(f"_said IN ('{LATE}', '{IN_WINDOW}')").selectExpr(
+        *keys, START, END, "_batch AS batch_id", f"if(_said = '{LATE}', elements, 0) AS should_be", "_listed AS is"
+    )
+    summed = inputs.staged.write_and_read(summed, inputs.staged.unused("sessions"))
+    return Expected(
+        step,
+        summed.where(f"_said = '{RESULT}'"),
+        summed.where(f"_said = '{IN_FLIGHT}'"),
+        late,
+        chains.where(is_unsure).select(*keys, *bounds) if unsure else None,
+    )
+
+
+def _simple(chains: DataFrame, step: Step, watermark_ms: int, late_out_ms: int) -> DataFrame:
+    """What became of chains of one part."""
+    known = step.engine.with_values(chains, {"_watermark": watermark_ms, "_late_out": late_out_ms})
+    says = (
+        f"filter(array(if(chain_end_ms - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
+        f" if(chain_end_ms - 1 > _late_in AND chain_end_ms - 1 <= _watermark, '{RESULT}', ''),"
+        f" if(chain_end_ms - 1 > _late_in AND chain_end_ms - 1 > _late_out, '{IN_FLIGHT}', '')), x -> x != '')"
+    )
+    each = known.selectExpr("*", f"explode({says}) AS _said")
+    return each.selectExpr(
+        *map(quoted, step.keys), f"chain_start_ms AS {START}", f"chain_end_ms AS {END}", "_said", "_batch", "_listed",
+        *step.partial_names,
+    )  # fmt: skip
+
+
+def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> DataFrame:
+    """What became of the parts of other chains: a row for each part and session that has it, and one for each part."""
+    from pyspark.sql.types import StructField, StructType
+
+    named = chains.select(
+        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "chain_start_ms", "chain_end_ms"
+    )
+    inside = (F.col(START) >= F.col("chain_start_ms")) & (F.col(END) <= F.col("chain_end_ms"))
+    for i, key in enumerate(step.keys):
+        inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
+    of_chain = parts.join(named, inside).drop(*(f"_key{i}" for i in range(len(step.keys))), "chain_end_ms")
+    member = (
+        "named_struct('batch', _batch, 'readmitted_by', _readmitted_by, 'start', window_start_ms, 'end', window_end_ms)"
+    )
+    members = F.expr(f"collect_list({member})").cast(PARTS).alias("_members")
+    gathered = of_chain.groupBy(*step.key_columns, "chain_start_ms").agg(members)
+    own = [gathered.schema[key] for key in step.keys]
+    said_type = parts.sparkSession.createDataFrame([], f"said {SAID}").schema["said"].dataType
+    made = StructType([*own, StructField("_all", said_type)])
+    settled = gathered.mapInArrow(SettleChains(tuple(step.keys), past), made)
+    each = settled.selectExpr(*map(quoted, step.keys), "explode(_all) AS _one").selectExpr(
+        *(f"{quoted(key)} AS _key{i}" for i, key in enumerate(step.keys)),
+        "_one.batch AS _of_batch", "_one.readmitted_by AS _of_rerun", "_one.start AS _of_start",
+        "_one.said AS _said", "_one.first AS _first", "_one.last AS _last",
+    )  # fmt: skip
+    same = (F.col("_batch") == F.col("_of_batch")) & (F.col("_readmitted_by") == F.col("_of_rerun"))
+    same = same & (F.col(START) == F.col("_of_start"))
+    for i, key in enumerate(step.keys):
+        same = same & (F.col(f"_key{i}") == F.col(quoted(key)))
+    return parts.join(each, same).selectExpr(
+        *map(quoted, step.keys), f"_first AS {START}", f"_last AS {END}", "_said", "_batch", "_listed",
+        *step.partial_names,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SettleChains:
+    """Settles one chain per row: the keys and _members in, the keys and _all out."""
+
+    keys: tuple[str, ...]
+    past: Past
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = [self._said(members) for members in batch.column("_members").to_pylist()]
+            kept = [batch.column(key) for key in self.keys]
+            yield pa.RecordBatch.from_arrays([*kept, pa.array(found, type=_SAID)], names=[*self.keys, "_all"])
+
+    def _said(self, members: Sequence[dict[str, int]]) -> list[dict[str, Any]]:
+        parts = [Part(m["batch"], m["readmitted_by"], m["start"], m["end"]) for m in members]
+        found = settle(parts, self.past)
+        said: list[tuple[int, str, int, int]] = []
+        for name, sessions in ((RESULT, found.results), (IN_FLIGHT, found.in_flight)):
+            said += [(n, name, *window) for window, numbers in sessions.items() for n in numbers]
+        said += [(n, LATE if n in found.late else IN_WINDOW, *part.window) for n, part in enumerate(parts)]
+        return [
+            {
+                "batch": parts[n].batch_id,
+                "readmitted_by": parts[n].readmitted_by,
+                "start": parts[n].start_ms,
+                "said": name,
+                "first": first,
+                "last": last,
+            }
+            for n, name, first, last in said
+        ]
+
+
+_SAID = pa.list_(
+    pa.struct(
+        [
+            ("batch", pa.int64()),
+            ("readmitted_by", pa.int64()),
+            ("start", pa.int64()),
+            ("said", pa.string()),
+            ("first", pa.int64()),
+            ("last", pa.int64()),
+        ]
+    )
+)

@@ -1,0 +1,180 @@
+"""What became of sessions that touch one another and came in several batches: the rule, in plain Python.
+
+A batch is a set. Its sessions and those in flight are joined where they touch; what is then late against the watermark
+at the batch's start is dropped whole. A session in flight is published once the watermark has reached its last
+millisecond, in the place of the published ones that went into it, and forgotten at its cleanup time: what comes later
+does not join it. A rerun joins all that touches, published and late ones too, and begins again with what meets its
+range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from windowlib.model.lateness import is_late
+from windowlib.model.rerun import TimeRange
+from windowlib.model.windows import TimeWindow, cover, touches
+
+
+class Part(NamedTuple):
+    """Events of one key and batch that touch: `[start_ms, end_ms)`. `readmitted_by`: a rerun that names them, or 0."""
+
+    batch_id: int
+    readmitted_by: int
+    start_ms: int
+    end_ms: int
+
+    @property
+    def window(self) -> TimeWindow:
+        return TimeWindow(self.start_ms, self.end_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class PastRerun:
+    """A rerun that was published: of the windows that meet `span`, or of late events alone."""
+
+    batch_id: int
+    span: TimeRange
+    late_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What decides about sessions: the watermark before each batch (reruns too), the newest one, and the reruns."""
+
+    watermarks_in_ms: Mapping[int, int]
+    watermark_ms: int
+    allowed_lateness_ms: int
+    reruns: Sequence[PastRerun] = ()
+
+
+Parts = frozenset[int]  # their numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The sessions of some parts: published, in flight, each with the numbers of its parts; and the parts in none."""
+
+    results: Mapping[TimeWindow, Parts]
+    in_flight: Mapping[TimeWindow, Parts]
+    late: Collection[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A session in flight. `published` are the results in whose place its next firing comes."""
+
+    window: TimeWindow
+    parts: Parts
+    published: Mapping[TimeWindow, Parts] = field(default_factory=dict)
+    due: bool = True  # it fires when the watermark reaches its end
+
+
+def settle(parts: Sequence[Part], past: Past) -> Settled:
+    """What became of the parts of one key.
+
+    >>> parts = [Part(1, 0, 0, 10), Part(2, 0, 5, 20), Part(3, 0, 12, 22)]
+    >>> found = settle(parts, Past({1: -1, 2: 5, 3: 30}, 30, allowed_lateness_ms=0))
+    >>> found.results, found.late
+    ({TimeWindow(start_ms=0, end_ms=20): frozenset({0, 1})}, {2})
+    """
+    key = _Key(parts, past.allowed_lateness_ms)
+    reruns = {rerun.batch_id: rerun for rerun in past.reruns}
+    first = min((part.batch_id for part in parts), default=0)
+    steps = {part.batch_id for part in parts} | {number for number in reruns if number > first}
+    for batch_id in sorted(steps):
+        watermark_ms = past.watermarks_in_ms[batch_id]
+        key.move(watermark_ms)
+        if rerun := reruns.get(batch_id):
+            key.rerun(rerun, watermark_ms)
+        else:
+            key.batch([n for n, part in enumerate(parts) if part.batch_id == batch_id], watermark_ms)
+    key.move(past.watermark_ms)
+    published = {window: held for session in key.in_flight for window, held in session.published.items()}
+    in_flight = {session.window: session.parts for session in key.in_flight}
+    return Settled(key.retired | published, in_flight, key.late)
+
+
+class _Key:
+    """One key while batches go by."""
+
+    def __init__(self, parts: Sequence[Part], allowed_lateness_ms: int) -> None:
+        self.all_parts, self.allowed_lateness_ms = parts, allowed_lateness_ms
+        self.in_flight: list[_Session] = []
+        self.retired: dict[TimeWindow, Parts] = {}  # published, and out of flight
+        self.late: set[int] = set()
+
+    def move(self, watermark_ms: int) -> None:
+        """Time moves: what it has reached is published, what is past its cleanup time is out of flight."""
+        kept = []
+        for session in self.in_flight:
+            if session.due and session.window.max_timestamp_ms <= watermark_ms:
+                session = _Session(session.window, session.parts, {session.window: session.parts}, due=False)
+            if self._is_late(session.window, watermark_ms):
+                self.retired |= session.published
+            else:
+                kept.append(session)
+        self.in_flight = kept
+
+    def batch(self, numbers: Iterable[int], watermark_ms: int) -> None:
+        """A batch brings parts."""
+        new = [_Session(self.all_parts[n].window, frozenset([n])) for n in numbers]
+        joined = [_merged(together) for together in _chains([*self.in_flight, *new])]
+        self.in_flight = []
+        for session in joined:
+            if self._is_late(session.window, watermark_ms):
+                self.late |= session.parts
+            else:
+                self.in_flight.append(session)
+
+    def rerun(self, rerun: PastRerun, watermark_ms: int) -> None:
+        """A rerun begins again with the chains that it concerns."""
+        own = [n for n, part in enumerate(self.all_parts) if part.batch_id < rerun.batch_id]
+        chosen = {n for n in self.late if self.all_parts[n].readmitted_by == rerun.batch_id}
+        if rerun.late_only:
+            own = [n for n in own if n not in self.late or n in chosen]
+        known = [
+            *(_Session(window, frozenset()) for window in (*self.retired, *(one.window for one in self.in_flight))),
+            *(_Session(self.all_parts[n].window, frozenset([n])) for n in own),
+        ]
+        for chain in _chains(known):
+            whole = _merged(chain)
+            if not (whole.parts & chosen if rerun.late_only else rerun.span.meets(whole.window)):
+                continue
+            inside = TimeRange(*whole.window)
+            self.retired = {w: held for w, held in self.retired.items() if not inside.meets(w)}
+            self.in_flight = [one for one in self.in_flight if not inside.meets(one.window)]
+            self.late -= whole.parts
+            fresh = [_Session(self.all_parts[n].window, frozenset([n])) for n in sorted(whole.parts)]
+            self.in_flight += [_merged(together) for together in _chains(fresh)]
+        self.move(watermark_ms)
+
+    def _is_late(self, window: TimeWindow, watermark_ms: int) -> bool:
+        return is_late(window, self.allowed_lateness_ms, watermark_ms)
+
+
+def _chains(sessions: Iterable[_Session]) -> list[list[_Session]]:
+    """The sessions grouped so that what touches, directly or by others, is in one group."""
+    chains: list[list[_Session]] = []
+    reached: TimeWindow | None = None
+    for session in sorted(sessions, key=lambda one: one.window):
+        if reached is not None and touches(reached, session.window):
+            chains[-1].append(session)
+            reached = cover(reached, session.window)
+        else:
+            chains.append([session])
+            reached = session.window
+    return chains
+
+
+def _merged(together: Sequence[_Session]) -> _Session:
+    """One session of several that touch; one alone stays as it is."""
+    if len(together) == 1:
+        return together[0]
+    window, parts, published = together[0].window, frozenset[int](), dict[TimeWindow, Parts]()
+    for session in together:
+        window, parts = cover(window, session.window), parts | session.parts
+        published |= session.published
+    return _Session(window, parts, published)

@@ -1,0 +1,87 @@
+"""What a pipeline's tables show, in the form in which windows are compared: bounds in ms, aggregates finished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.compared import Shape
+from windowlib.inspection.verify.expected import Expected, meets_any
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.aggregates import finishes
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.reruns import in_chains
+from windowlib.plans.step import Step
+from windowlib.tables.statistics import overlapping_ms
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+START, END = "window_start_ms", "window_end_ms"
+OF_RESULTS = {START: "unix_millis(window_start)", END: "unix_millis(window_end)"}
+LAST = "last_event_ms"
+
+
+def shape_of(table: str, step: Step, *, by_time: bool) -> Shape:
+    """How the rows of a table are compared."""
+    values = [LAST, *step.output_names]
+    if table == "results":
+        return Shape(table, step.keys, (START, END) if by_time else ("firing",), values)
+    return Shape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values])
+
+
+def results(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
+    """The rows of `results` that are asked for."""
+    files = inputs.tables.files_in("results", asked.span) if asked.span else None
+    rows = inputs.tables.rows("results", files)
+    if rows is None:
+        return None
+    shape = shape_of("results", step, by_time=inputs.definition.plan.windows_end)
+    bounds = {**OF_RESULTS, LAST: "unix_millis(last_event_time)"}
+    columns = [f"{bounds.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values)]
+    return asked.sampled(rows.selectExpr(*columns), step.keys)
+
+
+def in_flight(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
+    """The rows of `open_windows` that are asked for; of aligned windows START and END are those of the slice."""
+    by_time, bounds = inputs.definition.plan.windows_end, inputs.definition.plan.bounds
+    files = inputs.tables.files("open_windows")
+    rows = inputs.tables.rows("open_windows", overlapping_ms(files, bounds, asked.span) if asked.span else files)
+    if rows is None:
+        return None
+    if by_time and bounds != (START, END):
+        own = [f"{quoted(theirs)} AS {ours}" for theirs, ours in zip(bounds, (START, END), strict=True)]
+        rows = rows.selectExpr(*map(quoted, [*step.keys, *step.partial_names]), *own)
+    return asked.sampled(finished(rows, shape_of("open_windows", step, by_time=by_time), step), step.keys)
+
+
+def finished(rows: DataFrame, shape: Shape, step: Step) -> DataFrame:
+    """Rows of partial aggregates as they are compared."""
+    outputs = finishes(step.aggregates)
+    return rows.selectExpr(
+        *(f"{outputs.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
+    )
+
+
+def chosen(rows: DataFrame | None, asked: Asked, expected: Expected, unsure: Sequence[TimeRange]) -> DataFrame | None:
+    """The rows that meet the range that is asked for, without those that cannot be compared."""
+    if rows is None or START not in rows.columns:
+        return rows
+    step = expected.step
+    found = rows.where(asked.meets(START, END))
+    found = found.where(f"NOT {meets_any(unsure, START, END, touching=step.assigner.merges)}")
+    if expected.unsure is not None:
+        found = in_chains(found, expected.unsure, step, START, END, inside=False)
+    return found
+
+
+def span_of(frames: Sequence[DataFrame | None], asked: TimeRange) -> TimeRange:
+    """From the first start to the last end of windows that meet a range; the range itself without any."""
+    first, last = asked.from_ms, asked.to_ms
+    for rows in frames:
+        found = None if rows is None else rows.agg(F.min(START), F.max(END)).first()
+        if found is not None and found[0] is not None:
+            first, last = min(first, found[0]), max(last, found[1])
+    return TimeRange(first, last)

@@ -1,0 +1,230 @@
+"""Verifies a pipeline: its windows are computed again from the source, in plain batch, and compared with its tables.
+
+Nothing is changed. What is compared are `results` and `open_windows` as of the newest batch, and, of the events that
+came too late for all of their windows, how many `late_events` has. Which events are in which windows follows from what
+the ledger recorded of each batch, by rules of their own and not by the plans of runs: `aligned`, `sessions`, `counts`.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.steps import typed_step
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant
+from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
+from windowlib.inspection.verify import aligned, counts, sessions, tables
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.compared import Compared, compare, compare_late
+from windowlib.inspection.verify.events import Counted, counted
+from windowlib.inspection.verify.expected import Expected
+from windowlib.inspection.verify.foreign import as_compared, foreign
+from windowlib.inspection.verify.recorded import ReadFile, Recorded, recorded
+from windowlib.inspection.verify.report import UNEXPECTED, Difference, Verified
+from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.model.errors import StateMismatch
+from windowlib.model.rerun import TimeRange, needed
+from windowlib.plans.step import Step
+from windowlib.reruns.source import reading
+from windowlib.tables.ledger import Clock, Ledger, Plan
+from windowlib.tables.opened import Tables
+from windowlib.tables.publish import staging_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LEAST_SLACK_MS = 3_600_000
+NAMED = 3  # files that a sentence names
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read of the source: the files that could be, and the spans of time of those that could not."""
+
+    files: Sequence[ReadFile]
+    lost: Sequence[ReadFile]
+    unsure: Sequence[TimeRange]
+
+
+def check_can_verify(definition: Definition, asked: Asked) -> None:
+    """Raises `CannotLook` where a pipeline's windows cannot be verified, or not as asked."""
+    if definition.plan.runs_operator:
+        raise CannotLook(
+            f"{definition.name} cannot be verified: its windows are computed by the operator, element by element, and"
+            " follow from the order and the time in which events came, or from code of your own, not from the events"
+            " of a window alone. Nothing was compared"
+        )
+    if asked.span is not None and not definition.plan.windows_end:
+        raise CannotLook(
+            f"{definition.name} has count windows, which have no bounds in time: ask without a range of time."
+            " Nothing was compared"
+        )
+
+
+def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
+    """Compares a pipeline's windows with those computed from its source. Raises `CannotLook` where that cannot be."""
+    check_can_verify(definition, asked)
+    commit = Ledger(definition.root, clock).state().commit
+    then = cut(definition, commit.batch_id if commit else None)
+    assert commit is not None, "`cut` raises where no batch is committed"
+    if commit.fingerprint != definition.fingerprint:
+        raise StateMismatch(
+            f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
+            " compared: give that definition"
+        )
+    opened = Tables(definition.root)
+    past = recorded(definition, opened, commit, then)
+    changed = foreign(opened, commit)
+    shown = replace(commit, versions={**commit.versions, **{name: one.version for name, one in changed.items()}})
+    attempt = f"verify-{secrets.token_hex(4)}"
+    place = staging_folder(definition.root) / attempt
+    watermark_ms, sequence = commit.watermark_out_ms, commit.to_sequence
+    plan = Plan(commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition)
+    inputs = Inputs(definition, plan, shown, spark, opened, attempt, place)
+    try:
+        return _verified(inputs, past, asked, as_compared(changed, commit))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared]) -> Verified:
+    read, expected = _expected(inputs, past, asked)
+    step, by_time = expected.step, inputs.definition.plan.windows_end
+    found = dict(others)
+    for table, rows, look in (
+        ("results", expected.results, tables.results),
+        ("open_windows", expected.in_flight, tables.in_flight),
+    ):
+        shape = tables.shape_of(table, step, by_time=by_time)
+        should_be = None if rows is None else tables.finished(rows, shape, step)
+        shown = tables.chosen(look(inputs, step, asked), asked, expected, read.unsure)
+        found[table] = compare(inputs, step.engine, shape, should_be, shown)
+    found["late_events"] = compare_late(inputs, step, expected.late)
+    found["source_files"] = _read_once(past)
+    return Verified(
+        pipeline=inputs.definition.name,
+        batch_id=inputs.plan.batch_id,
+        from_ms=asked.span.from_ms if asked.span else None,
+        to_ms=asked.span.to_ms if asked.span else None,
+        sample=asked.sample if step.keys else 1.0,
+        seed=asked.seed,
+        files=len(read.files),
+        rows_read=sum(file.known.rows for file in read.files),
+        compared={table: found[table].rows for table in ("results", "open_windows", "late_events")},
+        differing={table: one.differing for table, one in found.items() if one.differing},
+        differences=[difference for one in found.values() for difference in one.differences],
+        not_compared=_not_compared(inputs.definition, read),
+    )
+
+
+def _expected(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expected]:
+    """The windows that there should be, and what was read for that."""
+    assigner = inputs.definition.spec.assigner
+    if not inputs.definition.plan.windows_end:
+        read = _read(inputs, past, EVER)
+        if read.lost:
+            raise CannotLook(
+                f"{inputs.definition.name}: {_named(read.lost)} cannot be read as it was, and count windows follow from"
+                " all events of a key. Nothing was compared: restore it"
+            )
+        given = counted(inputs, read.files, past, asked)
+        return read, counts.expected(inputs, given) if given else _nothing(inputs)
+    if isinstance(assigner, Tumbling | Sliding):
+        read = _read(inputs, past, needed(assigner, asked.span) if asked.span else EVER)
+        given = counted(inputs, read.files, past, asked)
+        return read, aligned.expected(inputs, given, past, asked, read.unsure) if given else _nothing(inputs)
+    return _sessions(inputs, past, asked)
+
+
+def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expected]:
+    """Reads around the range until no chain of sessions reaches further than what has been read."""
+    assigner = inputs.definition.spec.assigner
+    slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
+    span = EVER if asked.span is None else TimeRange(asked.span.from_ms - slack_ms, asked.span.to_ms + slack_ms)
+    while True:
+        read = _read(inputs, past, span)
+        given = counted(inputs, read.files, past, asked)
+        parts = sessions.parts_of(inputs, given) if given else None
+        chains = sessions.chains_of(inputs, parts, given.step) if given and parts is not None else None
+        if asked.span is not None:
+            shown = [look(inputs, _step(inputs, given), asked) for look in (tables.results, tables.in_flight)]
+            met = [rows.where(asked.meets("window_start_ms", "window_end_ms")) for rows in shown if rows is not None]
+            if chains is not None:
+                bounds = "chain_start_ms", "chain_end_ms"
+                ours = chains.where(asked.meets(*bounds))
+                met.append(ours.selectExpr(*(f"{b} AS {b.replace('chain', 'window')}" for b in bounds)))
+            reached = tables.span_of(met, asked.span)
+            if not (span.from_ms < reached.from_ms and reached.to_ms < span.to_ms) and span != EVER:
+                slack_ms *= 4
+                first, last = min(span.from_ms, reached.from_ms), max(span.to_ms, reached.to_ms)
+                span = TimeRange(max(first - slack_ms, EVER.from_ms), min(last + slack_ms, EVER.to_ms))
+                continue
+        if given is None or parts is None or chains is None:
+            return read, _nothing(inputs)
+        return read, sessions.expected(inputs, given.step, parts, chains, past, asked, read.unsure)
+
+
+def _step(inputs: Inputs, given: Counted | None) -> Step:
+    return given.step if given else typed_step(inputs, inputs.watermark_in_ms, None)
+
+
+def _nothing(inputs: Inputs) -> Expected:
+    """No event counts, so there should be no window."""
+    return Expected(typed_step(inputs, inputs.watermark_in_ms, None), None, None)
+
+
+def _read(inputs: Inputs, past: Recorded, span: TimeRange) -> Read:
+    """The files that may hold an event of the span."""
+    by_path = {file.known.path: file for file in past.files}
+    near = [by_path[known.path] for known in reading(inputs.definition, [f.known for f in past.files], span)]
+    lost = [file for file in near if not file.is_as_read and file.known.events_then]
+    return Read([file for file in near if file.is_as_read], lost, [_reach(inputs.definition, file) for file in lost])
+
+
+def _reach(definition: Definition, file: ReadFile) -> TimeRange:
+    """The times at which a window may hold an event of the file."""
+    events, assigner = file.known.events_then, definition.spec.assigner
+    assert events is not None, "a file without events is not missed"
+    if isinstance(assigner, Session):
+        return TimeRange(events.from_ms, events.to_ms - 1 + assigner.gap_ms)
+    return TimeRange(events.from_ms, EVER.to_ms) if assigner.merges else events
+
+
+def _read_once(past: Recorded) -> Compared:
+    """Files that two batches read: their events are in the windows twice."""
+    found = [
+        Difference(UNEXPECTED, "source_files", {"path": path}, {}, "batches", [batches[0]], list(batches))
+        for path, batches in sorted(past.read_twice.items())
+    ]
+    return Compared(len(past.files), len(found), found)
+
+
+def _not_compared(definition: Definition, read: Read) -> list[str]:
+    found = []
+    if read.lost:
+        first = min(span.from_ms for span in read.unsure)
+        last = max(span.to_ms for span in read.unsure)
+        found.append(
+            f"windows that may hold events of {_named(read.lost)}, gone or changed since it was read: some between"
+            f" {instant(first)} and {instant(last) if last < EVER.to_ms else 'the end of time'}"
+        )
+    reasons = [
+        ("duplicate", definition.source.event_id),
+        ("future", definition.watermark.max_future_skew_ms is not None),
+    ]
+    if refused := [reason for reason, may_be in reasons if may_be]:
+        found.append(
+            f"whether rows in quarantine as {' or '.join(refused)} were rightly refused: they are left out here, too"
+        )
+    return found
+
+
+def _named(files: Sequence[ReadFile]) -> str:
+    shown = ", ".join(file.known.path for file in files[:NAMED])
+    more = f" and {len(files) - NAMED:,} more" if len(files) > NAMED else ""
+    return f"{shown}{more}"
