@@ -1,5 +1,7 @@
 """One DAG for each definition in `pipelines/` next to this file (or in WINDOWLIB_PIPELINES): plan → advance → report.
 
+With `checks.verify_sample` there is a task verify after advance, which compares some keys' windows with the source.
+
 Definitions with the same `airflow.together` are one DAG: together → advance and report of each.
 
 The schedule says when to look, never what to read: a skipped, doubled or late run loses nothing. Each task runs one
@@ -14,9 +16,9 @@ from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from windowlib.airflow.commands import advance_command, of_pipeline
+from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.dag_docs import broken_page, page, together_page
-from windowlib.airflow.operators import Advance, AfterTogether, BrokenDefinition, Plan, Report, Together
+from windowlib.airflow.operators import Advance, AfterTogether, BrokenDefinition, Plan, Report, Together, Verify
 from windowlib.airflow.pipelines import (
     Broken,
     dag_groups,
@@ -36,6 +38,8 @@ def pipeline_dag(one: Definition) -> DAG:
         advance = Advance(task_id="advance", command=advance_command(one), outlets=[results_asset(one)])
         report = Report(task_id="report", command=of_pipeline("report", one), root=one.root)
         plan >> advance >> report.as_teardown()
+        if one.checks.verify_sample:
+            advance >> Verify(task_id="verify", command=verify_command(one)) >> report
     return dag
 
 
@@ -57,6 +61,9 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 task_id=f"report_{one.name}", command=of_pipeline("report", one), root=one.root, **retries(one)
             )
             together >> advance >> report.as_teardown()
+            if one.checks.verify_sample:
+                verify = Verify(task_id=f"verify_{one.name}", command=verify_command(one), **retries(one))
+                advance >> verify >> report
     return dag
 
 

@@ -10,11 +10,11 @@ from windowlib.runs import exits
 HEAD = """# Exit codes
 
 Every command ends with one sentence on stderr, if anything is wrong, and one of these codes. Of several pipelines in
-one command, the code is the one that needs attention first: 1, then 2, 3, 4, 0.
+one command, the code is the one that needs attention first: 1, then 2, 3, 5, 4, 0.
 """
 TAIL = """
-In Airflow, 4 is *skipped* and 3 is not tried again. In cron, act on 1, 2 and 3. With `--json` the last line names the
-code of each pipeline where several ran.
+In Airflow, 4 is *skipped*; 2, 3 and 5 are not tried again. In cron, act on all but 0 and 4. With `--json` the last line
+names the code of each pipeline where several ran.
 """
 
 

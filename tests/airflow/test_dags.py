@@ -96,6 +96,30 @@ def test_plan_advance_report(name: str) -> None:
     assert [asset.name for asset in dag.get_task("advance").outlets] == [f"windowlib_{name}_results"]
 
 
+def test_verify_is_a_task_where_the_definition_says_so(pipelines: Path) -> None:
+    """The DAG fails when it does: report, a teardown, comes after it."""
+    checks = '[checks]\nverify_sample = 0.25\nverify_last = "6h"\n'
+    counts = DEFINITION.format(name="two").replace('"tumbling"', '"tumbling_count"').replace('"10m"', "3")
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one") + checks, encoding="utf-8")
+    (pipelines / "two.toml").write_text(counts + checks, encoding="utf-8")
+    (pipelines / "three.toml").write_text(together("three") + checks, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    dag = bag.dags["windows_one"]
+    assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
+        "plan": {"advance"},
+        "advance": {"verify", "report"},
+        "verify": {"report"},
+        "report": set(),
+    }
+    asked = [str(pipelines / "one.toml"), "--sample", "0.25", "--last", "6h"]
+    assert dag.get_task("verify").command[-6:] == ["verify", *asked]
+    # Count windows have no bounds in time.
+    assert bag.dags["windows_two"].get_task("verify").command[-2:] == ["--sample", "0.25"]
+    together_dag = bag.dags["together_stream"]
+    assert together_dag.get_task("advance_three").downstream_task_ids == {"verify_three", "report_three"}
+
+
 def test_the_dag_for_reruns() -> None:
     dag = dag_bag().dags["rerun_windows"]
     assert [task.task_id for task in dag.topological_sort()] == ["check", "preview", "approve", "apply", "report"]
@@ -317,6 +341,7 @@ def job(tmp_path: Path, program: str, kind: str = "Job", **kwargs: Any) -> Any:
         (2, "AirflowFailException", "a retry cannot fix: said why"),
         (3, "AirflowFailException", "refused by its checks: said why"),
         (4, "AirflowSkipException", "said why"),
+        (5, "AirflowFailException", "found to differ: said why"),
         (137, "AirflowException", "exit code 137: said why"),
     ],
 )
@@ -391,6 +416,20 @@ def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
     with pytest.raises(AirflowSkipException, match="nothing is planned: nothing was changed"):
         advance.execute({"ti": PlanSays(None)})
     assert not (tmp_path / "ran").exists()
+
+
+def test_nothing_to_verify_skips_and_a_difference_fails(tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+    def verify(code: int, nothing_compared: bool) -> Any:
+        ends = f"import sys; print('error: said why', file=sys.stderr); sys.exit({code})"
+        return job(tmp_path, outcomes({"nothing_compared": nothing_compared}) + ends, "Verify").execute({})
+
+    assert verify(0, False) == [{"nothing_compared": False}]
+    with pytest.raises(AirflowSkipException, match="said why"):
+        verify(2, True)
+    with pytest.raises(AirflowFailException, match="said why"):
+        verify(5, False)
 
 
 RECORD = batch_record(BatchReport(7, {"rows_read": 5, "rows_admitted": 5, "rows_late": 0, "windows_open": 2}, 0, 1.5))

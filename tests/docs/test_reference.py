@@ -79,8 +79,8 @@ def test_every_command_is_there() -> None:
 
 
 def test_every_exit_code_is_there() -> None:
-    assert set(exit_codes.codes()) == {0, exits.USER, exits.REJECTED, exits.SUPERSEDED, exits.UNEXPECTED}
-    assert re.findall(r"^\| `(\d)` \|", text("exit-codes"), re.MULTILINE) == ["0", "1", "2", "3", "4"]
+    assert set(exit_codes.codes()) == {0, exits.USER, exits.REJECTED, exits.SUPERSEDED, exits.DIFFERS, exits.UNEXPECTED}
+    assert re.findall(r"^\| `(\d)` \|", text("exit-codes"), re.MULTILINE) == ["0", "1", "2", "3", "4", "5"]
 
 
 def test_every_environment_variable_is_there() -> None:

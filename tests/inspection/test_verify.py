@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -17,16 +18,20 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from tests.reruns.test_rerun import Drawn, clock, pipelines
 from tests.strategies import examples
+from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
-from windowlib.inspection.verify.verify import verify
+from windowlib.inspection.verify.verify import check_can_verify, verify
 from windowlib.model.rerun import TimeRange
 from windowlib.runs.advance import advance
+from windowlib.runs.exits import DIFFERS, USER
 from windowlib.source import files as source
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger
@@ -95,6 +100,7 @@ kinds = "approx_count_distinct(value)"
 large = "max(value) filter (where value > 2)"
 """
 PLAN_TIME_MS = 200
+EVERYONE = ["ann", "bob", "cid", "dan"]
 SCHEMA = pa.schema([("key", pa.string()), ("at", pa.int64()), ("value", pa.int64()), ("id", pa.string())])
 
 
@@ -107,7 +113,7 @@ def write(folder: Path, number: int, rows: list[tuple[str | None, int | None, in
     path = folder / "incoming" / f"{number}.parquet"
     path.parent.mkdir(exist_ok=True)
     events = [{"key": k, "at": t, "value": v, "id": f"{number}-{n}"} for n, (k, t, v) in enumerate(rows)]
-    again = {"key": "ann", "at": 1, "value": 9, "id": "1-0"}
+    again = {"key": "ann", "at": -50, "value": 9, "id": "1-0"}
     pq.write_table(pa.Table.from_pylist([*events, *([again] if number > 1 else [])], schema=SCHEMA), path)
     os.utime(path, ns=(number, number))
 
@@ -140,10 +146,9 @@ def run_batches(folder: Path, spark: Any, window: str) -> None:
     """Three batches: events in order, late ones, some too late; others without a key, a time, or from the future."""
     late = "" if "count" in window else '\nallowed_lateness = "20ms"'
     (folder / "events.toml").write_text(DEFINITION.format(window=window + late))
-    everyone = ["ann", "bob", "cid", "dan"]
     files: list[list[tuple[str | None, int | None, int | None]]] = [
-        [(key, t, t % 7) for key in everyone for t in range(1, 60, 4)],
-        [*((key, t, t % 5) for key in everyone for t in (43, 58, 61, 80, 97, 99)), ("eve", 90, 3), ("eve", 91, None)],
+        [(key, t, t % 7) for key in EVERYONE for t in (-50, *range(1, 60, 4))],
+        [*((key, t, t % 5) for key in EVERYONE for t in (43, 58, 61, 80, 97, 99)), ("eve", 90, 3), ("eve", 91, None)],
         [
             ("ann", 3, 1),
             ("bob", 95, 4),
@@ -240,13 +245,11 @@ def test_an_event_that_counts_twice_is_found(
 ) -> None:
     """A file is read by two batches, as if the second did not know that the first had read it."""
     definition = pipeline(window)
-    definition = definition.model_copy(update={"source": definition.source.model_copy(update={"event_id": None})})
     known = source.known_files
     monkeypatch.setattr(
         source, "known_files", lambda *given: {path: of for path, of in known(*given).items() if path != "3.parquet"}
     )
-    definition.__dict__["fingerprint"] = load_definition(tmp_path / "events.toml").fingerprint
-    advance(definition, lambda: spark, clock=now)
+    advance(definition, lambda: spark, clock=now, max_batches=1)
     monkeypatch.undo()
     found = verified(definition, spark)
     assert (UNEXPECTED, "source_files", "batches") in kinds_of(found)
@@ -287,12 +290,18 @@ def test_a_late_event_that_is_nowhere_is_found(spark: Any, pipeline: Pipeline, w
 def test_files_that_are_gone_or_changed(spark: Any, pipeline: Pipeline, tmp_path: Path, window: str) -> None:
     """Windows that may hold their events are left out, others are not; nothing but those: nothing is compared."""
     definition = pipeline(window)
-    (tmp_path / "incoming" / "3.parquet").unlink()
     write(tmp_path, 2, [("ann", 44, 1)])
     found = verified(definition, spark)
     assert found.differences == []
     assert 0 < found.compared["results"] < read_table(definition, "results").num_rows
-    assert "2.parquet, 3.parquet, gone or changed since" in found.not_compared[0]
+    assert "events of 2.parquet, gone or changed since" in found.not_compared[0]
+    before = verified(definition, spark, Asked(TimeRange(-60, -30)))  # far from it
+    assert (before.differences, [one for one in before.not_compared if "2.parquet" in one]) == ([], [])
+    assert before.compared["results"] >= len(EVERYONE)
+    (tmp_path / "incoming" / "3.parquet").unlink()  # its late event is as old as any
+    found = verified(definition, spark)
+    assert "events of 2.parquet, 3.parquet, gone" in found.not_compared[0]
+    assert found.differences == []
     (tmp_path / "incoming" / "1.parquet").unlink()
     assert verified(definition, spark).found_nothing_to_compare
 
@@ -315,3 +324,41 @@ def test_a_sample_is_the_same_keys_on_both_sides(spark: Any, pipeline: Pipeline)
     assert len(set.union(*keys)) > max(map(len, keys))  # not the same ones for every seed
     assert all(one <= {"ann", "bob", "cid", "dan", "eve"} for one in keys)
     assert {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, 1)).differences} == keys[1]
+
+
+def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its exit code is 5; 2 where nothing was compared. With --json it is one record."""
+    definition = pipeline(TUMBLING)
+    edit(definition, "results", lambda row: [] if row["key"] == "dan" else [row])
+    engine = "sail" if is_sail(spark) else "spark"
+
+    def call(*arguments: str) -> Any:
+        given = ["verify", str(tmp_path / "events.toml"), "--engine", engine, *arguments]
+        return CliRunner().invoke(app, given, env={"WINDOWLIB_WAREHOUSE": str(tmp_path / "warehouse")})
+
+    shown = call()
+    assert shown.exit_code == DIFFERS
+    assert "events is not what its source says: " in shown.stderr
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert ["missing", "results", "dan", "1970-01-01", "00:00:00", "to"] in [line[:6] for line in lines]
+
+    record = json.loads(call("--json", "--last", "1h").stdout)
+    assert (record["nothing_compared"], record["sample"], record["from_ms"]) == (False, 1.0, 115 - 3_600_000)
+    assert record["differing"] == {"results": len(record["differences"])}
+    assert {one["key"]["key"] for one in record["differences"]} == {"dan"}
+
+    nothing = call("--from", "2026-03-02T00:00Z", "--to", "2026-03-03T00:00Z")
+    assert nothing.exit_code == USER
+    assert "nothing was compared" in nothing.stderr
+    assert "no difference" not in nothing.stdout
+    for wrong, why in ((("--sample", "2"), "need a sample"), (("--last", "soon"), '--last "soon" is not a duration')):
+        refused = call(*wrong)
+        assert refused.exit_code == USER
+        assert why in refused.stderr
+
+
+def test_what_the_operator_computes_is_not_compared(tmp_path: Path) -> None:
+    text = DEFINITION.format(window=SESSIONS + '\ntrigger = {type = "count", n = 3}')
+    (tmp_path / "events.toml").write_text(text.replace('kinds = "approx_count_distinct(value)"\n', ""))
+    with pytest.raises(CannotLook, match="cannot be verified: its windows are computed by the operator"):
+        check_can_verify(load_definition(tmp_path / "events.toml"), Asked())

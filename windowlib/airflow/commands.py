@@ -7,6 +7,7 @@ from pathlib import Path
 
 import windowlib
 from windowlib.definition.definition import Definition
+from windowlib.definition.durations import format_duration
 
 START = Path(windowlib.__file__).with_name("__main__.py")  # for spark-submit, which starts files
 OWN_PYTHON = {"PYSPARK_DRIVER_PYTHON": sys.executable}  # spark-submit takes the one on PATH otherwise
@@ -23,9 +24,20 @@ def of_pipeline(name: str, definition: Definition) -> list[str]:
 
 
 def advance_command(*definitions: Definition) -> list[str]:
-    """The command line of an advance: plain Python, or `spark-submit` when the master is a cluster of its kind."""
-    first = definitions[0]
-    arguments = ["run", *(str(definition.file) for definition in definitions)]
+    """The command line of an advance."""
+    return _with_spark(definitions[0], "run", *(str(definition.file) for definition in definitions))
+
+
+def verify_command(definition: Definition) -> list[str]:
+    """The command line that verifies a sample of keys, as `[checks]` says."""
+    checks = definition.checks
+    asked = "--sample", str(checks.verify_sample), "--last", format_duration(checks.verify_last_ms)
+    timeless = asked if definition.plan.windows_end else asked[:2]
+    return _with_spark(definition, "verify", str(definition.file), *timeless)
+
+
+def _with_spark(first: Definition, *arguments: str) -> list[str]:
+    """A command that computes: plain Python, or `spark-submit` when the master is a cluster of its kind."""
     master = first.spark.master
     if first.engine == "sail" or master.startswith(("local[", "sc://")) or master in ("local", "warm"):
         return command(*arguments)

@@ -7,6 +7,7 @@ Whatever the command prints goes to the task's log. Its outcomes, which it also 
     2  failed, not tried again: the user's mistake
     3  failed, not tried again: refused by the checks, waits for `windowlib approve` or `abandon`
     4  skipped: another run is in progress, or has taken over
+    5  failed, not tried again: windows are not what the source says
     *  failed, tried again
 """
 
@@ -24,7 +25,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.cli.outcomes import OUTCOMES
-from windowlib.runs.exits import REJECTED, SUPERSEDED, USER
+from windowlib.runs.exits import DIFFERS, REJECTED, SUPERSEDED, USER
 
 Record = dict[str, Any]  # one outcome of a command
 
@@ -73,6 +74,8 @@ def raise_for(code: int, why: str) -> None:
         raise AirflowFailException(f"an error that a retry cannot fix: {why}")
     if code == REJECTED:
         raise AirflowFailException(f"refused by its checks: {why}")
+    if code == DIFFERS:
+        raise AirflowFailException(f"verified, and found to differ: {why}")
     if code == SUPERSEDED:
         raise AirflowSkipException(why)
     if code != 0:

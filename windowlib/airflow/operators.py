@@ -69,6 +69,17 @@ class AfterTogether(Advance):
         return self.published([{k: v for k, v in one.items() if k != "pipeline"} for one in batches], context)
 
 
+class Verify(Job):
+    """Compares the windows of a sample of keys with their source; skipped where no key or window is in the sample."""
+
+    def execute(self, context: Context) -> list[Record]:
+        records, lines, code = self.run_command()
+        if records and records[-1]["nothing_compared"]:
+            raise AirflowSkipException(last_words(lines))
+        raise_for(code, last_words(lines))
+        return records
+
+
 class DataDocs(BaseOperatorLink):
     """The button that opens the report."""
 

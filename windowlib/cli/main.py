@@ -21,6 +21,7 @@ from windowlib.cli.rerun import rerun
 from windowlib.cli.run import plan, run
 from windowlib.cli.setup import setup
 from windowlib.cli.try_out import demo, replay
+from windowlib.cli.verify import verify
 from windowlib.runs.exits import with_exit_code
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
@@ -33,6 +34,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (status, LOOK),
     (explain, LOOK),
     (explain_plan, LOOK),
+    (verify, LOOK),
     (report, LOOK),
     (approve, DECIDE),
     (abandon, DECIDE),
@@ -48,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=HELP,
     epilog="Exit codes: [b]0[/b] done, [b]2[/b] your mistake, [b]3[/b] refused by its checks, [b]4[/b] another run"
-    " is in progress, [b]1[/b] anything else.",
+    " is in progress, [b]5[/b] windows differ from the source, [b]1[/b] anything else.",
 )
 for command, panel in COMMANDS:
     app.command(command.__name__.replace("_", "-"), rich_help_panel=panel)(with_exit_code(command))

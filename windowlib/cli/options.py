@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from getpass import getuser
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,14 @@ import typer
 
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.model.errors import InvalidSpec
+
+
+class Engine(StrEnum):
+    """What computes a run."""
+
+    SPARK = "spark"
+    SAIL = "sail"
+
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -33,6 +42,15 @@ To = Annotated[
     str | None,
     typer.Option(
         "--to", metavar="TIME", help='End of the range, exclusive: "2026-03-04 00:00 UTC".', show_default=False
+    ),
+]
+OnEngine = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="Compute this with [b]spark[/b], or in this process without Java with [b]sail[/b];"
+        " otherwise as the definition says.",
+        show_default=False,
     ),
 ]
 Keys = Annotated[

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from windowlib.cli.display import batch_line, batch_record, console, progress
-from windowlib.cli.options import Json, Pipeline, Pipelines
+from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
 NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
 
 
-class Engine(StrEnum):
-    """What computes a run."""
-
-    SPARK = "spark"
-    SAIL = "sail"
-
-
 def run(
     pipelines: Pipelines,
     finish: Annotated[
@@ -39,14 +31,7 @@ def run(
     max_batches: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many batches (of each pipeline).", show_default=False)
     ] = None,
-    engine: Annotated[
-        Engine | None,
-        typer.Option(
-            help="Compute this run with [b]spark[/b], or in this process without Java with [b]sail[/b];"
-            " otherwise as the definition says.",
-            show_default=False,
-        ),
-    ] = None,
+    engine: OnEngine = None,
     as_json: Json = False,
 ) -> None:
     """Read everything new, fire the windows that the watermark has passed, check and publish the results.

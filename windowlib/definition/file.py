@@ -82,6 +82,12 @@ class Checks(Section):
 
     max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
     max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
+    verify_sample: Share = Field(
+        default=0.0, description="0 to 1: of so many keys Airflow verifies the windows after each advance; 0: of none"
+    )
+    verify_last_ms: Positive = duration(
+        "verify_last", "how far before the watermark the windows lie that Airflow verifies", "1d"
+    )
     suites: Path | None = Field(
         default=None,
         description="a folder of suites as JSON, relative to this file; each replaces ours of its name, or is added",

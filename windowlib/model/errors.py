@@ -27,3 +27,7 @@ class StateMismatch(WindowError):
 
 class ExpectationsFailed(WindowError):
     """A table broke its suite."""
+
+
+class WindowsDiffer(WindowError):
+    """A pipeline's windows are not those that its source gives."""

@@ -5,6 +5,7 @@
 2      the user's mistake: the definition, the source, an argument
 3      refused by its checks: waits for `windowlib approve` or `windowlib abandon`
 4      superseded: another run of this pipeline is in progress
+5      differs: `windowlib verify` found windows that are not what the source says
 1      anything else, trying again may help; the sentence says which file holds the full traceback, if there is one
 =====  ==============================================================================
 """
@@ -26,12 +27,12 @@ from typing import TYPE_CHECKING, ParamSpec
 import typer
 
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
-from windowlib.model.errors import ExpectationsFailed, WatermarkRegression, WindowError
+from windowlib.model.errors import ExpectationsFailed, WatermarkRegression, WindowError, WindowsDiffer
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
-UNEXPECTED, USER, REJECTED, SUPERSEDED = 1, 2, 3, 4
+UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 1, 2, 3, 4, 5
 PASSING = (EngineError, EngineLost, Unreachable)  # not the user's mistake, and foreseen
 P = ParamSpec("P")
 
@@ -78,7 +79,7 @@ def worst(codes: Iterable[int]) -> int:
     >>> worst([0, SUPERSEDED, REJECTED]), worst([0, 0])
     (3, 0)
     """
-    return min(codes, key=(UNEXPECTED, USER, REJECTED, SUPERSEDED, 0).index)
+    return min(codes, key=(UNEXPECTED, USER, REJECTED, DIFFERS, SUPERSEDED, 0).index)
 
 
 def exit_code(error: BaseException) -> int:
@@ -90,6 +91,8 @@ def exit_code(error: BaseException) -> int:
             return SUPERSEDED
         case Rejected() | ExpectationsFailed():
             return REJECTED
+        case WindowsDiffer():
+            return DIFFERS
         case WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
             return UNEXPECTED
         case WindowError():

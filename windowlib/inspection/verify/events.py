@@ -22,7 +22,8 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
-from windowlib.source import files as source
+from windowlib.source import rows as source
+from windowlib.source.files import used_columns
 from windowlib.tables.statistics import of_sources
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     from windowlib.plans.aggregates import typed
 
     step = replace(step, aggregates=typed(step.aggregates, rows))
-    used = [name for name in (*source.used_columns(definition), "timestamp_ms", "arrival") if name in rows.columns]
+    used = [name for name in (*used_columns(definition), "timestamp_ms", "arrival") if name in rows.columns]
     rows = asked.sampled(rows.where("reason IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
     return Counted(_marked(inputs, rows, _names(inputs, files, raw, recorded), files), step)

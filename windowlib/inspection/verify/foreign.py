@@ -17,17 +17,21 @@ def foreign(tables: Tables, commit: Commit) -> dict[str, log.Entry]:
     found = {}
     for name in LOOKED_AT:
         pinned, newest = commit.versions.get(name), delta.version(tables[name])
-        if pinned is not None and newest is not None:
+        if pinned is not None and newest is not None and _paths(tables, name, pinned) != _paths(tables, name, newest):
             for entry in log.entries(tables[name].folder, pinned, newest):
                 if not is_ours(entry) and (entry.changes_data or entry.changes_columns):
                     found[name] = entry
     return found
 
 
+def _paths(tables: Tables, name: str, version: int) -> set[str]:
+    return {file.path for file in delta.files(tables[name], version)}
+
+
 def as_compared(entries: dict[str, log.Entry], commit: Commit) -> dict[str, Compared]:
     """Such commits as differences: the next run stops at each of them."""
     return {
-        f"{name} (log)": Compared(
+        f"the log of {name}": Compared(
             1,
             1,
             [

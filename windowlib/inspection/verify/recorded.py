@@ -13,10 +13,11 @@ from typing import Any
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.inspection.late.events import late_rows
-from windowlib.inspection.lineage.cuts import BatchRun, Cut
+from windowlib.inspection.lineage.cuts import EVER, BatchRun, Cut
 from windowlib.inspection.verify.settled import Past, PastRerun
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted
+from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.source import KnownFile, known_files
 from windowlib.tables import delta
 from windowlib.tables.ledger import Commit, Ledger, SourceFile, wall_clock_ms
@@ -58,6 +59,12 @@ def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -
     )
     files, read_twice = _files(definition, tables, commit, cut, reruns)
     return Recorded(past, files, read_twice)
+
+
+def newest_windows(cut: Cut, length_ms: int) -> TimeRange:
+    """From so long before the watermark on, that of the newest batch before the end of the source was declared."""
+    known = [one.watermark_out_ms for one in cut.batches.values() if one.watermark_out_ms < MAX_WATERMARK]
+    return TimeRange(max(max(known, default=EVER.from_ms) - length_ms, EVER.from_ms), EVER.to_ms)
 
 
 def _rerun(cut: Cut, batch: BatchRun) -> PastRerun | None:

@@ -145,7 +145,7 @@ def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
     """Reads around the range until no chain of sessions reaches further than what has been read."""
     assigner = inputs.definition.spec.assigner
     slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
-    span = EVER if asked.span is None else TimeRange(asked.span.from_ms - slack_ms, asked.span.to_ms + slack_ms)
+    span = EVER if asked.span is None else _around(asked.span, slack_ms)
     while True:
         read = _read(inputs, past, span)
         given = counted(inputs, read.files, past, asked)
@@ -159,14 +159,19 @@ def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
                 ours = chains.where(asked.meets(*bounds))
                 met.append(ours.selectExpr(*(f"{b} AS {b.replace('chain', 'window')}" for b in bounds)))
             reached = tables.span_of(met, asked.span)
-            if not (span.from_ms < reached.from_ms and reached.to_ms < span.to_ms) and span != EVER:
+            enough_before = span.from_ms == EVER.from_ms or span.from_ms < reached.from_ms
+            if not enough_before or not (span.to_ms == EVER.to_ms or reached.to_ms < span.to_ms):
                 slack_ms *= 4
                 first, last = min(span.from_ms, reached.from_ms), max(span.to_ms, reached.to_ms)
-                span = TimeRange(max(first - slack_ms, EVER.from_ms), min(last + slack_ms, EVER.to_ms))
+                span = _around(TimeRange(first, last), slack_ms)
                 continue
         if given is None or parts is None or chains is None:
             return read, _nothing(inputs)
         return read, sessions.expected(inputs, given.step, parts, chains, past, asked, read.unsure)
+
+
+def _around(span: TimeRange, slack_ms: int) -> TimeRange:
+    return TimeRange(max(span.from_ms - slack_ms, EVER.from_ms), min(span.to_ms + slack_ms, EVER.to_ms))
 
 
 def _step(inputs: Inputs, given: Counted | None) -> Step:
