@@ -195,6 +195,7 @@ def test_approval_can_be_switched_off() -> None:
     assert dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context) is None
 
 
+@pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")
 def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
     """A skipped task would look as if there had been nothing to do."""
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
@@ -248,6 +249,7 @@ def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
         ('[airflow]\nschedule = "61 * * * *"', 'broken.toml: airflow.schedule: given "61 * * * *"'),
     ],
 )
+@pytest.mark.fault("a definition is broken", "its own DAG fails and says why; the others run")
 def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: str, message: str) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
@@ -354,6 +356,7 @@ def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> 
     assert type(raised.value) is getattr(exceptions, exception)
 
 
+@pytest.mark.fault("the command of a task is killed", "the task is tried again")
 def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
     from airflow.sdk import exceptions
 
@@ -382,6 +385,7 @@ def outcomes(*records: dict[str, Any]) -> str:
     )
 
 
+@pytest.mark.fault("Spark or the author's code prints JSON", "a line of the log, not an outcome")
 def test_outcomes_are_returned_and_what_is_printed_is_not(tmp_path: Path) -> None:
     """A line of JSON, which Spark's log or an author's own code may print, is a line."""
     program = f"""print('{{"batch_id": 3}}')\n{outcomes({"batch_id": 1}, {"batch_id": 2})}print("[1]")"""
@@ -487,6 +491,7 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
         each["three"].execute(context)
 
 
+@pytest.mark.fault("the task of several pipelines breaks", "each runs alone")
 def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowException
 

@@ -66,6 +66,7 @@ def python(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.fault("two runs start the warm engine at once", "there is one engine")
 def test_two_starts_at_once_give_one_engine(place: Path) -> None:
     found: list[EngineState] = []
     threads = [
@@ -116,6 +117,7 @@ def test_other_settings_replace_it_and_stop_ends_it(place: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.long("an engine more; replacing and stopping one are in make test")
+@pytest.mark.fault("the keeper of the warm engine is killed", "its server ends")
 def test_a_keeper_that_was_killed_leaves_no_server_behind(place: Path) -> None:
     before = engine.start({})
     os.kill(before.keeper.pid, signal.SIGKILL)
@@ -208,6 +210,7 @@ def test_a_thin_client_gives_the_same_tables(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.long("two engines die; one that dies once is in make test")
+@pytest.mark.fault("the warm engine dies again and again", "the run ends with one sentence")
 def test_an_engine_that_keeps_dying_ends_the_run_with_one_sentence(
     place: Path, expected: dict[str, list[str]], tmp_path: Path
 ) -> None:
@@ -255,6 +258,7 @@ def run_at(folder: Path, address: str) -> tuple[subprocess.CompletedProcess[str]
 
 
 @pytest.mark.slow
+@pytest.mark.fault("nothing answers at the address of Spark Connect", "an error that names the address")
 def test_nothing_answers(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nothing listens

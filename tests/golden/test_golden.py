@@ -65,6 +65,7 @@ def _continued(name: str, spark: SparkSession, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
+@pytest.mark.fault("an earlier release has half committed a batch", "it is taken back and computed again")
 def test_stopped_in_the_middle(name: str, tmp_path: Path) -> None:
     """What the folders promise is in them: windows in flight, an unread file, and the way each was stopped."""
     file, expected = unpack(name, tmp_path)

@@ -199,6 +199,7 @@ def test_what_is_healthy_compares_equal(spark: Any, pipeline: Pipeline, window: 
 
 
 @EVERY_KIND
+@pytest.mark.fault("a value of `results` was changed by hand", "`windowlib verify` finds it")
 def test_a_changed_value_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     definition = pipeline(window)
     changed = next(row for row in read_table(definition, "results").to_pylist() if row["key"] == "bob")
@@ -214,6 +215,7 @@ def test_a_changed_value_is_found(spark: Any, pipeline: Pipeline, window: str) -
 
 
 @pytest.mark.parametrize("window", [SESSIONS, TUMBLING])
+@pytest.mark.fault("a result was deleted by hand", "`windowlib verify` finds it")
 def test_a_result_deleted_by_hand_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     definition = pipeline(window)
     before = DeltaTable(definition.root / "results").version()
@@ -228,6 +230,7 @@ def test_a_result_deleted_by_hand_is_found(spark: Any, pipeline: Pipeline, windo
 
 
 @EVERY_KIND
+@pytest.mark.fault("the rows of a source file are in no table", "`windowlib verify` finds it")
 def test_a_lost_file_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     """Eve's events lie in two files alone: they have gone from results and from windows in flight."""
     definition = pipeline(window)
@@ -240,6 +243,7 @@ def test_a_lost_file_is_found(spark: Any, pipeline: Pipeline, window: str) -> No
 
 
 @EVERY_KIND
+@pytest.mark.fault("an event counts twice", "`windowlib verify` finds it")
 def test_an_event_that_counts_twice_is_found(
     spark: Any, pipeline: Pipeline, tmp_path: Path, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +262,7 @@ def test_an_event_that_counts_twice_is_found(
 
 
 @EVERY_KIND
+@pytest.mark.fault("a window in flight is missing", "`windowlib verify` finds it")
 def test_a_window_in_flight_that_is_missing_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     definition = pipeline(window)
     gone = read_table(definition, "open_windows").to_pylist()[-1]

@@ -161,6 +161,7 @@ def test_the_watermark_of_a_finished_source_is_allowed(clicks, tmp_path):
     assert failed(check(clicks, finished, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])) == []
 
 
+@pytest.mark.fault("the watermark is lost", "a check fails")
 def test_a_watermark_that_is_lost_has_fallen(clicks):
     figures = {**FIGURES, "watermark_out_ms": None}
     assert [judged(result) for result in failed(check(clicks, figures))] == ["watermark_fell_by_ms"]
@@ -285,6 +286,7 @@ def test_a_suite_that_cannot_be_read_is_named(tmp_path, contents, problem):
         check(clicks, FIGURES)
 
 
+@pytest.mark.fault("a suite's file is missing", "an error that names it")
 def test_a_suite_file_must_be_there(tmp_path):
     with pytest.raises(InvalidSpec, match=r'checks\.results_suite: no such file, given "gone\.json"'):
         definition(tmp_path, checks='results_suite = "gone.json"')

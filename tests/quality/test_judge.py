@@ -111,6 +111,7 @@ def test_one_of_other_code_is_not_found(
     assert own_judge().poll() is None
 
 
+@pytest.mark.fault("the process that judges is killed", "the run judges itself")
 def test_one_that_was_killed_is_not_waited_for(kept: subprocess.Popen[bytes]) -> None:
     os.kill(kept.pid, signal.SIGKILL)
     kept.wait()

@@ -174,6 +174,7 @@ def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSessio
     assert report.figures["windows_entered"] == made.summary.windows["added"]
 
 
+@pytest.mark.fault("results change between a preview and its application", "refused")
 def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     made = dry_run(definition, spark, MIDDLE)
@@ -204,6 +205,7 @@ def test_a_preview_is_applied_once(
     assert sorted(row["batch_id"] for row in rows if row["kind"] in ("plan", "abandon")) == [1, 2, 3, 4]
 
 
+@pytest.mark.fault("a rerun dies while it applies a preview", "the next one finishes it")
 def test_a_preview_that_a_dead_run_was_applying_is_finished_for_whoever_asks(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -234,6 +236,7 @@ def test_new_files_are_for_an_ordinary_run(spark: SparkSession, tmp_path: Path) 
 # -- the source ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("source files that a rerun needs are gone", "refused with their names, unless the gap is accepted")
 def test_a_gap_is_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     (tmp_path / "incoming" / "2.parquet").unlink()
@@ -271,6 +274,7 @@ def test_a_gap_outside_of_the_range_does_not_matter(spark: SparkSession, tmp_pat
     assert run(definition, spark, asked)[0].figures["files_missing"] == 0
 
 
+@pytest.mark.fault("a source file was repaired after it was read", "a rerun takes its new events in place of the old")
 def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
     """Ordinary runs refuse it and say what to do; a rerun of less than its events does too; one of all takes it in."""
     definition = done(tmp_path, spark)
@@ -443,6 +447,7 @@ def test_the_number_of_key_columns_must_be_right(spark: SparkSession, tmp_path: 
 # -- dead and simultaneous runs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.fault("each attempt at a rerun dies one commit later", "it is finished once")
 def test_each_attempt_dies_one_commit_later(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
     """Ordinary runs finish what a dead rerun has left."""
     definition = done(tmp_path, spark)
@@ -498,6 +503,7 @@ def test_an_abandoned_rerun_leaves_no_trace(spark: SparkSession, tmp_path: Path)
     assert tables(definition) == before
 
 
+@pytest.mark.fault("a rerun and a run meet", "the rerun waits, or the run leaves")
 def test_a_rerun_waits_for_a_run_and_a_run_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,10 @@ def as_of(rows: Tables, batch_id: int) -> Tables:
 
 
 @pytest.mark.classic  # its processes run on Spark
+@pytest.mark.fault(
+    "SIGKILL in the middle of a run, three times",
+    "the next run finishes the batch; the tables are those of an undisturbed run",
+)
 def test_killed_by_sigkill_three_times(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
     for batch_id, moment in ((1, "write:windows"), (2, "commit:result_changes"), (3, "ledger:commit")):
         command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment]
@@ -77,6 +81,7 @@ def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: Spar
     assert tables(definition) == tables(undisturbed)
 
 
+@pytest.mark.fault("`windowlib abandon` is killed half way", "the next run takes back what was left and plans again")
 def test_abandoning_is_killed_and_the_next_run_makes_a_new_plan(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path
 ) -> None:

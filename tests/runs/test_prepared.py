@@ -48,6 +48,10 @@ def undisturbed(spark: SparkSession, tmp_path: Path) -> Definition:
     return definition
 
 
+@pytest.mark.fault(
+    "a setting is edited between the death of a run and the next one",
+    "what was prepared is published as it was; the edit holds from the next batch on",
+)
 def test_a_setting_edited_after_a_run_was_killed_changes_nothing_of_its_batch(
     spark: SparkSession, undisturbed: Definition, tmp_path: Path
 ) -> None:
@@ -86,6 +90,10 @@ def refused(folder: Path, spark: SparkSession) -> Definition:
     return definition
 
 
+@pytest.mark.fault(
+    "a refused batch is approved after its source files are gone",
+    "exactly what was judged is published; nothing is read again",
+)
 def test_what_is_approved_is_what_was_judged(spark: SparkSession, tmp_path: Path) -> None:
     definition = refused(tmp_path / "refused", spark)
     with pytest.raises(Rejected):
@@ -107,6 +115,10 @@ def test_what_is_abandoned_leaves_no_file(spark: SparkSession, tmp_path: Path) -
     assert not list((definition.root / "_prepared").iterdir())
 
 
+@pytest.mark.fault(
+    "another program deletes rows of `results`",
+    "the run stops before a table is touched, and names version, operation and user",
+)
 def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, files=1)
     advance(definition, lambda: spark, clock=clock)
@@ -132,6 +144,9 @@ def test_a_compaction_is_built_upon(spark: SparkSession, undisturbed: Definition
 
 
 @pytest.mark.parametrize("left", ["", '{"add": {"pa'], ids=["empty", "cut"])
+@pytest.mark.fault(
+    "a log entry is empty or cut, as a power cut leaves it", "the error names the entry and the way back"
+)
 def test_a_log_entry_that_a_power_cut_left_is_named(spark: SparkSession, tmp_path: Path, left: str) -> None:
     definition = clicks(tmp_path, files=1)
     advance(definition, lambda: spark, clock=clock)
@@ -156,6 +171,7 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(spark:
         advance(definition, lambda: spark, clock=clock)
 
 
+@pytest.mark.fault("a newer version of windowlib has written to the ledger", "the run stops and says so")
 def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, files=1)
     advance(definition, lambda: spark, clock=clock)

@@ -148,6 +148,10 @@ def explore_many(begun: Path, folder: Path, group: tuple[str, ...], schedules: i
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=", ".join)
+@pytest.mark.fault(
+    "runs, operators and maintenance in any order of their steps, killed anywhere",
+    "each event is in one place at any time",
+)
 def test_every_value_is_in_one_place_at_any_time(begun: Path, tmp_path: Path, group: tuple[str, ...]) -> None:
     explore_many(begun, tmp_path, group, SCHEDULES)
     explore_many(begun, tmp_path / "killed", group, SCHEDULES, kills=2)
@@ -205,6 +209,10 @@ GUARDS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], d
 
 
 @pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.fault(
+    "one of the guards (epochs, compare-and-set, prepare, sync, counts) is switched off",
+    "the schedules above notice it",
+)
 def test_without_a_guard_something_is_lost(
     begun: Path, tmp_path: Path, guard: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

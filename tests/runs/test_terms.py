@@ -37,6 +37,7 @@ def kinds(definition: Definition) -> list[tuple[str, int]]:
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.parametrize("edited", [LATER, LONGER], ids=["out_of_orderness", "gap"])
+@pytest.mark.fault("the definition is edited before anything is prepared", "the plan is replaced, and the run says so")
 def test_a_plan_made_under_other_terms_is_replaced(spark: SparkSession, tmp_path: Path, edited: str) -> None:
     undisturbed = clicks(tmp_path / "undisturbed", 2, edited)
     advance(undisturbed, lambda: spark, clock=clock)
@@ -53,6 +54,7 @@ def test_a_plan_made_under_other_terms_is_replaced(spark: SparkSession, tmp_path
 
 @pytest.mark.spark
 @pytest.mark.embedded
+@pytest.mark.fault("a run dies before anything is prepared", "the same plan is computed again")
 def test_a_plan_under_equal_terms_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
     killed(tmp_path, spark)
     definition, notes = clicks(tmp_path, 0), list[str]()
@@ -89,6 +91,7 @@ def test_a_plan_for_which_nothing_is_left_is_abandoned(spark: SparkSession, tmp_
 
 @pytest.mark.spark
 @pytest.mark.embedded
+@pytest.mark.fault("the windows of a definition are edited after its first batch", "refused, with what was and what is")
 def test_a_definition_that_does_not_fit_the_newest_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     advance(clicks(tmp_path, 1), lambda: spark, clock=clock)
     plan(clicks(tmp_path, 2), clock)
@@ -125,6 +128,7 @@ class Visits:
 """
 
 
+@pytest.mark.fault("the author's own code is edited after a run died", "the plan is replaced")
 def test_an_edit_of_the_authors_own_code_changes_the_terms(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     (tmp_path / "visits.py").write_text(VISITS)

@@ -93,6 +93,7 @@ def test_together_as_alone(alone: list[Definition], spark: SparkSession, tmp_pat
     assert list(tmp_path.glob("warehouse/*/_*")) == []  # nothing is left of what was shared
 
 
+@pytest.mark.fault("a run of several pipelines is killed", "each is finished, alone or together")
 def test_killed_together_and_finished_alone_or_together(
     alone: list[Definition], spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ def test_others_go_alone(spark: SparkSession, tmp_path: Path) -> None:
     same(lists[1], lists[0])
 
 
+@pytest.mark.fault("the checks refuse one of several pipelines", "the others are published")
 def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)[:3]
     suite = tmp_path / "none.json"
@@ -207,6 +209,7 @@ def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path
 
 
 @pytest.mark.classic  # on Sail nothing is shared
+@pytest.mark.fault("one of several pipelines has a mistake", "it alone reports it")
 def test_the_pipeline_that_has_a_mistake_reports_it(spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)[:2]
     text = definition_text("hours", {COUNT: 'clicks = "sum(1 / (value - value))"'})

@@ -32,6 +32,7 @@ def state(definition: Definition) -> LedgerState:
 
 
 @pytest.mark.parametrize("decide", [approve, abandon])
+@pytest.mark.fault("an operator decides about a batch that no longer waits", "refused; it names the one that waits")
 def test_another_batch_than_the_one_that_waits_is_not_decided_about(
     refused: Definition, decide: Callable[..., int]
 ) -> None:
@@ -48,6 +49,7 @@ def test_a_batch_that_is_done_or_given_up_is_said_to_be(refused: Definition) -> 
         approve(refused, "ann", "why", clock, batch_id=2)
 
 
+@pytest.mark.fault("a batch is abandoned while it is being approved", "the approval is refused")
 def test_an_approval_that_was_overtaken_is_not_written(refused: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     append, overtaken = Ledger._append, iter([True])
 

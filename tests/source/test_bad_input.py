@@ -74,6 +74,7 @@ GOOD = {
 # -- what a plan refuses, without Spark -----------------------------------------------------------------------------
 
 
+@pytest.mark.fault("the source folder is not there", "an error that names it; nothing is planned")
 def test_a_missing_folder(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0)
     (tmp_path / "incoming").rmdir()
@@ -103,6 +104,7 @@ def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
         (pa.array([START_MS], pa.timestamp("ns")), None, "'at_ms' is timestamp[ns], which Spark does not read"),
     ],
 )
+@pytest.mark.fault("the time column has another type", "an error that names file, column and type")
 def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: str | None, says: str) -> None:
     text = PLAIN.replace('timestamp_unit = "ms"\n', f'timestamp_unit = "{unit}"\n' if unit else "")
     definition, _ = with_file(tmp_path, {**GOOD, "at_ms": given}, text)
@@ -118,6 +120,7 @@ def test_nanoseconds_in_an_unused_column(tmp_path: Path) -> None:
     assert plan(definition, clock)
 
 
+@pytest.mark.fault("a column is missing", "an error that names it and what there is")
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
     with refused(StateMismatch, f"{path} has no column 'valeu'; it has at_ms, user, value"):
@@ -131,6 +134,7 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
+@pytest.mark.fault("a file changes after it was planned", "it is not read as if it had not")
 def test_a_planned_file_that_changes(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     assert plan(definition, clock)
@@ -164,6 +168,7 @@ def test_nothing_to_decide(tmp_path: Path) -> None:
         read_table(definition, "results")
 
 
+@pytest.mark.fault("rows of a Delta source are deleted or overwritten", "the run stops and names the commit")
 def test_a_delta_source_must_be_append_only(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, PLAIN.replace('"parquet"', '"delta"').replace("incoming", "events"))
     with refused(SourceError, f"{tmp_path / 'events'} is not a Delta table"):
@@ -240,6 +245,7 @@ def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: Spa
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.fault("a file changes while Spark reads it", "the batch is not published")
 def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     run(definition, spark)
@@ -291,6 +297,7 @@ LINES = {
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.fault("lines of JSON or CSV cannot be parsed", "they are in `quarantine`, as they are")
 def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, TEXT.replace("{kind}", kind))
     (tmp_path / "incoming" / f"1.{kind}").write_text("\n".join(LINES[kind]) + "\n")
@@ -305,6 +312,7 @@ def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, t
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.fault("event times at the ends of the calendar", "exact, or in `quarantine`")
 def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) -> None:
     sliding = 'type = "sliding"\nsize = "30d"\nslide = "20d"\noffset = "-7d"'
     definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', sliding))
@@ -349,6 +357,7 @@ def test_a_delta_source_is_read_by_ranges_of_versions(spark: SparkSession, tmp_p
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.fault("a critical check fails", "nothing is published until an operator decides")
 def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     run(definition, spark)

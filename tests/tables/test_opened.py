@@ -32,6 +32,7 @@ def test_commits_of_others_are_seen(table: Table) -> None:
     assert delta.files(table, 0) == []
 
 
+@pytest.mark.fault("a table has moved on since it was read", "the commit is refused")
 def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     delta.append_rows(table, 0, [{"number": 1}])
     with pytest.raises(delta.Conflict):
@@ -48,6 +49,7 @@ def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
     assert delta.version(table) == 0
 
 
+@pytest.mark.fault("the beginning of a table's log was cleaned up", "it is read from its checkpoint")
 def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> None:
     delta.append_rows(table, 0, [{"number": 1}])
     newest = table.newest()

@@ -67,6 +67,7 @@ def test_a_running_process_holds_what_it_claimed(tmp_path: Path) -> None:
         claimed_by(tmp_path)
 
 
+@pytest.mark.fault("a run is stopped (SIGSTOP)", "it holds nothing, and is refused when it wakes")
 def test_a_stopped_process_holds_nothing_and_is_refused_when_it_wakes(tmp_path: Path) -> None:
     with at_work(tmp_path) as process:
         process.send_signal(signal.SIGSTOP)
@@ -85,6 +86,7 @@ def test_a_defunct_process_holds_nothing(tmp_path: Path) -> None:
         assert claimed_by(tmp_path) == 2
 
 
+@pytest.mark.fault("another process has the number of a dead run", "it holds nothing")
 def test_another_process_of_the_same_number_holds_nothing() -> None:
     here = this_process()
     assert replace(here, started=here.started - 60).life() is Life.ENDED
@@ -104,6 +106,7 @@ def test_a_claim_of_an_earlier_release_is_read() -> None:
     assert Owner.of_json(text.replace(here.host, "elsewhere")).life() is Life.OUT_OF_SIGHT
 
 
+@pytest.mark.fault("two containers share a host name", "they judge each other by heartbeats only")
 def test_two_containers_on_one_host_see_heartbeats_only(tmp_path: Path, namespaces: tuple[str, ...]) -> None:
     """Its host name and boot are ours; its number is 1, which is another process here."""
     with at_work(tmp_path, within=namespaces) as process:

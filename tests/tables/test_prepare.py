@@ -74,6 +74,7 @@ def test_it_creates_tables_and_replaces_files(root: Path) -> None:
     assert values(root) == {"open_windows": [1, 2, 3], "results": [3], "run_metrics": [1, 2, 3]}
 
 
+@pytest.mark.fault("a publication is rolled forward twice", "the second time changes nothing")
 def test_rolled_forward_twice_it_changes_nothing(root: Path) -> None:
     third = publication(root, 3, 4)
     versions = roll(root, third)
@@ -100,6 +101,7 @@ def at_commit(patch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -
 
 @pytest.mark.parametrize("begun", [False, True], ids=["the first batch", "a later batch"])
 @pytest.mark.parametrize("killed_before", range(len(TABLES)))
+@pytest.mark.fault("a run is killed between two table commits", "another run commits the rest")
 def test_another_run_goes_on_where_one_was_killed(tmp_path: Path, begun: bool, killed_before: int) -> None:
     if begun:
         roll(tmp_path, publication(tmp_path, 1, 7))
@@ -119,6 +121,7 @@ def test_another_run_goes_on_where_one_was_killed(tmp_path: Path, begun: bool, k
 
 
 @pytest.mark.parametrize("woken_before", range(len(TABLES)))
+@pytest.mark.fault("two runs roll one publication forward", "each accepts the other's commits")
 def test_a_run_that_slept_accepts_what_another_has_published_meanwhile(root: Path, woken_before: int) -> None:
     what = publication(root, 3, 4)
     others: list[dict[str, int]] = []
@@ -136,6 +139,9 @@ def test_a_run_that_slept_through_the_next_batch_finds_its_own_versions(root: Pa
     assert values(root)["results"] == [5]
 
 
+@pytest.mark.fault(
+    "a table is changed by another program while a batch waits", "no table is touched; the change is named"
+)
 def test_a_table_that_someone_else_changed_is_named_and_nothing_is_touched(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").delete("value = 1")
@@ -166,6 +172,9 @@ def compacted(root: Path) -> tuple[Publication, Path]:
     return what, folder
 
 
+@pytest.mark.fault(
+    "files that a waiting batch removes are compacted away", "the compaction is undone, then the batch is published"
+)
 def test_a_compaction_of_files_that_are_to_go_is_undone(root: Path) -> None:
     what, folder = compacted(root)
     assert [one.standing for one in prepare.judge(Tables(root), what)][1] is Standing.COMPACTED
@@ -184,6 +193,7 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
 
 
 @pytest.mark.parametrize("left", ["", '{"commitInfo": {"oper'], ids=["empty", "cut"])
+@pytest.mark.fault("an entry of a table's log is damaged while a batch waits", "the error names it and the way back")
 def test_a_damaged_log_entry_is_named_with_the_way_back(root: Path, left: str) -> None:
     what = publication(root, 3, 4)
     log.file_of(root / "results", 3).write_text(left)
@@ -196,6 +206,10 @@ def test_what_is_written_down_is_read_back(root: Path) -> None:
     assert prepare.read(root, prepare.write(root, what)) == what
 
 
+@pytest.mark.fault(
+    "the prepare file was changed, or is of a newer version",
+    "refused: its checksum, or its format, is not what is expected",
+)
 def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> None:
     prepared = prepare.write(root, publication(root, 3, 4))
     file = root / prepared.path
