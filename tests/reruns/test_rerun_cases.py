@@ -29,7 +29,7 @@ from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
-from windowlib.source.files import SourceError
+from windowlib.source.listing import SourceError
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.read import read_table

@@ -24,8 +24,9 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.exits import REJECTED, USER, exit_code
+from windowlib.runs.run import Run, claimed, next_due
 from windowlib.runs.verdicts import abandon, approve
-from windowlib.source.files import SourceError
+from windowlib.source.listing import SourceError
 from windowlib.tables.ledger import NothingToDecide, Rejected
 from windowlib.tables.read import UnknownTable, read_table
 
@@ -136,16 +137,26 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
 
 @pytest.mark.fault("a file changes after it was planned", "it is not read as if it had not")
 def test_a_planned_file_that_changes(tmp_path: Path) -> None:
-    definition = clicks(tmp_path, 1)
-    assert plan(definition, clock)
+    """It is planned again by itself, under the same batch id; a batch of which nothing is left is abandoned."""
+    definition, notes = clicks(tmp_path, 1), list[str]()
+    stale = plan(definition, clock)
     path = arrive(tmp_path, 1, [ROW])
-    with refused(SourceError, f"{path} has changed since its batch was planned", "windowlib abandon"):
-        run(definition, None)  # type: ignore[arg-type]  # Spark is not asked
+    asked = Run.of(definition, clock, note=notes.append)
+    with claimed(asked) as claim:
+        due = next_due(asked, claim)
+        assert (stale, due) != (None, None)
+        assert (due.plan.batch_id, due.plan.files[0].size_bytes) == (1, path.stat().st_size)
+        assert due.plan.files != stale.files
+    assert notes == [
+        f"clicks: batch 1 cannot be read as it was planned ({path} has changed since its batch was planned):"
+        " it is planned again"
+    ]
     path.unlink()
-    with refused(SourceError, f"{path} has gone since its batch was planned"):
-        run(definition, None)  # type: ignore[arg-type]
-    assert abandon(definition, "ann", "wrong file", clock) == 1
-    assert advance(definition, no_spark, clock=clock) == []
+    assert advance(definition, no_spark, clock=clock, on_note=notes.append) == []
+    assert notes[1].endswith(
+        f"({path} has gone since its batch was planned): it is abandoned, as nothing is left to do"
+    )
+    assert ledger_of(definition).state().plan is None
 
 
 def test_a_definition_that_changes_after_the_plan_finds_the_plan_until_a_run_replaces_it(tmp_path: Path) -> None:
@@ -275,9 +286,10 @@ def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> 
     }
 
     arrive(tmp_path, 3, [{**ROW, "user": None}, {**ROW, "at_ms": None}])  # a file of no use
+    watermark_ms = report.watermark_out_ms
     [report] = run(definition, spark)
     assert (report.figures["rows_read"], report.figures["rows_admitted"]) == (2, 0)
-    assert report.watermark_out_ms == report.watermark_in_ms
+    assert report.watermark_out_ms == watermark_ms
     reasons = [row["reason"] for row in read_table(definition, "quarantine").to_pylist() if row["batch_id"] == 3]
     assert sorted(reasons) == ["null_key", "null_timestamp"]
     assert tables(definition, ["results"]) == {"results": before["results"]}

@@ -25,8 +25,8 @@ from windowlib.tables.opened import Table
 from windowlib.tables.read import read_table, snapshot
 
 Row = dict[str, Any]
-# No window of the clicks keeps elements, and no run is a dry run.
-WRITTEN = [name for name in TABLES if name not in ("state_windows", "previews")]
+# No window of the clicks keeps elements, no run is a dry run, and no file is set aside.
+WRITTEN = [name for name in TABLES if name not in ("state_windows", "previews", "set_aside")]
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,13 @@ from windowlib.batches import figures, reading, rejects, replacement, watermarks
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.steps import typed_step
 from windowlib.source import intake
+from windowlib.source.contents import Checksums
 from windowlib.tables.publish import Changes, joined
 
 
 def compute(inputs: Inputs) -> Outcome:
     """Runs the jobs and gives what to commit."""
+    checksums = Checksums.started(inputs.definition, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
     looked = reading.look(inputs, given)
     moved = watermarks.move(inputs.definition, inputs.plan, watermarks.last(inputs.opened, inputs.before), looked)
@@ -30,7 +32,10 @@ def compute(inputs: Inputs) -> Outcome:
     seen = looked.with_holes(windows.counted.get("elements_in_holes", 0))
     rejected = rejects.rejected(inputs, step, given, events, seen, windows) if given else {}
     replaced = replacement.replace_results(inputs, step, windows)
-    kept = {"watermarks": Changes(rows=[moved.row]), "source_files": Changes(rows=intake.read_files(inputs.plan, seen))}
+    kept = {
+        "watermarks": Changes(rows=[moved.row]),
+        "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums)),
+    }
     changes = joined([windows.changes, rejected, replaced, kept])
     found = figures.of_batch(inputs, step, seen, windows.counted, changes, moved.candidate_ms)
     return Outcome(changes, moved.applied_ms, found)

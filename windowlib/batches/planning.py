@@ -16,7 +16,8 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.terms import differences, terms_of
 from windowlib.model.errors import StateMismatch
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
-from windowlib.source import files as source
+from windowlib.source import listing as source
+from windowlib.source.files import check_readable
 from windowlib.tables import delta
 from windowlib.tables.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
 from windowlib.tables.opened import Tables
@@ -64,10 +65,14 @@ def next_plan(
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     _check_fingerprint(definition, commit, OTHER_PIPELINE)
     sequence = commit.to_sequence if commit else 0
-    known = source.known_files(tables, state.pinned("source_files"))
-    files = source.new_files(definition, known, sequence, definition.source.max_files_per_run, look)
+    at = state.pinned("source_files")
+    if finish:  # the input is complete: no file is still being written
+        found = source.new_files(definition, tables, at, look)
+    else:
+        found = source.next_files(definition, tables, at, clock(), look)
+    files = source.numbered(found, sequence, definition.source.max_files_per_run)
     pinned = json.loads(commit.definition).get("source_types") if commit else None
-    types = source.check_readable(definition, files, pinned)
+    types = check_readable(definition, files, pinned)
     now_ms = clock()
     frozen = Plan(
         batch_id=state.last_batch_id + 1,

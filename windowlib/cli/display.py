@@ -249,6 +249,9 @@ def _say_what_waits(screen: Console, status: Status) -> None:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:
         say(screen, f"{counted(status.files_waiting, 'file')} waiting to be read")
+    for aside in status.set_aside:
+        when = f"set aside by {escape(aside.who)}, {instant(aside.at_ms)}"
+        say(screen, f"{when}: {escape(aside.path)} ({escape(aside.reason)})")
     if unfinished := status.unfinished:
         state = "was refused by its checks" if unfinished.rejection else "is planned and not committed"
         planned = f"{unfinished.files} files, planned {instant(unfinished.planned_at_ms)}"

@@ -19,6 +19,7 @@ from windowlib.cli.look import explain_plan, read, report, status
 from windowlib.cli.options import HELP
 from windowlib.cli.rerun import rerun
 from windowlib.cli.run import plan, run
+from windowlib.cli.set_aside import set_aside
 from windowlib.cli.setup import setup
 from windowlib.cli.try_out import demo, replay
 from windowlib.cli.verify import verify
@@ -39,6 +40,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (approve, DECIDE),
     (abandon, DECIDE),
     (accept_clock, DECIDE),
+    (set_aside, DECIDE),
     (demo, TRY),
     (replay, TRY),
 )

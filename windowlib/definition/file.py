@@ -47,6 +47,9 @@ class Source(Section):
     max_files_per_run: int = Field(
         default=0, ge=0, description="0 for everything new, or at most so many files a batch"
     )
+    min_file_age_ms: NotNegative = duration(
+        "min_file_age", "a file that was changed less than this ago may still be written, and is left for later", "2s"
+    )
     columns: dict[str, str] = Field(
         default={}, alias="schema", description='column = "spark type"; needed for JSON and CSV'
     )

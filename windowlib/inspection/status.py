@@ -11,16 +11,17 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
-from windowlib.definition.instants import instant
+from windowlib.definition.instants import instant, time_of
 from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
-from windowlib.source.files import known_files, new_files
+from windowlib.source.listing import new_files
 from windowlib.tables import delta
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Commit, Ledger, LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER, SOURCE_FILES, WATERMARKS
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
+from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.table import TableSpec
 
 COMMITS_SHOWN = 5
@@ -73,6 +74,16 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside:
+    """A file that no run reads; `path` is relative to the source folder."""
+
+    path: str
+    at_ms: int
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """A pipeline's status. What is None or empty is not there yet."""
 
@@ -87,6 +98,7 @@ class Status:
     unfinished: Unfinished | None
     files_waiting: int | None
     source_problem: str | None
+    set_aside: list[SetAside]
 
 
 def status(definition: Definition, now_ms: int) -> Status:
@@ -111,6 +123,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
+        set_aside=_set_aside(definition),
     )
 
 
@@ -232,9 +245,13 @@ def _advice(definition: Definition, state: LedgerState, running: str | None) -> 
 
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
     """How many files no batch has read yet, or why that cannot be said."""
-    sequence = commit.to_sequence if commit else 0
     try:
-        known = known_files(tables, _version(commit, SOURCE_FILES.name))
-        return len(new_files(definition, known, sequence)), None
+        return len(new_files(definition, tables, _version(commit, SOURCE_FILES.name))), None
     except WindowError as error:
         return None, str(error)
+
+
+def _set_aside(definition: Definition) -> list[SetAside]:
+    """What operators have set aside, by path."""
+    found = sorted(files_set_aside(definition.root).values(), key=lambda one: one.path)
+    return [SetAside(one.path, time_of(one.at), one.who, one.reason) for one in found]

@@ -13,7 +13,7 @@ from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.expected import check_expected
 from windowlib.reruns.findings import Findings, look
 from windowlib.reruns.publish import Published, publish
-from windowlib.source.files import check_unchanged
+from windowlib.source.listing import check_unchanged
 
 
 def compute(inputs: Inputs) -> Outcome:

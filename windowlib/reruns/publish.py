@@ -16,6 +16,7 @@ from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.reruns.events import Changed, rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
+from windowlib.source.contents import checksum
 from windowlib.source.intake import FileFigures
 from windowlib.tables import delta
 from windowlib.tables import publish as files
@@ -171,6 +172,7 @@ def _source_files(inputs: Inputs, found: Findings, changed: Changed) -> Changes:
         if file := now.get(row["path"]):
             figures = changed.seen.files.get(file.path, FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
+            row |= {"sha256": checksum(inputs.definition.source.path / file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
         rows.append(row)
     return Changes([delta.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))], known)

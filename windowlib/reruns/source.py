@@ -15,7 +15,8 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.assigners import DynamicSession
 from windowlib.model.rerun import TimeRange
-from windowlib.source import files as source
+from windowlib.source import listing as source
+from windowlib.source.contents import Contents
 from windowlib.tables import delta
 from windowlib.tables.ledger import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
@@ -64,17 +65,22 @@ class KnownFile:
 
 
 def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[KnownFile]:
-    """Every file that was read, in arrival order."""
-    table = tables[SOURCE_FILES.name]
-    there = {found.path: found for found in source.found_files(definition)}
+    """Every file that was read, in arrival order; one that was renamed or unpacked again as it is there now."""
+    table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
+    there, before = source.found_files(definition), source.known_files(tables, at)
     known = []
-    for row in delta.rows(table, delta.files(table, commit.versions.get(SOURCE_FILES.name)), SOURCE_FILES.columns):
-        then = SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"])
-        found = there.get(then.path)
-        if found is not None and not (definition.source.path / then.path).is_file():
-            found = None  # in the log of a Delta table, but vacuumed
-        now = None if found is None else SourceFile(then.path, found.size_bytes, found.modified_ns, then.sequence)
-        known.append(KnownFile(then, now, row["rows"], row["min_timestamp_ms"], row["max_timestamp_ms"]))
+    with Contents.of(definition) as contents:
+        found_as = {found.path: found for found in there} | source.renamed(contents, there, before.values())
+        for row in delta.rows(table, delta.files(table, at), SOURCE_FILES.columns):
+            found = found_as.get(row["path"])
+            if found is not None and not (definition.source.path / found.path).is_file():
+                found = None  # in the log of a Delta table, but vacuumed
+            then = before[row["path"]]
+            if found is not None and found.state != then and contents.same(found.state, then):
+                then = found.state
+            was = SourceFile(*then.identity, row["sequence"])
+            now = None if found is None else SourceFile(*found.state.identity, row["sequence"])
+            known.append(KnownFile(was, now, row["rows"], row["min_timestamp_ms"], row["max_timestamp_ms"]))
     return sorted(known, key=lambda file: file.then.sequence)
 
 

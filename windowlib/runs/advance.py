@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from itertools import count
 from typing import TYPE_CHECKING
 
 from windowlib.definition.definition import Definition
 from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport, begin, complete, explaining, roll_forward
-from windowlib.runs.run import Note, Run, claimed, first_plan, next_due, silent
+from windowlib.runs.run import PLANS, Note, Run, claimed, first_plan, next_due, silent
+from windowlib.source.listing import FilesChanged
 from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.rerun import Rerun
 
@@ -50,12 +50,17 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
         return
     check.preload()
     with claimed(run) as claim:
-        for number in count():
-            if number == max_batches or (due := next_due(run, claim)) is None:
-                return
-            with explaining(run, claim, due):
-                prepared = due.state.prepared is not None
-                report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, spark()))
+        left, plans_left = max_batches, PLANS
+        while left != 0 and (due := next_due(run, claim)):
+            try:
+                with explaining(run, claim, due):
+                    prepared = due.state.prepared is not None
+                    report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, spark()))
+            except FilesChanged:
+                if (plans_left := plans_left - 1) == 0:
+                    raise
+                continue  # the next look plans the batch again
+            left, plans_left = left and left - 1, PLANS
             yield report
             if run.rerun and run.rerun.is_that_of(due.plan.rerun):
                 return

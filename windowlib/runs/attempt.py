@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches import batch
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.planning import check_may_run
+from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
@@ -26,7 +27,7 @@ from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
 from windowlib.runs.run import Due, Run
 from windowlib.runs.spark_errors import explained
-from windowlib.source import files as source
+from windowlib.source import listing as source
 from windowlib.tables import delta, prepare
 from windowlib.tables.lease import superseded_explains
 from windowlib.tables.ledger import Claim, LedgerState, Superseded
@@ -145,3 +146,9 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
             raise Superseded(
                 f"another run is working on batch {due.plan.batch_id} ({error}); this one leaves"
             ) from error
+        except WindowError:
+            raise
+        except Exception as error:
+            if change := source.change_of(run.definition, due.plan.files):  # while it was being read
+                raise source.FilesChanged(change) from error
+            raise

@@ -28,12 +28,13 @@ import typer
 
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, WatermarkRegression, WindowError, WindowsDiffer
+from windowlib.source.listing import FilesChanged
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 1, 2, 3, 4, 5
-PASSING = (EngineError, EngineLost, Unreachable)  # not the user's mistake, and foreseen
+PASSING = (EngineError, EngineLost, Unreachable, FilesChanged)  # not the user's mistake, and foreseen
 P = ParamSpec("P")
 
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
@@ -93,7 +94,7 @@ def exit_code(error: BaseException) -> int:
             return REJECTED
         case WindowsDiffer():
             return DIFFERS
-        case WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
+        case FilesChanged() | WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
             return UNEXPECTED
         case WindowError():
             return USER

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 from windowlib.batches.planning import check_may_run, ledger_of, next_plan, other_terms, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
-from windowlib.source import files as source
+from windowlib.source import listing as source
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Claim, Clock, Ledger, LedgerState, Plan
 from windowlib.tables.rerun import DoneAlready, Rerun
+from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.standing import fence
 
 Note = Callable[[str], None]
+PLANS = 5  # of one batch in one run, as its files change again and again
 
 
 def silent(note: str) -> None:
@@ -77,10 +79,11 @@ def first_plan(run: Run) -> Plan | None:
 def next_due(run: Run, claim: Claim) -> Due | None:
     """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
 
-    A plan that was made under other terms, and came to nothing that is prepared, is replaced.
+    A plan that was made under other terms, or whose files have changed, and came to nothing that is prepared, is
+    replaced.
     """
     due = _frozen(run)
-    if due is None or due.state.prepared or (changed := other_terms(run.definition, due.plan)) is None:
+    if due is None or due.state.prepared or (stale := _why_stale(run.definition, due.plan)) is None:
         return due
 
     def make(state: LedgerState) -> Plan | None:
@@ -88,10 +91,20 @@ def next_due(run: Run, claim: Claim) -> Due | None:
 
     state, plan = run.ledger.replace_plan(due.plan, make, claim.epoch)
     becomes = "is planned again" if plan else "is abandoned, as nothing is left to do"
-    run.note(
-        f"{run.definition.name}: batch {due.plan.batch_id} was planned under other terms ({changed}): it {becomes}"
-    )
+    run.note(f"{run.definition.name}: batch {due.plan.batch_id} {stale}: it {becomes}")
     return Due(plan, state) if plan else next_due(run, claim)
+
+
+def _why_stale(definition: Definition, plan: Plan) -> str | None:
+    """Why a plan must be made again, in words; None where it still holds."""
+    if changed := other_terms(definition, plan):
+        return f"was planned under other terms ({changed})"
+    aside = files_set_aside(definition.root)
+    if chosen := [file.path for file in plan.files if file.path in aside]:
+        return f"cannot be read as it was planned ({chosen[0]} is set aside)"
+    if changed := source.change_of(definition, plan.files):
+        return f"cannot be read as it was planned ({changed})"
+    return None
 
 
 def _frozen(run: Run) -> Due | None:

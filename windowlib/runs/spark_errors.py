@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost, lost
 from windowlib.model.errors import InvalidSpec, WindowError
-from windowlib.source.files import SourceError
+from windowlib.source.listing import SourceError
 
 OVERFLOWS = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW")
 VALUES = (
@@ -103,7 +103,10 @@ def _mistake(definition: Definition, text: str) -> WindowError | None:
     if name in TYPES:
         return InvalidSpec(_aggregates(definition, message, "Make it fit the columns of the source"))
     if name in FILES:
-        return SourceError(f"a file cannot be read: {message} Repair it; {_then(definition)}")
+        return SourceError(
+            f"a file cannot be read: {message} Nothing of this batch was committed. Repair the file, or set it aside:"
+            f' `windowlib set-aside {definition.file} FILE --reason "…"`; the next run plans the batch again'
+        )
     return None
 
 

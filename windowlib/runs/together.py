@@ -23,8 +23,8 @@ from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, begin, complete, explaining, roll_forward
-from windowlib.runs.run import Note, Run, claimed, first_plan, next_due, silent
-from windowlib.source.files import Found, found_files
+from windowlib.runs.run import PLANS, Note, Run, claimed, first_plan, next_due, silent
+from windowlib.source.listing import FilesChanged, Found, found_files
 from windowlib.tables.ledger import Claim, Clock, wall_clock_ms
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ class Member:
     lease: ExitStack = field(default_factory=ExitStack)
     claim: Claim | None = None
     attempt: Attempt | None = None
+    plans_left: int = PLANS
 
     def has_work(self) -> bool:
         """Whether there is anything to do for it."""
@@ -139,11 +140,10 @@ class Member:
             return self.ended.error is None
         with self._by_itself():
             assert self.claim is not None, "it has claimed the pipeline"
-            due = None if len(self.ended.reports) == max_batches else next_due(self.run, self.claim)
-            if due is not None:
-                with explaining(self.run, self.claim, due):
+            while len(self.ended.reports) != max_batches and (due := next_due(self.run, self.claim)):
+                with self._planned_again(), explaining(self.run, self.claim, due):
                     self.attempt = begin(self.run, self.claim, due, spark)
-                return True
+                    return True
             self.lease.close()
         return False
 
@@ -151,12 +151,23 @@ class Member:
         """The report of the batch that it has begun; none where it fails."""
         attempt, self.attempt = self.attempt, None
         assert attempt is not None, "every member of a group has begun a batch"
-        with self._by_itself():
+        with self._by_itself(), self._planned_again():
             with explaining(attempt.run, attempt.claim, attempt.due):
                 report = complete(attempt, shared)
+            self.plans_left = PLANS
             self.ended.reports.append(report)
             return [report]
         return []
+
+    @contextmanager
+    def _planned_again(self) -> Iterator[None]:
+        """Leaves a batch whose files have changed to be planned again, `PLANS` times at most."""
+        try:
+            yield
+        except FilesChanged:
+            self.plans_left -= 1
+            if self.plans_left == 0:
+                raise
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:

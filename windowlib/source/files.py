@@ -1,170 +1,23 @@
-"""The source: which files are new, in which order they arrived, and whether they are what the definition says.
+"""Whether source files can be read as the definition says.
 
-A source is a sequence of files, numbered 1, 2, 3, … in *arrival order*: modification time, then name, among those a
-plan finds new; for a Delta source, version, then name. A file is read once and must not change afterwards. Folders and
-files whose name begins with `_` or `.` are not looked at: write there, then rename.
+Which files are new, and whether they have changed: `windowlib.source.listing`. Their rows: `windowlib.source.rows`.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
-from windowlib.model.errors import StateMismatch, WindowError
+from windowlib.model.errors import StateMismatch
 from windowlib.plans.partitions import folder_values
-from windowlib.tables import delta
+from windowlib.source.listing import SourceError
 from windowlib.tables.ledger import SourceFile
-from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.opened import Tables
-
-
-class SourceError(WindowError):
-    """The source cannot be read as the definition says."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file in the source folder, not yet numbered. `order` sorts by arrival."""
-
-    path: str
-    size_bytes: int
-    modified_ns: int
-    order: tuple[int, str]
-
-
-def found_files(definition: Definition) -> list[Found]:
-    """Every file that is there now."""
-    return _delta_files(definition) if definition.source.format == "delta" else _folder_files(definition)
-
-
-Look = Callable[[Definition], list[Found]]
-
-
-def new_files(
-    definition: Definition,
-    known: Mapping[str, tuple[int, int]],
-    after_sequence: int,
-    at_most: int = 0,
-    look: Look = found_files,
-    *,
-    check: bool = True,
-) -> list[SourceFile]:
-    """The files no batch has read, in arrival order, numbered from `after_sequence` + 1; `at_most` so many (0: all).
-
-    `known` are those that were read (`known_files`); `look` finds the files that are there. Raises
-    `SourceError` when the folder is missing or, with `check`, a file that was read has changed since.
-    """
-    found = look(definition)
-    for file in found if check else ():
-        if (before := known.get(file.path)) and before != (file.size_bytes, file.modified_ns):
-            raise SourceError(
-                f"{definition.source.path / file.path} has changed since it was read (was {before[0]} bytes, is"
-                f" {file.size_bytes}). A file is read once: put new events into a new file and restore this one,"
-                f" or rerun its time range: windowlib rerun {definition.file} --from … --to …"
-            )
-    fresh = sorted((f for f in found if f.path not in known), key=lambda f: f.order)
-    if at_most:
-        fresh = fresh[:at_most]
-    return [
-        SourceFile(f.path, f.size_bytes, f.modified_ns, number) for number, f in enumerate(fresh, after_sequence + 1)
-    ]
-
-
-def check_unchanged(definition: Definition, files: Sequence[SourceFile]) -> None:
-    """Raises `SourceError` when a planned file is gone or is not the one that was planned."""
-    for file in files:
-        path = definition.source.path / file.path
-        if is_unchanged(definition, path, file.size_bytes, file.modified_ns):
-            continue
-        raise SourceError(
-            f"{path} {'has changed' if path.is_file() else 'has gone'} since its batch was planned. Restore it, or drop"
-            f" the batch with `windowlib abandon {definition.file}`: the next run makes a new plan."
-        )
-
-
-def is_unchanged(definition: Definition, path: Path, size_bytes: int, modified_ns: int) -> bool:
-    """Whether a file of the source is there as it was known."""
-    if not path.is_file():
-        return False
-    stat = path.stat()
-    # A Delta log has a time of its own for a file, which never changes under its name.
-    same_time = definition.source.format == "delta" or stat.st_mtime_ns == modified_ns
-    return stat.st_size == size_bytes and same_time
-
-
-def known_files(tables: Tables, at: int | None) -> dict[str, tuple[int, int]]:
-    """Path → (size, modification time) of the files read up to version `at` of `source_files`."""
-    table = tables[SOURCE_FILES.name]
-    known: dict[str, tuple[int, int]] = {}
-    for file in delta.files(table, at):
-        known |= _read_in(table.folder / file.path)
-    return known
-
-
-@lru_cache(maxsize=4096)
-def _read_in(file: Path) -> Mapping[str, tuple[int, int]]:
-    """The same of one of the table's files, which never change."""
-    table = delta.read_parquet(file, SOURCE_FILES.columns)
-    columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns"))
-    return {path: (size, modified) for path, size, modified in zip(*columns, strict=True)}
-
-
-def _folder_files(definition: Definition) -> list[Found]:
-    folder = definition.source.path
-    if not folder.is_dir():
-        raise SourceError(
-            f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}"
-        )
-    found = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if any(part.startswith(("_", ".")) for part in name.parts) or not path.is_file():
-            continue
-        stat = path.stat()
-        found.append(Found(str(name), stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, str(name))))
-    return found
-
-
-def _delta_files(definition: Definition) -> list[Found]:
-    folder = definition.source.path
-    log = folder / "_delta_log"
-    if not log.is_dir():
-        raise SourceError(
-            f"{folder} is not a Delta table (it has no _delta_log); correct source.path in {definition.file}"
-        )
-    commits = sorted(log.glob("*.json"))
-    if not commits or int(commits[0].stem) != 0:
-        raise SourceError(
-            f"the log of {folder} no longer begins at version 0, so files may be missing; keep its log longer"
-        )
-    found: dict[str, Found] = {}
-    for commit in commits:
-        version = int(commit.stem)
-        for line in commit.read_text().splitlines():
-            action = json.loads(line)
-            if (remove := action.get("remove")) and remove.get("dataChange", True):
-                raise SourceError(
-                    f"version {version} of {folder} removes rows ({remove['path']}); a Delta source must be append-only"
-                )
-            add = action.get("add")
-            if add and add.get("dataChange", True):
-                if add.get("deletionVector"):
-                    raise SourceError(
-                        f"version {version} of {folder} uses deletion vectors; a Delta source must be append-only"
-                    )
-                path = unquote(add["path"])
-                found[path] = Found(path, add["size"], add["modificationTime"] * 1_000_000, (version, path))
-    return list(found.values())
 
 
 def check_readable(
@@ -187,7 +40,8 @@ def check_readable(
             schema = pq.read_schema(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise SourceError(
-                f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, then run again;"
+                f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
+                f' windowlib set-aside {definition.file} {file.path} --reason "…";'
                 " nothing of this batch has been committed."
             ) from error
         if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type)]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.plans.admission import REASONS, Admission, figures, own_end_of
 from windowlib.plans.functions import F
 from windowlib.plans.reach import Bucket
+from windowlib.source.contents import Checksums
 from windowlib.tables.ledger import Plan
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
     return F.crc32(F.col("_source_file").cast("binary")), by_checksum
 
 
-def read_files(plan: Plan, seen: Seen) -> list[dict[str, Any]]:
+def read_files(plan: Plan, seen: Seen, checksums: Checksums) -> list[dict[str, Any]]:
     """The rows of `source_files` for a batch."""
     rows = []
     for file in plan.files:
@@ -151,6 +152,7 @@ def read_files(plan: Plan, seen: Seen) -> list[dict[str, Any]]:
                 "modified_ns": file.modified_ns,
                 "sequence": file.sequence,
                 "batch_id": plan.batch_id,
+                "sha256": checksums.of(file.path),
                 "rows": found.rows,
                 "min_timestamp_ms": found.min_timestamp_ms,
                 "max_timestamp_ms": found.max_timestamp_ms,

@@ -102,6 +102,7 @@ SOURCE_FILES = TableSpec(
     described=(
         *_FILE,
         Column("batch_id", _LONG, "the batch that read the file"),
+        Column("sha256", _TEXT, "of its content; null of a Delta source's files, and of those above 1 GiB"),
         Column("rows", _LONG, "how many rows it had"),
         Column("min_timestamp_ms", _LONG, "of the admitted events; null when none was"),
         Column("max_timestamp_ms", _LONG, "the same"),
@@ -255,6 +256,20 @@ DQ_RESULTS = TableSpec(
     ),
 )
 
+SET_ASIDE = TableSpec(
+    "set_aside",
+    "what operators have said about files that cannot be read: set aside, or taken back",
+    ("of several rows about one path that with the greatest number counts",),
+    described=(
+        Column("number", _LONG, "0, 1, 2, … in the order of the decisions; may have holes"),
+        Column("path", _TEXT, "relative to the source folder"),
+        Column("at", _TIMESTAMP, "when it was decided"),
+        Column("who", _TEXT, "the operator"),
+        Column("reason", _TEXT, "why"),
+        Column("back", _BOOL, "false: no batch reads the file; true: the next one may"),
+    ),
+)
+
 TABLES: Mapping[str, TableSpec] = {
     table.name: table
     for table in (
@@ -271,8 +286,10 @@ TABLES: Mapping[str, TableSpec] = {
         RUN_METRICS,
         DQ_RESULTS,
         PREVIEWS,
+        SET_ASIDE,
     )
 }
+OUTSIDE = ("ledger", "previews", "set_aside")  # no batch publishes them: a reader takes their newest version
 # The order of a run's commits; the ledger's commit row comes after all of them.
 LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
-COMMIT_ORDER = (*(name for name in TABLES if name not in ("ledger", "previews", *LAST)), *LAST)
+COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

@@ -12,7 +12,7 @@ from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger, wall_clock_ms
-from windowlib.tables.meaning import TABLES
+from windowlib.tables.meaning import OUTSIDE, TABLES
 
 
 class UnknownTable(WindowError, LookupError):
@@ -20,7 +20,7 @@ class UnknownTable(WindowError, LookupError):
 
 
 def read_table(definition: Definition, table: str) -> pa.Table:
-    """The rows of a table as of the newest commit; ledger and previews as they are now.
+    """The rows of a table as of the newest commit; those of `OUTSIDE` as they are now.
 
     Raises `UnknownTable` when there is no such table, or no run has committed yet. A table that no batch has had rows
     for gives no rows and no columns unless its columns are the same for every pipeline.
@@ -32,7 +32,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     folder = definition.root / table
     if table == "ledger" and state.version is not None:
         return snapshot(folder, state.version)
-    if table == "previews":
+    if table in OUTSIDE and table != "ledger":
         newest = delta.version(ledger.tables[table])
         return TABLES[table].empty() if newest is None else snapshot(folder, newest)
     if state.commit is None:

@@ -23,7 +23,8 @@ from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import folder_values
-from windowlib.source.files import is_unchanged, used_columns
+from windowlib.source.files import used_columns
+from windowlib.source.listing import is_unchanged
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 

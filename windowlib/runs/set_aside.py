@@ -1,0 +1,64 @@
+"""An operator sets a source file aside, so that runs go on without it, and takes it back once it can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.source.contents import FileState
+from windowlib.source.listing import SourceError, known_files
+from windowlib.tables.lease import lease
+from windowlib.tables.ledger import Clock, LedgerState, NothingToDecide, Rejected, wall_clock_ms
+from windowlib.tables.set_aside import Decision, decide, files_set_aside
+
+
+def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
+    """Leaves a file out of every plan from now on; a planned batch is planned again without it. Gives its path.
+
+    `file` is a path relative to the source folder, or one that leads there. Raises `SourceError` where there is no such
+    file or it has been read already, `Rejected` where a prepared batch holds its rows, `Superseded` where a run is at
+    work, `NothingToDecide` where it is set aside already.
+    """
+    path, ledger = path_in(definition, file), ledger_of(definition, clock)
+    before, claim = ledger.claim()
+    with lease(ledger, claim):
+        if path in files_set_aside(definition.root):
+            raise NothingToDecide(f"{path} is set aside already")
+        _check_not_read(definition, before, path, known_files(ledger.tables, before.pinned("source_files")))
+        decide(definition.root, Decision(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason))
+    return path
+
+
+def take_back(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
+    """Lets the next run read a file that was set aside. Gives its path; raises `NothingToDecide` where it was not."""
+    aside = files_set_aside(definition.root)
+    path = file if file in aside else path_in(definition, file)
+    if path not in aside:
+        raise NothingToDecide(f"{path} is not set aside; set aside are: {', '.join(sorted(aside)) or 'none'}")
+    decide(definition.root, Decision(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason, back=True))
+    return path
+
+
+def path_in(definition: Definition, file: str) -> str:
+    """A file's path relative to the source folder. Raises `SourceError` where there is no such file."""
+    folder = definition.source.path
+    for path in (folder / file, Path(file).absolute()):
+        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
+            return str(path.resolve().relative_to(folder.resolve()))
+    raise SourceError(f"{file}: no such file in the source folder {folder}; give its path relative to that folder")
+
+
+def _check_not_read(definition: Definition, state: LedgerState, path: str, known: Mapping[str, FileState]) -> None:
+    if path in known:
+        raise SourceError(
+            f"{path} has been read already, and its rows are in the tables. Remove or repair it, then rerun its time"
+            f" range: windowlib rerun {definition.file} --from … --to …"
+        )
+    if state.plan and state.prepared and any(one.path == path for one in state.plan.files):
+        raise Rejected(
+            f"batch {state.plan.batch_id} has read {path} and is prepared: `windowlib run {definition.file}` publishes"
+            f" it; to leave the file out, first drop the batch: windowlib abandon {definition.file}"
+        )

@@ -1,0 +1,114 @@
+"""What a source file is, by its content: a SHA-256, kept when the file is read, compared only where it must be.
+
+Name, size and time tell an unchanged file at first sight. Where they disagree, the content decides; what was computed
+for that is kept in `_contents.json`, so that a folder that was unpacked again is not read again by every plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from windowlib.definition.definition import Definition
+
+FILE = "_contents.json"
+LARGEST_BYTES = 1 << 30  # a larger file has no checksum: reading it once more would hold its batch up
+THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A source file as it was at one moment. `path` is relative to the source; `sha256` None: not known.
+
+    >>> FileState("a", 1, 2) == FileState("a", 1, 2, "0f")
+    True
+    """
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    sha256: str | None = field(default=None, compare=False)
+
+    @property
+    def identity(self) -> tuple[str, int, int]:
+        return self.path, self.size_bytes, self.modified_ns
+
+    @property
+    def key(self) -> str:
+        return f"{self.path}|{self.size_bytes}|{self.modified_ns}"
+
+
+@dataclass(slots=True)
+class Contents:
+    """The contents of the files of a source, read where they are asked for; left, it keeps what it has read."""
+
+    source: Path
+    kept_in: Path
+    never_changes: bool = False
+    _known: dict[str, str] = field(default_factory=dict)
+    _read: bool = False
+
+    @classmethod
+    def of(cls, definition: Definition) -> Contents:
+        """Those of a pipeline's source. A file of a Delta table never changes under its name."""
+        return cls(definition.source.path, definition.root / FILE, definition.source.format == "delta")
+
+    def __enter__(self) -> Self:
+        with suppress(OSError, ValueError):  # only a shortcut: without it, files are read again
+            self._known = json.loads(self.kept_in.read_text(encoding="utf-8"))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._read and self.kept_in.parent.is_dir():
+            with suppress(OSError):
+                self.kept_in.write_text(json.dumps(self._known, sort_keys=True), encoding="utf-8")
+
+    def same(self, now: FileState, before: FileState) -> bool:
+        """Whether the file that is there has the content of the one that was read; False where that is not known."""
+        if now.size_bytes != before.size_bytes or before.sha256 is None or self.never_changes:
+            return False
+        if now.key not in self._known:
+            found = checksum(self.source / now.path)
+            if found is None:
+                return False
+            self._known[now.key], self._read = found, True
+        return self._known[now.key] == before.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """The checksums of a batch's files, computed in threads while the engine works."""
+
+    _of: dict[str, Future[str | None]]
+
+    @classmethod
+    def started(cls, definition: Definition, paths: Sequence[str]) -> Checksums:
+        """Begins to read the files; none of a Delta source, whose files never change."""
+        if definition.source.format == "delta":
+            return cls({})
+        pool = ThreadPoolExecutor(THREADS, thread_name_prefix="windowlib-checksums")
+        found = {path: pool.submit(checksum, definition.source.path / path) for path in paths}
+        pool.shutdown(wait=False)
+        return cls(found)
+
+    def of(self, path: str) -> str | None:
+        """The SHA-256 of a file, once it is known; None where it is not kept."""
+        return self._of[path].result() if path in self._of else None
+
+
+def checksum(path: Path) -> str | None:
+    """The SHA-256 of a file's content; None of one that is too large or cannot be read."""
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

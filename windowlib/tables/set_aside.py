@@ -1,0 +1,56 @@
+"""Source files that an operator has set aside: no plan takes them until they are taken back.
+
+The table is appended to by operators, outside of any batch; of several rows about one file the newest counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from windowlib.tables import delta
+from windowlib.tables.meaning import SET_ASIDE
+from windowlib.tables.opened import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operator said about a file; with `back` it may be read again. `path` is relative to the source."""
+
+    path: str
+    at: datetime
+    who: str
+    reason: str
+    back: bool = False
+
+
+def decide(root: Path, decision: Decision) -> None:
+    """Adds a decision to those that are kept."""
+    table = Table(root / SET_ASIDE.name)
+    while True:
+        try:
+            version = delta.version(table)
+            expected = delta.create(table, SET_ASIDE.schema()) if version is None else version
+            delta.append_rows(table, expected, [{**asdict(decision), "number": expected}])
+        except delta.Conflict:
+            continue  # another operator was faster
+        return
+
+
+def files_set_aside(root: Path) -> dict[str, Decision]:
+    """By path, the files that are set aside now."""
+    table = Table(root / SET_ASIDE.name)
+    rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
+    newest = {row["path"]: row for row in sorted(rows, key=lambda row: row["number"])}
+    decisions = (Decision(**{name: row[name] for name in Decision.__dataclass_fields__}) for row in newest.values())
+    return {one.path: one for one in decisions if not one.back}
+
+
+@lru_cache(maxsize=64)
+def _rows(file: Path) -> list[dict[str, Any]]:
+    """The rows of one of the table's files, which never change."""
+    rows: list[dict[str, Any]] = delta.read_parquet(file, SET_ASIDE.columns).to_pylist()
+    return rows
