@@ -21,8 +21,10 @@ from windowlib.airflow.dag_docs import broken_page, page, together_page
 from windowlib.airflow.operators import Advance, AfterTogether, BrokenDefinition, Plan, Report, Together, Verify
 from windowlib.airflow.pipelines import (
     Broken,
+    cannot_be_made,
     dag_groups,
     dag_settings,
+    engine_task,
     pipelines_folder,
     results_asset,
     retries,
@@ -35,11 +37,12 @@ def pipeline_dag(one: Definition) -> DAG:
     """The DAG of a pipeline. Report is a teardown: it always runs, and does not hide that advance failed."""
     with DAG(f"windows_{one.name}", schedule=timetable(one), doc_md=page(one), **dag_settings([one])) as dag:
         plan = Plan(task_id="plan", command=of_pipeline("plan", one))
-        advance = Advance(task_id="advance", command=advance_command(one), outlets=[results_asset(one)])
+        outlets, command = [results_asset(one)], advance_command(one)
+        advance = Advance(task_id="advance", command=command, outlets=outlets, **engine_task(one))
         report = Report(task_id="report", command=of_pipeline("report", one), root=one.root)
         plan >> advance >> report.as_teardown()
         if one.checks.verify_sample:
-            advance >> Verify(task_id="verify", command=verify_command(one)) >> report
+            advance >> Verify(task_id="verify", command=verify_command(one), **engine_task(one)) >> report
     return dag
 
 
@@ -47,7 +50,7 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
     """The DAG of pipelines that run together; whatever becomes of one, or of their common run, the others go on."""
     settings = {"doc_md": together_page(members), **dag_settings(members)}
     with DAG(f"together_{name}", schedule=timetable(members[0]), **settings) as dag:
-        together = Together(task_id="together", command=advance_command(*members))
+        together = Together(task_id="together", command=advance_command(*members), **engine_task(members[0]))
         for one in members:
             advance = AfterTogether(
                 task_id=f"advance_{one.name}",
@@ -55,14 +58,14 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 command=advance_command(one),
                 outlets=[results_asset(one)],
                 trigger_rule="all_done",
-                **retries(one),
+                **engine_task(one),
             )
             report = Report(
                 task_id=f"report_{one.name}", command=of_pipeline("report", one), root=one.root, **retries(one)
             )
             together >> advance >> report.as_teardown()
             if one.checks.verify_sample:
-                verify = Verify(task_id=f"verify_{one.name}", command=verify_command(one), **retries(one))
+                verify = Verify(task_id=f"verify_{one.name}", command=verify_command(one), **engine_task(one))
                 advance >> verify >> report
     return dag
 
@@ -92,5 +95,9 @@ def dag_of(group: Sequence[Definition] | Broken) -> DAG:
     raise AssertionError(group)
 
 
-for dag in map(dag_of, dag_groups(pipelines_folder(Path(__file__).parent))):
+for group in dag_groups(pipelines_folder(Path(__file__).parent)):
+    try:
+        dag = dag_of(group)
+    except Exception as error:  # whatever is wrong with one, the others must go on
+        dag = broken_dag(cannot_be_made(group, error))
     globals()[dag.dag_id] = dag

@@ -1,11 +1,11 @@
-"""`exit-codes.md`: how commands end, from the definition of the codes."""
+"""`exit-codes.md`: how commands end, from the table in the code."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 
 from docs.reference.markdown import table
-from windowlib.runs import exits
+from windowlib.runs.exits import ENDS
 
 HEAD = """# Exit codes
 
@@ -13,16 +13,24 @@ Every command ends with one sentence on stderr, if anything is wrong, and one of
 one command, the code is the one that needs attention first: 1, then 2, 3, 5, 4, 0.
 """
 TAIL = """
-In Airflow, 4 is *skipped*; 2, 3 and 5 are not tried again. In cron, act on all but 0 and 4. With `--json` the last line
-names the code of each pipeline where several ran.
+A command that a signal ended (137 and the like) is treated as 1.
+
+A task of Airflow is *skipped* in two cases only: another run of its pipeline is in progress, or there is nothing to do
+(nothing was planned, nothing can be reported or verified), which the task says. A run that cannot be seen, on another
+machine or in another container, counts as in progress once a heartbeat of it has come in; the task waits for one,
+at most `lease_timeout`.
+
+In cron, act on all but 0 and 4. With `--json` the last line names the code of each pipeline where several ran.
 """
+COLUMNS = ("exit code", "situation", "state of Airflow's task", "who learns what")
 
 
-def codes() -> dict[int, str]:
-    """What each exit code means, by the table at the head of `windowlib.runs.exits`."""
-    rows: dict[int, str] = {int(code): text for code, text in re.findall(r"^(\d) +(.*)$", exits.__doc__ or "", re.M)}
-    return dict(sorted(rows.items()))
+def rows() -> Iterator[tuple[str, ...]]:
+    """One row for each end."""
+    for end in ENDS:
+        retried = f"; of a retry: {end.on_retry.value}" if end.on_retry else ""
+        yield f"`{end.code}`", end.situation, f"{end.state.value}{retried}", end.informs
 
 
 def page() -> str:
-    return f"{HEAD}\n{table(('exit code', 'means'), ((f'`{c}`', t) for c, t in codes().items()))}\n{TAIL}"
+    return f"{HEAD}\n{table(COLUMNS, rows())}\n{TAIL}"

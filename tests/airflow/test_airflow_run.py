@@ -92,7 +92,7 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Ai
     versions = table_versions(definition)
     printed = airflow("dags", "test", "windows_small")
     assert "nothing to do: no new file, and no window that the watermark has passed" in printed
-    assert "nothing is planned: nothing was changed" in printed
+    assert "nothing was planned: nothing was changed" in printed
     assert table_versions(definition) == versions
 
 

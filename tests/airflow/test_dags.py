@@ -87,7 +87,13 @@ def test_plan_advance_report(name: str) -> None:
         "advance": {"report"},
         "report": set(),
     }
-    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    assert {task.task_id: task.pool for task in dag.tasks} == {
+        "plan": "windowlib",
+        "advance": "windowlib_spark",
+        "report": "windowlib",
+    }
+    limits = {task.task_id: task.execution_timeout for task in dag.tasks}
+    assert limits == {"plan": timedelta(hours=1), "advance": None, "report": timedelta(hours=1)}
     assert {(task.retries, task.retry_delay) for task in dag.tasks} == {(2, timedelta(minutes=1))}
     assert (dag.catchup, dag.max_active_runs) == (False, 1)
     assert dag.timetable.expression == "*/10 * * * *"
@@ -124,7 +130,13 @@ def test_the_dag_for_reruns() -> None:
     dag = dag_bag().dags["rerun_windows"]
     assert [task.task_id for task in dag.topological_sort()] == ["check", "preview", "approve", "apply", "report"]
     # One that waits for a person must not keep scheduled runs waiting.
-    assert {task.task_id for task in dag.tasks if task.pool != "windowlib"} == {"approve"}
+    assert [task.pool for task in dag.topological_sort()] == [
+        "windowlib",
+        "windowlib_reruns",
+        "default_pool",
+        "windowlib_reruns",
+        "windowlib",
+    ]
     assert type(dag.timetable).__name__ == "NullTimetable"
     form = {name: dag.params.get_param(name) for name in dag.params}
     assert form["pipeline"].schema["enum"] == ["clicks", "clicks_sliding"]
@@ -205,7 +217,7 @@ def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
     program = "import sys; print('error: another run holds this pipeline', file=sys.stderr); sys.exit(4)"
     apply = Apply(task_id="apply", pipelines={"one": "one.toml"})
     apply.prepare = lambda *arguments: setattr(apply, "command", [sys.executable, "-c", program])  # type: ignore[method-assign]
-    with pytest.raises(AirflowException, match="another run holds this pipeline: tried again later") as raised:
+    with pytest.raises(AirflowException, match="exit code 4: another run holds this pipeline") as raised:
         apply.execute(RunOf().context)
     assert not isinstance(raised.value, AirflowSkipException)
 
@@ -277,6 +289,88 @@ def test_one_name_for_two_pipelines(pipelines: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("a copy (2).toml", DEFINITION.format(name="whole"), "name: whole is the name of"),
+        ("whole (copy).toml", DEFINITION.format(name="whole"), "name: whole is the name of"),
+        ("größer & länger.toml", DEFINITION.format(name="Größer"), "name"),
+        ("x" * 240 + ".toml", "= =", "is not TOML"),
+        ("nested.toml", "name = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+        ("tables.toml", "".join(f"[{'.'.join('a' * n)}]\n" for n in range(1, 1500)), "a definition has at most"),
+        ("binary.toml", "name = '\x00'", "is not TOML"),
+    ],
+)
+def test_whatever_is_wrong_with_a_file_costs_its_own_dag_alone(
+    pipelines: Path, file: str, text: str, message: str
+) -> None:
+    (pipelines / "whole.toml").write_text(DEFINITION.format(name="whole"), encoding="utf-8")
+    (pipelines / file).write_text(text, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert len(bag.dags["windows_whole"].tasks) == 3
+    assert str(pipelines / "whole.toml") in bag.dags["windows_whole"].get_task("plan").command
+    (broken,) = bag.dags.keys() - {"windows_whole", "rerun_windows"}
+    (task,) = bag.dags[broken].tasks
+    assert message in task.message
+
+
+def test_a_broken_file_does_not_take_the_place_of_a_pipeline(pipelines: Path) -> None:
+    """The file `one.toml` is broken, and another one has the name that its DAG would have."""
+    (pipelines / "one.toml").write_text("= =", encoding="utf-8")
+    (pipelines / "other.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert len(bag.dags["windows_one"].tasks) == 3
+    assert len(bag.dags["windows_one_2"].tasks) == 1
+
+
+def test_a_dag_that_cannot_be_made_leaves_the_others(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from windowlib.airflow import dag_docs
+
+    for name in ("one", "two"):
+        (pipelines / f"{name}.toml").write_text(DEFINITION.format(name=name), encoding="utf-8")
+    page = dag_docs.page
+
+    def breaks(one: Any) -> str:
+        if one.name == "one":
+            raise RuntimeError("no page")
+        return page(one)
+
+    monkeypatch.setattr(dag_docs, "page", breaks)
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert len(bag.dags["windows_two"].tasks) == 3
+    (task,) = bag.dags["windows_one"].tasks
+    assert "RuntimeError: no page" in task.message
+
+
+def test_every_pool_that_a_task_needs_is_made() -> None:
+    """A task without its pool would wait in silence."""
+    from windowlib.airflow.pools import POOLS, as_json
+
+    used = {task.pool for dag in dag_bag().dags.values() for task in dag.tasks} - {"default_pool"}
+    assert used <= as_json().keys() == {pool.name for pool in POOLS}
+    assert {pool.slots > 1 for pool in POOLS} == {True}  # one that hangs does not hold the others
+    guide = (PROJECT / "docs" / "guides" / "airflow.md").read_text(encoding="utf-8")
+    for pool in POOLS:
+        assert f"airflow pools set {pool.name} {pool.slots} " in guide
+
+
+@pytest.mark.parametrize(
+    ("engine", "pool"),
+    [
+        ('engine = "sail"', "windowlib_sail"),
+        ('spark = { master = "warm" }', "windowlib_remote"),
+        ('spark = { master = "spark://host:7077" }', "windowlib_remote"),
+        ('spark = { master = "local[2]" }', "windowlib_spark"),
+    ],
+)
+def test_each_kind_of_engine_has_its_pool(pipelines: Path, engine: str, pool: str) -> None:
+    (pipelines / "one.toml").write_text(engine + DEFINITION.format(name="one"), encoding="utf-8")
+    assert dag_bag().dags["windows_one"].get_task("advance").pool == pool
+
+
 def together(name: str, schedule: str = "*/10 * * * *") -> str:
     return DEFINITION.format(name=name) + f'[airflow]\nschedule = "{schedule}"\ntogether = "stream"\n'
 
@@ -296,7 +390,7 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
         "report_one": set(),
         "report_two": set(),
     }
-    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    assert {task.task_id for task in dag.tasks if task.pool == "windowlib"} == {"report_one", "report_two"}
     assert dag.timetable.expression == "*/10 * * * *"
     assert [dag.get_task(f"advance_{name}").trigger_rule.value for name in ("one", "two")] == ["all_done"] * 2
     assert [dag.get_task(f"report_{name}").is_teardown for name in ("one", "two")] == [True, True]
@@ -417,7 +511,7 @@ def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     advance = job(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", "Advance")
-    with pytest.raises(AirflowSkipException, match="nothing is planned: nothing was changed"):
+    with pytest.raises(AirflowSkipException, match="nothing was planned: nothing was changed"):
         advance.execute({"ti": PlanSays(None)})
     assert not (tmp_path / "ran").exists()
 

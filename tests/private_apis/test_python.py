@@ -113,3 +113,21 @@ def test_a_start_file_hides_no_package(tmp_path: Path) -> None:
     start = tmp_path / "start.py"
     start.write_text("from windowlib.__main__ import start\nstart('--version')\n")
     assert printed([sys.executable, str(start)]).startswith("windowlib ")
+
+
+STUCK = """
+import ctypes
+from windowlib.runs import deadline
+deadline.GRACE_S = 0.5
+mutex, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+libc.pthread_mutex_lock(mutex)
+with deadline.within(200, "batch 7"):
+    libc.pthread_mutex_lock(mutex)  # for ever: no signal reaches it
+"""
+
+
+@holds("runs/deadline.py", "os._exit")
+def test_code_that_no_signal_reaches_ends_with_its_process() -> None:
+    ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("error: batch 7 has taken longer than batch_timeout = 200ms")

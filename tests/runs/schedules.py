@@ -32,6 +32,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.quality import check
 from windowlib.runs import attempt
+from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
 from windowlib.tables import delta, disk, prepare
 from windowlib.tables.ledger import Claim, Ledger
@@ -109,7 +110,7 @@ def computed(inputs: Inputs) -> Outcome:
     changes = {
         "results": Changes(add=_file(root / "results", fired), schema=_schema("results")),
         "open_windows": Changes(add=_file(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")),
-        "source_files": Changes(rows=read_files(inputs.plan, Seen({}, None))),
+        "source_files": Changes(rows=read_files(inputs.plan, Seen({}, None), Checksums({}))),
     }
     figures = {
         "rows_read": len(values),

@@ -1,14 +1,8 @@
 """A task of Airflow that runs one `windowlib` command as its own process.
 
 Whatever the command prints goes to the task's log. Its outcomes, which it also writes to a file that the task names
-(`windowlib.cli.outcomes`), are the task's return value. Its exit code (`windowlib.runs.exits`) becomes the state:
-
-    0  success
-    2  failed, not tried again: the user's mistake
-    3  failed, not tried again: refused by the checks, waits for `windowlib approve` or `abandon`
-    4  skipped: another run is in progress, or has taken over
-    5  failed, not tried again: windows are not what the source says
-    *  failed, tried again
+(`windowlib.cli.outcomes`), are the task's return value. Its exit code becomes the task's state by the table in
+`windowlib.runs.exits`.
 """
 
 from __future__ import annotations
@@ -25,9 +19,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.cli.outcomes import OUTCOMES
-from windowlib.runs.exits import DIFFERS, REJECTED, SUPERSEDED, USER
+from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 
 Record = dict[str, Any]  # one outcome of a command
+WAIT = "1h"  # for another run that is in progress
 
 
 class Job(BaseOperator):
@@ -40,7 +35,7 @@ class Job(BaseOperator):
 
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command()
-        raise_for(code, last_words(lines))
+        raise_for(code, last_words(lines), retried=is_retry(context))
         return records
 
     def run_command(self) -> tuple[list[Record], list[str], int]:
@@ -68,15 +63,31 @@ def last_words(lines: Sequence[str]) -> str:
     return "\n".join(lines[begins[-1] if begins else -1 :]).removeprefix("error: ") or "no output"
 
 
-def raise_for(code: int, why: str) -> None:
-    """Ends the task as the exit code of its command says."""
-    if code == USER:
-        raise AirflowFailException(f"an error that a retry cannot fix: {why}")
-    if code == REJECTED:
-        raise AirflowFailException(f"refused by its checks: {why}")
-    if code == DIFFERS:
-        raise AirflowFailException(f"verified, and found to differ: {why}")
-    if code == SUPERSEDED:
-        raise AirflowSkipException(why)
-    if code != 0:
-        raise AirflowException(f"exit code {code}: {why}")
+def is_retry(context: Context) -> bool:
+    """Whether this task was tried before: then a run that it has started may still be at work."""
+    task = context.get("ti")
+    return task is not None and getattr(task, "try_number", 1) > 1
+
+
+def catching_up(context: Context) -> list[str]:
+    """Options of `windowlib run` for a task that may not be the first to run this: what an earlier try has started, and
+    was killed before it could report, is waited for; all that was committed since the DAG's run began is reported.
+    """
+    run = context.get("dag_run")
+    began = run.start_date if run else None
+    return ["--wait", WAIT, *(["--since", began.isoformat()] if began else [])]
+
+
+def raise_for(code: int, why: str, *, retried: bool = False) -> None:
+    """Ends the task as the exit code of its command says (`windowlib.runs.exits`)."""
+    match task_state(code, retried=retried):
+        case TaskState.SKIPPED:
+            raise AirflowSkipException(why)
+        case TaskState.FAILED if code == REJECTED:
+            raise AirflowFailException(f"refused by its checks: {why}")
+        case TaskState.FAILED if code == DIFFERS:
+            raise AirflowFailException(f"verified, and found to differ: {why}")
+        case TaskState.FAILED:
+            raise AirflowFailException(f"an error that a retry cannot fix: {why}")
+        case TaskState.RETRY:
+            raise AirflowException(f"exit code {code}: {why}")

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from windowlib.airflow.job import Job, Record, last_words, raise_for
+from windowlib.airflow.job import Job, Record, catching_up, is_retry, last_words, raise_for
 
 
 class Plan(Job):
@@ -31,6 +31,8 @@ class Advance(Job):
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned[-1]["batch_id"] is None:
             raise AirflowSkipException("nothing was planned: nothing was changed")
+        if is_retry(context):
+            self.command += catching_up(context)
         return self.published(super().execute(context), context)
 
     def published(self, batches: list[Record], context: Context) -> list[Record]:
@@ -48,7 +50,7 @@ class Together(Advance):
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command()
         if not any("exit_code" in record for record in records):
-            raise_for(code, last_words(lines))
+            raise_for(code, last_words(lines), retried=is_retry(context))
         return records
 
 
@@ -63,6 +65,7 @@ class AfterTogether(Advance):
         outcomes = context["ti"].xcom_pull(task_ids="together") or []
         *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
         if end["exit_code"] != 0:
+            self.command += catching_up(context)
             return self.published(Job.execute(self, context), context)
         if not batches:
             raise AirflowSkipException("nothing is new: nothing was changed")

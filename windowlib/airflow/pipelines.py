@@ -6,21 +6,25 @@ The folder is `WINDOWLIB_PIPELINES`, or `pipelines` next to the DAG files.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import Asset, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
+from windowlib.airflow.pools import LIGHT, pool_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.several import check_one_schedule, check_together
 from windowlib.model.errors import WindowError
 from windowlib.tables.rerun import can_rerun
 
-POOL = "windowlib"  # one slot: one task at a time; `make airflow` creates it
+DAG_ID_CHARACTERS = 200  # of the 250 that Airflow takes
+LIGHT_TIMEOUT = timedelta(hours=1)  # of a task that computes nothing: one that takes longer hangs, and is tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +41,41 @@ def pipelines_folder(dags: Path) -> Path:
 
 
 def definitions(folder: Path) -> Iterator[Definition | Broken]:
-    """Each definition of the folder, by file name; of several with one name the first counts."""
+    """Each definition of the folder, by file name. Whatever is wrong with one file costs its own DAG alone.
+
+    Of several with one name counts that whose file has it, else the first: a copy does not replace its original.
+    """
+    found = {file: _loaded(file) for file in sorted(folder.glob("*.toml"))}
     named: dict[str, Path] = {}
-    for file in sorted(folder.glob("*.toml")):
-        try:
-            definition = load_definition(file)
-        except (WindowError, ValueError) as error:
-            yield Broken(f"windows_{file.stem}", str(error))
-            continue
-        if other := named.get(definition.name):
-            already = f"{file}: name: {definition.name} is the name of {other} already; choose another"
-            yield Broken(f"windows_{file.stem}", already)
-            continue
-        named[definition.name] = file
-        yield definition
+    for file, one in found.items():
+        if isinstance(one, Definition) and (one.name not in named or file.stem == one.name):
+            named[one.name] = file
+    taken = {f"windows_{name}" for name in named}
+    for file, one in found.items():
+        if isinstance(one, str):
+            yield Broken(_dag_id(file, taken), one)
+        elif (other := named[one.name]) != file:
+            already = f"{file}: name: {one.name} is the name of {other} already; choose another"
+            yield Broken(_dag_id(file, taken), already)
+        else:
+            yield one
+
+
+def _loaded(file: Path) -> Definition | str:
+    """The definition in a file, or why there is none."""
+    try:
+        return load_definition(file)
+    except Exception as error:  # anything at all: the other pipelines must go on
+        return str(error) or f"{file}: {type(error).__name__}"
+
+
+def _dag_id(file: Path, taken: set[str]) -> str:
+    """An id for the DAG in the place of a file's, of characters that Airflow takes; no other DAG has it."""
+    wanted = "windows_" + re.sub(r"[^A-Za-z0-9_.-]", "_", file.stem)[:DAG_ID_CHARACTERS]
+    numbered = (f"{wanted}_{number}" for number in count(2))
+    free = next(one for one in (wanted, *islice(numbered, len(taken) + 1)) if one not in taken)
+    taken.add(free)
+    return free
 
 
 def dag_groups(folder: Path) -> Iterator[list[Definition] | Broken]:
@@ -61,7 +86,7 @@ def dag_groups(folder: Path) -> Iterator[list[Definition] | Broken]:
             case Broken():
                 yield found
             case Definition() if mistake := schedule_mistake(found):
-                yield Broken(f"windows_{found.file.stem}", mistake)
+                yield Broken(f"windows_{found.name}", mistake)
             case Definition(airflow=airflow) if airflow.together:
                 together.setdefault(airflow.together, []).append(found)
             case Definition():
@@ -74,6 +99,15 @@ def dag_groups(folder: Path) -> Iterator[list[Definition] | Broken]:
             yield Broken(f"together_{name}", str(error))
         else:
             yield members
+
+
+def cannot_be_made(group: Sequence[Definition] | Broken, error: Exception) -> Broken:
+    """What stands in the place of a DAG that could not be made of its definitions."""
+    if isinstance(group, Broken):
+        raise error
+    first = group[0]
+    dag_id = f"together_{first.airflow.together}" if first.airflow.together else f"windows_{first.name}"
+    return Broken(dag_id, f"{first.file}: {type(error).__name__}: {error}")
 
 
 def files_for_reruns(folder: Path) -> dict[str, str]:
@@ -108,8 +142,13 @@ def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
         "catchup": False,
         "max_active_runs": 1,
         "tags": list(dict.fromkeys(["windowlib", *(one.window.type for one in members)])),
-        "default_args": {"pool": POOL, **retries(first)},
+        "default_args": {"pool": LIGHT.name, "execution_timeout": LIGHT_TIMEOUT, **retries(first)},
     }
+
+
+def engine_task(definition: Definition) -> dict[str, Any]:
+    """What the tasks have in common that compute: a pool by engine, and no end but that of `batch_timeout`."""
+    return {"pool": pool_of(definition).name, "execution_timeout": None, **retries(definition)}
 
 
 def retries(definition: Definition) -> dict[str, Any]:

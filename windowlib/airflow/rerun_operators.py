@@ -9,13 +9,10 @@ from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.commands import command
-from windowlib.airflow.job import Job, Record, last_words, raise_for
-from windowlib.runs.exits import SUPERSEDED
-
-WAIT = "1h"  # for a scheduled run that is in progress
+from windowlib.airflow.job import WAIT, Job, Record, last_words, raise_for
 
 
 class Check(BaseOperator):
@@ -125,9 +122,8 @@ class Apply(OfPipeline):
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
         records, lines, code = self.run_command()
-        if code == SUPERSEDED:  # or it would look as if there had been nothing to do
-            raise AirflowException(f"{last_words(lines)}: tried again later")
-        raise_for(code, last_words(lines))
+        # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
+        raise_for(code, last_words(lines), retried=True)
         return records
 
 

@@ -21,12 +21,12 @@ from types import FrameType
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from windowlib.airflow.pools import as_json
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.engines.setup_java import find_java
 from windowlib.model.errors import WindowError
 
 BIN = Path(sys.executable).parent  # not resolved: a virtual environment's Python is a link
-POOL = "windowlib"
 USER = PASSWORD = "admin"
 READY_SECONDS = 180
 
@@ -83,12 +83,14 @@ def environment(folder: Path, port: int) -> dict[str, str]:
 
 
 def prepare(settings: Mapping[str, str]) -> None:
-    """Makes the home folder, the database, the login and the pool; what is there already stays."""
+    """Makes the home folder, the database, the login and the pools; what is there already stays."""
     Path(settings["AIRFLOW_HOME"]).mkdir(exist_ok=True)
     passwords = Path(settings["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
     passwords.write_text(json.dumps({USER: PASSWORD}), encoding="utf-8")
     _airflow(settings, "db", "migrate")
-    _airflow(settings, "pools", "set", POOL, "1", "one run of a pipeline at a time")
+    pools = Path(settings["AIRFLOW_HOME"]) / "pools.json"
+    pools.write_text(json.dumps(as_json()), encoding="utf-8")
+    _airflow(settings, "pools", "import", str(pools))
 
 
 def wait_until_ready(airflow: ProcessGroup, port: int, log: Path) -> None:

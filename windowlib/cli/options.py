@@ -66,6 +66,15 @@ Batch = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Also report the batches that other runs have committed since then.",
+        show_default=False,
+    ),
+]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from windowlib.cli.display import batch_line, batch_record, console, progress
-from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines
+from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.definition.instants import instant, iso_instant
+from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from windowlib.cli.display import Say
     from windowlib.definition.definition import Definition
     from windowlib.runs.attempt import BatchReport
     from windowlib.tables.ledger import Plan
 
 NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
+
+
+NO_WAIT = "0s"
 
 
 def run(
@@ -32,6 +35,8 @@ def run(
         int | None, typer.Option(min=1, help="Stop after this many batches (of each pipeline).", show_default=False)
     ] = None,
     engine: OnEngine = None,
+    wait: Wait = NO_WAIT,
+    since: Since = None,
     as_json: Json = False,
 ) -> None:
     """Read everything new, fire the windows that the watermark has passed, check and publish the results.
@@ -47,9 +52,11 @@ def run(
     definitions = [load_pipeline(pipeline).model_copy(update=chosen) for pipeline in pipelines]
     with progress(console(quiet=as_json)) as say:
         if len(definitions) > 1:
+            if since or wait != NO_WAIT:
+                raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
             raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
-        reports = _run_one(definitions[0], max_batches, finish, as_json, say)
-    if not reports and not as_json:
+        shown = _run_one(definitions[0], Limits(max_batches, finish, duration_ms("--wait", wait), since), as_json, say)
+    if not shown and not as_json:
         typer.echo(NOTHING_NEW)
 
 
@@ -81,15 +88,52 @@ def _plan_line(frozen: Plan | None) -> str:
     return f"batch {frozen.batch_id}: {files}, watermark {instant(frozen.watermark_in_ms)}"
 
 
-def _run_one(
-    definition: Definition, max_batches: int | None, finish: bool, as_json: bool, say: Say
-) -> Sequence[BatchReport]:
-    from windowlib.runs.start import run
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a run does, how long it waits for another one, and since when it reports what others have committed."""
+
+    max_batches: int | None
+    finish: bool
+    wait_ms: int
+    since: str | None
+
+
+def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) -> bool:
+    """Runs one pipeline; whether there was a batch to report."""
+    from windowlib.runs.committed import committed_since
+    from windowlib.runs.start import run, waiting
+    from windowlib.tables.rerun import time_ms
+
+    since_ms = None if limits.since is None else time_ms("since", limits.since)
+    shown: set[int] = set()
+
+    def show(report: BatchReport) -> None:
+        if report.batch_id not in shown:
+            shown.add(report.batch_id)
+            show_outcome(batch_record(report), batch_line(report), as_json)
+
+    def show_others(before: int | None = None) -> None:
+        for report in committed_since(definition, since_ms) if since_ms is not None else ():
+            if before is None or report.batch_id < before:
+                show(report)
 
     def on_batch(report: BatchReport) -> None:
-        show_outcome(batch_record(report), batch_line(report), as_json)
+        show_others(before=report.batch_id)
+        show(report)
 
-    return run(definition, say=say, on_batch=on_batch, on_note=show_note, max_batches=max_batches, finish=finish)
+    def once() -> object:
+        return run(
+            definition,
+            say=say,
+            on_batch=on_batch,
+            on_note=show_note,
+            max_batches=limits.max_batches,
+            finish=limits.finish,
+        )
+
+    waiting(once, limits.wait_ms, say)
+    show_others()
+    return bool(shown)
 
 
 def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:

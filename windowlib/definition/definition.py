@@ -36,6 +36,7 @@ from windowlib.plans.kinds.kind import PlanKind
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
 WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
+LARGEST_BYTES = 1 << 18  # of a file: Airflow reads all definitions again and again, and one may not hold the others up
 
 
 class Definition(DefinitionFile):
@@ -123,7 +124,10 @@ class Definition(DefinitionFile):
 
 def load_definition(path: Path | str) -> Definition:
     """The definition in a TOML file; raises `InvalidDefinition` with every mistake in it, one line each."""
-    return definition_of(_read(Path(path)), Path(path))
+    try:
+        return definition_of(_read(Path(path)), Path(path))
+    except RecursionError as error:
+        raise InvalidDefinition(f"{path}: tables or lists are nested too deeply to be read") from error
 
 
 def definition_of(raw: dict[str, Any], file: Path) -> Definition:
@@ -145,6 +149,8 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
+        if (size := file.stat().st_size) > LARGEST_BYTES:
+            raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InvalidDefinition(f"{file}: no such file; give the path of a pipeline's TOML file") from error

@@ -145,6 +145,9 @@ class DefinitionFile(Section):
         "after how long without a heartbeat a run that cannot be seen (another machine or container) counts as dead",
         "2m",
     )
+    batch_timeout_ms: Positive = duration(
+        "batch_timeout", "a batch that takes longer than this hangs: it is ended, and the next run does it again", "12h"
+    )
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: Watermark = Field(description="[watermark] with out_of_orderness")
     window: AnyWindow = Field(description="[window] with type and its durations")

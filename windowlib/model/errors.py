@@ -5,6 +5,10 @@ class WindowError(Exception):
     """The root of every error this project raises on purpose."""
 
 
+class TryAgain(WindowError):
+    """No one's mistake: the same command may well succeed a little later."""
+
+
 class InvalidSpec(WindowError, ValueError):
     """The definition contradicts itself, or nothing here can run it exactly."""
 

@@ -49,6 +49,8 @@ HERE = Path(__file__).resolve().parent
 OPTIONAL = ("pyspark", "sqlalchemy")
 """Packages that Great Expectations imports where it finds them. Our frames are pandas', so a judge has none of them."""
 
+ANSWER_S = 600  # a judge that takes longer hangs: the run's own process judges, until `batch_timeout` ends the batch
+
 _ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data in a process
 _judge: Judge | None = None  # this process's
 
@@ -57,6 +59,7 @@ class Judge:
     """A judge in another process, as a run sees it."""
 
     def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+        connection.settimeout(ANSWER_S)
         self._stream = connection.makefile("rw", encoding="utf-8")
         self._process = process
         self._lock = threading.Lock()
@@ -107,7 +110,7 @@ def judged(request: Request) -> Outcomes:
                 return outcomes
         except OSError as error:
             if _judge.is_own:  # an engine may end at any time
-                warnings.warn(f"the process that judges batches has ended ({error}): judged here", stacklevel=2)
+                warnings.warn(f"the process that judges batches gives no answer ({error}): judged here", stacklevel=2)
             _judge.end()
             _judge = None
     return _validated(request)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from windowlib.definition.definition import Definition
 from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport, begin, complete, explaining, roll_forward
+from windowlib.runs.deadline import within
 from windowlib.runs.run import PLANS, Note, Run, claimed, first_plan, next_due, silent
 from windowlib.source.listing import FilesChanged
 from windowlib.tables.ledger import Clock, wall_clock_ms
@@ -49,13 +50,20 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
     if first_plan(run) is None:
         return
     check.preload()
+    sessions: list[SparkSession] = []
+    limit_ms = run.definition.batch_timeout_ms
+
+    def started() -> SparkSession:
+        sessions[:] = [spark()]
+        return sessions[0]
+
     with claimed(run) as claim:
         left, plans_left = max_batches, PLANS
         while left != 0 and (due := next_due(run, claim)):
             try:
-                with explaining(run, claim, due):
+                with explaining(run, claim, due), within(limit_ms, f"batch {due.plan.batch_id}", sessions):
                     prepared = due.state.prepared is not None
-                    report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, spark()))
+                    report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, started()))
             except FilesChanged:
                 if (plans_left := plans_left - 1) == 0:
                     raise

@@ -1,13 +1,7 @@
-"""How a command ends: one sentence on stderr and an exit code.
+"""How a command ends: one sentence on stderr and an exit code; and what follows from the code (`ENDS`).
 
-=====  ==============================================================================
-0      done
-2      the user's mistake: the definition, the source, an argument
-3      refused by its checks: waits for `windowlib approve` or `windowlib abandon`
-4      superseded: another run of this pipeline is in progress
-5      differs: `windowlib verify` found windows that are not what the source says
-1      anything else, trying again may help; the sentence says which file holds the full traceback, if there is one
-=====  ==============================================================================
+`ENDS` is the one table of it: the situation, the exit code, the state of Airflow's task, and who learns what. Airflow's
+tasks act by it (`windowlib.airflow.job`), and the reference is written from it.
 """
 
 from __future__ import annotations
@@ -19,7 +13,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
@@ -27,14 +23,77 @@ from typing import TYPE_CHECKING, ParamSpec
 import typer
 
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
-from windowlib.model.errors import ExpectationsFailed, WatermarkRegression, WindowError, WindowsDiffer
-from windowlib.source.listing import FilesChanged
+from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
-UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 1, 2, 3, 4, 5
-PASSING = (EngineError, EngineLost, Unreachable, FilesChanged)  # not the user's mistake, and foreseen
+DONE, UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 0, 1, 2, 3, 4, 5
+PASSING = (EngineError, EngineLost, Unreachable, TryAgain)  # not the user's mistake, and foreseen
+
+
+class TaskState(Enum):
+    """What becomes of a task of Airflow."""
+
+    SUCCESS = "success"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+    RETRY = "up for retry, and failed after the last one"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One way to end. `on_retry` is the state of a task that had been tried before, where it differs."""
+
+    code: int
+    situation: str
+    state: TaskState
+    informs: str
+    on_retry: TaskState | None = None
+
+
+ENDS = (
+    End(
+        DONE,
+        "done, or nothing is new",
+        TaskState.SUCCESS,
+        "those who follow the asset of the results, by its event; the operator, by the report",
+    ),
+    End(
+        UNEXPECTED,
+        "anything else, and trying again may help: storage or the engine failed, a batch took longer than"
+        " `batch_timeout`, files kept changing, an unforeseen error",
+        TaskState.RETRY,
+        "the next try, which finishes the batch; after the last one the operator, by the sentence, which names the file"
+        " with the full traceback if there is one",
+    ),
+    End(
+        USER,
+        "the user's mistake: the definition, the source, an argument",
+        TaskState.FAILED,
+        "the operator, by the sentence: it names the file and the key, what was expected, what to do",
+    ),
+    End(
+        REJECTED,
+        "refused by its checks: waits for `windowlib approve` or `windowlib abandon`",
+        TaskState.FAILED,
+        "the operator, by the sentence and the report; every later run says the same until a decision",
+    ),
+    End(
+        SUPERSEDED,
+        "superseded: another run of this pipeline is in progress",
+        TaskState.SKIPPED,
+        "no one yet: that run reports what it does. On a retry that run may be what an earlier try has left behind: the"
+        " task waits for it, then finishes and reports its batches itself",
+        on_retry=TaskState.RETRY,
+    ),
+    End(
+        DIFFERS,
+        "differs: `windowlib verify` found windows that are not what the source says",
+        TaskState.FAILED,
+        "the operator, by the sentence and the table of differences",
+    ),
+)
 P = ParamSpec("P")
 
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
@@ -80,7 +139,17 @@ def worst(codes: Iterable[int]) -> int:
     >>> worst([0, SUPERSEDED, REJECTED]), worst([0, 0])
     (3, 0)
     """
-    return min(codes, key=(UNEXPECTED, USER, REJECTED, DIFFERS, SUPERSEDED, 0).index)
+    return min(codes, key=(UNEXPECTED, USER, REJECTED, DIFFERS, SUPERSEDED, DONE).index)
+
+
+def task_state(code: int, *, retried: bool = False) -> TaskState:
+    """What becomes of a task whose command ended so; a code that is not ours (a signal, 137) is tried again.
+
+    >>> task_state(SUPERSEDED), task_state(SUPERSEDED, retried=True), task_state(-9)  # doctest: +ELLIPSIS
+    (<TaskState.SKIPPED: 'skipped'>, <TaskState.RETRY: ...>, <TaskState.RETRY: ...>)
+    """
+    end = next((one for one in ENDS if one.code == code), ENDS[UNEXPECTED])
+    return end.on_retry if retried and end.on_retry else end.state
 
 
 def exit_code(error: BaseException) -> int:
@@ -94,7 +163,7 @@ def exit_code(error: BaseException) -> int:
             return REJECTED
         case WindowsDiffer():
             return DIFFERS
-        case FilesChanged() | WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
+        case TryAgain() | WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
             return UNEXPECTED
         case WindowError():
             return USER

@@ -81,10 +81,19 @@ def rerun(
 
     Waits up to `wait_ms` while another run is in progress. Raises `RerunRefused`, `Superseded`, and as `run` does.
     """
+
+    def once() -> BatchReport:
+        return run(definition, clock=clock, say=say, on_batch=on_batch, on_note=on_note, rerun=wanted)[-1]
+
+    return waiting(once, wait_ms, say)
+
+
+def waiting(work: Callable[[], T], wait_ms: int, say: Callable[[str], None]) -> T:
+    """What `work` makes; while another run is at work it is tried again, for `wait_ms` at most, then `Superseded`."""
     until = time.monotonic() + wait_ms / 1000
     while True:
         try:
-            return run(definition, clock=clock, say=say, on_batch=on_batch, on_note=on_note, rerun=wanted)[-1]
+            return work()
         except Superseded:
             if time.monotonic() >= until:
                 raise

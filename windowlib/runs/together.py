@@ -11,7 +11,7 @@ mistake it is then says so itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,8 @@ from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, begin, complete, explaining, roll_forward
-from windowlib.runs.run import PLANS, Note, Run, claimed, first_plan, next_due, silent
+from windowlib.runs.deadline import within
+from windowlib.runs.run import PLANS, Due, Note, Run, claimed, first_plan, next_due, silent
 from windowlib.source.listing import FilesChanged, Found, found_files
 from windowlib.tables.ledger import Claim, Clock, wall_clock_ms
 
@@ -141,7 +142,7 @@ class Member:
         with self._by_itself():
             assert self.claim is not None, "it has claimed the pipeline"
             while len(self.ended.reports) != max_batches and (due := next_due(self.run, self.claim)):
-                with self._planned_again(), explaining(self.run, self.claim, due):
+                with self._planned_again(), explaining(self.run, self.claim, due), self._in_time(due, spark):
                     self.attempt = begin(self.run, self.claim, due, spark)
                     return True
             self.lease.close()
@@ -152,12 +153,19 @@ class Member:
         attempt, self.attempt = self.attempt, None
         assert attempt is not None, "every member of a group has begun a batch"
         with self._by_itself(), self._planned_again():
-            with explaining(attempt.run, attempt.claim, attempt.due):
+            with (
+                explaining(attempt.run, attempt.claim, attempt.due),
+                self._in_time(attempt.due, attempt.inputs.spark),
+            ):
                 report = complete(attempt, shared)
             self.plans_left = PLANS
             self.ended.reports.append(report)
             return [report]
         return []
+
+    def _in_time(self, due: Due, spark: SparkSession) -> AbstractContextManager[None]:
+        """One that hangs is ended alone; the others go on."""
+        return within(self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}", [spark])
 
     @contextmanager
     def _planned_again(self) -> Iterator[None]:
@@ -201,7 +209,10 @@ class Sharing:
         if names in self.in_vain:
             return None
         try:
-            shared = share([member.attempt.inputs for member in group if member.attempt])
+            inputs = [member.attempt.inputs for member in group if member.attempt]
+            longest_ms = max(one.definition.batch_timeout_ms for one in inputs)
+            with within(longest_ms, "what they share", [inputs[0].spark]):
+                shared = share(inputs)
         except Exception as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             self.on_note(f"{', '.join(names)} could not share their slices, so each reads the source alone: {reason}")

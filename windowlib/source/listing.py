@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from windowlib.definition.definition import Definition
-from windowlib.model.errors import WindowError
+from windowlib.model.errors import TryAgain, WindowError
 from windowlib.source.contents import Contents, FileState
 from windowlib.tables import delta
 from windowlib.tables.ledger import SourceFile
@@ -35,7 +35,7 @@ class SourceError(WindowError):
     """The source cannot be read as the definition says."""
 
 
-class FilesChanged(SourceError):
+class FilesChanged(SourceError, TryAgain):
     """A file was changed or removed between its plan and its commit: the batch is planned again."""
 
 

@@ -1,0 +1,81 @@
+"""A task of Airflow that is ended by SIGKILL: its command goes on; the retry waits for it and reports its figures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.clicks import CLICKS, clicks, events
+from windowlib.batches.planning import ledger_of
+from windowlib.runs.committed import committed_since
+from windowlib.tables.owner import Life, Owner
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
+]
+
+ROOT = Path(__file__).parents[2]
+TASK = """
+import sys
+from tests.airflow.test_killed_task import advance, context
+from pathlib import Path
+advance(Path(sys.argv[1])).execute(context(1))
+"""
+PATIENCE_S = 240
+
+
+def advance(file: Path) -> Any:
+    """The task of a pipeline, as its DAG has it."""
+    from windowlib.airflow.commands import advance_command
+    from windowlib.airflow.operators import Advance
+    from windowlib.definition.definition import load_definition
+
+    return Advance(task_id="advance", command=advance_command(load_definition(file)))
+
+
+def context(try_number: int) -> dict[str, Any]:
+    """What Airflow gives a task whose plan found batch 1, in a run of the DAG that began a minute ago."""
+
+    class Ti:
+        def xcom_pull(self, task_ids: str) -> Any:
+            return [{"batch_id": 1}]
+
+    ti, run = Ti(), type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 60, UTC)})()
+    ti.try_number = try_number  # type: ignore[attr-defined]
+    return {"ti": ti, "dag_run": run, "outlet_events": {}}
+
+
+def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = clicks(tmp_path, 1, f'engine = "sail"\n{CLICKS}')
+    began = time.time()
+    task = subprocess.Popen([sys.executable, "-c", TASK, str(definition.file)], cwd=ROOT, stdout=subprocess.DEVNULL)
+    ledger = ledger_of(definition)
+    while (claim := ledger.state().claim) is None:
+        assert task.poll() is None
+        assert time.time() - began < PATIENCE_S
+        time.sleep(0.05)
+    task.kill()
+    task.wait()
+    orphan = Owner.of_json(claim.owner)
+    assert orphan.life() is Life.AT_WORK  # nothing has ended it
+    try:
+        records = advance(definition.file).execute(context(2))
+    finally:
+        if orphan.life() is Life.AT_WORK and psutil.pid_exists(orphan.pid):
+            os.kill(orphan.pid, signal.SIGKILL)
+    assert [(record["rows_read"], record["watermark"] is not None) for record in records] == [(len(events(1)), True)]
+    assert [report.batch_id for report in committed_since(definition, int(began * 1000))] == [1]
+    assert ledger.state().claim.epoch == 1  # the retry has computed nothing

@@ -1,0 +1,146 @@
+"""What hangs is ended: waits of every kind, a job of the engine, one of several pipelines, a whole process."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, clicks, clock
+from windowlib.batches import reading
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.runs.advance import advance
+from windowlib.runs.deadline import TimedOut, within
+from windowlib.runs.exits import UNEXPECTED, exit_code
+from windowlib.runs.together import advance_together
+
+SOON_MS = 200
+LONG_S = 30
+ONE_FILE = CLICKS.replace('name = "clicks"', 'name = "clicks"\nbatch_timeout = "8s"')
+
+
+def wait_for_a_lock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout=LONG_S)
+
+
+def wait_for_a_socket() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(LONG_S)
+        ours.recv(1)
+
+
+def wait_and_hide_errors() -> None:
+    try:
+        time.sleep(LONG_S)
+    except Exception as error:  # as a client does that takes any error for a lost connection
+        raise AssertionError from error
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda: time.sleep(LONG_S),
+        lambda: queue.Queue[int]().get(timeout=LONG_S),
+        wait_for_a_lock,
+        wait_for_a_socket,
+        wait_and_hide_errors,
+    ],
+)
+def test_whatever_waits_is_ended(wait: Callable[[], object]) -> None:
+    handler, began = signal.getsignal(signal.SIGALRM), time.monotonic()
+    says = "batch 7 has taken longer than batch_timeout = 200ms"
+    with pytest.raises(TimedOut, match=says) as raised, within(SOON_MS, "batch 7"):
+        wait()
+    assert time.monotonic() - began < LONG_S
+    assert exit_code(raised.value) == UNEXPECTED  # Airflow tries again
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_what_ends_in_time_is_left_alone() -> None:
+    with within(SOON_MS, "batch 7"):
+        done = 1
+    time.sleep(2 * SOON_MS / 1000)
+    assert done
+
+
+def test_errors_of_the_block_are_its_own() -> None:
+    with pytest.raises(KeyError), within(SOON_MS, "batch 7"):
+        raise KeyError
+
+
+def hanging(spark: SparkSession, release: Path) -> None:
+    """A job of the engine that does not end until `release` is there."""
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while not Path(str(release)).exists():
+            time.sleep(0.05)
+        yield from batches
+
+    spark.range(1).mapInArrow(wait, "id long").collect()
+
+
+@pytest.fixture
+def hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[set[str]]:
+    """The names of pipelines whose batches hang in a job; the jobs end after the test."""
+    names, read, release = {"clicks"}, reading.read, tmp_path / "release"
+
+    def reads(inputs: Any) -> Any:
+        if inputs.definition.name in names:
+            hanging(inputs.spark, release)
+        return read(inputs)
+
+    monkeypatch.setattr(reading, "read", reads)
+    yield names
+    release.touch()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_a_batch_that_hangs_in_the_engine_is_ended_and_done_again(
+    spark: SparkSession, tmp_path: Path, hangs: set[str]
+) -> None:
+    definition = clicks(tmp_path, 1, ONE_FILE)
+    with pytest.raises(TimedOut, match="batch 1 has taken longer than batch_timeout = 8s"):
+        advance(definition, lambda: spark, clock=clock)
+    state = ledger_of(definition).state()
+    assert state.commit is None
+    assert state.claim is not None
+    assert state.claim.released
+    hangs.clear()
+    (tmp_path / "release").touch()
+    unbounded = definition.model_copy(update={"batch_timeout_ms": 600_000})
+    assert [report.batch_id for report in advance(unbounded, lambda: spark, clock=clock)] == [1]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_one_of_several_pipelines_that_hangs_leaves_the_others_alone(
+    spark: SparkSession, tmp_path: Path, hangs: set[str]
+) -> None:
+    both = [clicks(tmp_path, 1, ONE_FILE), other(tmp_path)]
+    ends = advance_together(both, lambda: spark, clock=clock)
+    assert [type(end.error) for end in ends] == [TimedOut, type(None)]
+    assert [report.batch_id for report in ends[1].reports] == [1]
+
+
+def other(folder: Path) -> Definition:
+    """A pipeline over the same files that does not hang."""
+    file = folder / "other.toml"
+    file.write_text(CLICKS.replace('"clicks"', '"other"').replace('gap = "10m"', 'gap = "11m"'))
+    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "other"})

@@ -1,0 +1,41 @@
+"""Airflow's pools: how many tasks of a kind run at once.
+
+A run that hangs holds one slot until `batch_timeout` ends it, so each kind of engine has a pool with several slots,
+and tasks that compute nothing (plan, report) never wait for those that do. A task whose pool does not exist waits in
+silence: make all of them before the DAGs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windowlib.definition.definition import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool as it is made; `slots` fit a machine with two cores."""
+
+    name: str
+    slots: int
+    holds: str
+
+
+LIGHT = Pool("windowlib", 4, "windowlib: tasks that compute nothing")
+SPARK = Pool("windowlib_spark", 2, "windowlib: runs that start a Spark of their own")
+SAIL = Pool("windowlib_sail", 2, "windowlib: runs on Sail, in one process")
+REMOTE = Pool("windowlib_remote", 4, "windowlib: runs on a warm engine or a cluster")
+RERUNS = Pool("windowlib_reruns", 2, "windowlib: previews and reruns")
+POOLS = (LIGHT, SPARK, SAIL, REMOTE, RERUNS)
+
+
+def pool_of(definition: Definition) -> Pool:
+    """The pool for the runs of a pipeline."""
+    if definition.engine == "sail":
+        return SAIL
+    return SPARK if definition.spark.master.startswith("local") else REMOTE
+
+
+def as_json() -> dict[str, dict[str, object]]:
+    """All pools as `airflow pools import` reads them."""
+    return {pool.name: {"slots": pool.slots, "description": pool.holds, "include_deferred": False} for pool in POOLS}

@@ -1,0 +1,88 @@
+"""A bound for what may hang: an engine's job, the judge, a member of a group.
+
+The block runs in the process's main thread. When its time is over, a signal raises an error there, wherever it waits;
+what waits in code that no signal reaches is ended with the whole process, `GRACE_S` later. Either way the claim is free
+and nothing is published that was not prepared: the next try finishes the batch. In other threads there is no bound.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from windowlib.definition.durations import format_duration
+from windowlib.model.errors import TryAgain
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GRACE_S = 60
+INTERRUPT_MS = 20_000  # for an engine to drop its jobs
+UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.runs.exits` names it
+
+
+class TimedOut(TryAgain):
+    """A batch took longer than `batch_timeout`."""
+
+
+class _Expired(BaseException):
+    """Raised where the main thread waits; no handler of errors on the way takes it for one of its own."""
+
+
+@contextmanager
+def within(timeout_ms: int, what: str, engines: Sequence[SparkSession] = ()) -> Iterator[None]:
+    """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence.
+
+    Then `engines` are asked to drop what they still compute.
+
+    >>> with within(60_000, "batch 1"):
+    ...     pass
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    expired = threading.Event()
+    sentence = (
+        f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; the next run"
+        " finishes it. Where it is honest work, set batch_timeout higher or max_files_per_run"
+        " lower"
+    )
+
+    def expire(number: int, frame: FrameType | None) -> NoReturn:
+        expired.set()
+        raise _Expired
+
+    last_resort = threading.Timer(timeout_ms / 1000 + GRACE_S, _end, (sentence,))
+    last_resort.daemon = True
+    before = signal.signal(signal.SIGALRM, expire)
+    last_resort.start()
+    signal.setitimer(signal.ITIMER_REAL, timeout_ms / 1000)
+    try:
+        yield
+    except BaseException as error:
+        if expired.is_set():
+            for engine in engines:
+                _interrupt(engine)
+            raise TimedOut(sentence) from (None if isinstance(error, _Expired) else error)
+        raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        last_resort.cancel()
+
+
+def _interrupt(spark: SparkSession) -> None:
+    """An engine that cannot drop its jobs, or does not answer, is left alone."""
+    with suppress(Exception), within(INTERRUPT_MS, "the end of a job"):
+        spark.interruptAll()
+
+
+def _end(sentence: str) -> NoReturn:
+    print(f"error: {sentence}", file=sys.stderr, flush=True)
+    os._exit(UNEXPECTED)
