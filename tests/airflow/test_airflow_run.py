@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.packaging.installed import PROJECT, built, environment, hostile
+from tests.packaging.installed import PROJECT, SESSIONS, built, environment, hostile
 from windowlib.airflow import setup
 from windowlib.definition.definition import load_definition
 from windowlib.tables.read import read_table, table_versions
@@ -21,30 +21,12 @@ Airflow = Callable[..., str]
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
-DEFINITION = """
-name = "small"
+DEFINITION = f"""
 warehouse = "warehouse"
-
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "ts"
-timestamp_unit = "ms"
-
-[watermark]
-out_of_orderness = "0s"
-
-[window]
-type = "session"
-gap = "10ms"
-
-[aggregates]
-events = "count(*)"
-
+{SESSIONS}
 [spark]
 master = "local[1]"
-conf = { "spark.sql.shuffle.partitions" = "1" }
+conf = {{ "spark.sql.shuffle.partitions" = "1" }}
 """
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import tables
 from tests.killed import stopped
+from tests.own_code import top_and_mean
 from windowlib.batches import windows_job
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
@@ -63,38 +64,6 @@ state_partition = "1m"
 """
 COUNTS = '[aggregates]\nevents = "count(*)"\ntotal = "sum(v)"\n'
 
-TOP = '''
-class Top:
-    """The greatest values of a window, and how many windows of the key there were before."""
-
-    def __init__(self, n):
-        self.n = n
-
-    def process(self, values, context):
-        context.key_state["windows"] = context.key_state.get("windows", 0) + 1
-        greatest = sorted(values, key=lambda value: (-value["v"], value["id"]))[: self.n]
-        return [{"v": value["v"], "id": value["id"], "nth": context.key_state["windows"]} for value in greatest]
-
-    def clear(self, context):
-        context.key_state["cleared"] = context.key_state.get("cleared", 0) + 1
-
-
-class Mean:
-    order_free = False
-
-    def create_accumulator(self):
-        return {"sum": 0, "n": 0}
-
-    def add(self, held, value):
-        return {"sum": held["sum"] + value["v"], "n": held["n"] + 1}
-
-    def merge(self, a, b):
-        return {"sum": a["sum"] + b["sum"], "n": a["n"] + b["n"]}
-
-    def get_result(self, held):
-        return held["sum"] / held["n"]
-'''
-
 
 def events(batch: int, keys: int = 4) -> list[dict[str, Any]]:
     """Thirty events, a minute further than the batch before, some of them late."""
@@ -112,7 +81,7 @@ def pipeline(folder: Path, windows: str, *, batches: int = BATCHES) -> Definitio
     (folder / "incoming").mkdir(exist_ok=True)
     for batch in range(batches):
         pq.write_table(pa.Table.from_pylist(events(batch), EVENTS), folder / "incoming" / f"{batch}.parquet")
-    (folder / "own_windows.py").write_text(TOP)
+    (folder / "own_windows.py").write_text(top_and_mean("v"))
     (folder / "general.toml").write_text(TOML + windows)
     return load_definition(folder / "general.toml")
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
+from tests.own_code import top_and_mean
 
 HERE = Path(__file__).parent
 FILES, ROWS = 4, 30
@@ -110,36 +111,7 @@ class EveryThird:
         context.delete_event_timer(context.window.max_timestamp_ms)
 
 
-class Top:
-    """The greatest values of a window, and how many evaluations of the key there were."""
-
-    def __init__(self, n):
-        self.n = n
-
-    def process(self, values, context):
-        context.key_state["evaluations"] = context.key_state.get("evaluations", 0) + 1
-        greatest = sorted(values, key=lambda value: (-value["value"], value["id"]))[: self.n]
-        return [{"value": v["value"], "id": v["id"], "nth": context.key_state["evaluations"]} for v in greatest]
-
-    def clear(self, context):
-        context.key_state["cleared"] = context.key_state.get("cleared", 0) + 1
-
-
-class Mean:
-    order_free = False
-
-    def create_accumulator(self):
-        return {"sum": 0, "n": 0}
-
-    def add(self, held, value):
-        return {"sum": held["sum"] + value["value"], "n": held["n"] + 1}
-
-    def merge(self, a, b):
-        return {"sum": a["sum"] + b["sum"], "n": a["n"] + b["n"]}
-
-    def get_result(self, held):
-        return held["sum"] / held["n"]
-'''
+''' + top_and_mean("value")
 SUITE = """
 {"expectations": [{"type": "expect_column_max_to_be_between", "severity": "critical",
                    "kwargs": {"column": "rows_read", "max_value": 40}}]}
@@ -211,14 +183,6 @@ CASES = {
     ),
     "own_aggregate": Case(
         TUMBLING + 'function = "own:Mean"\nreads = ["value"]\n[window.output]\nmean = "double"\n', engine="spark"
-    ),
-    "kept_elements": Case(
-        TOML
-        + 'type = "global"\n[window.trigger]\ntype = "count"\nn = 4\n'
-        + '[window.evictor]\ntype = "count"\nn = 6\n'
-        + COUNTS,
-        engine="spark",
-        cut_from="state_windows",
     ),
     "csv": Case(
         SESSION.replace('"parquet"', '"csv"').replace(

@@ -23,9 +23,8 @@ from windowlib.tables.read import read_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MADE = {name: case for name, case in CASES.items() if (HERE / f"{name}.tar.xz").exists()}
-IN_ONE_PROCESS = [name for name in MADE if name != "csv"]  # Spark alone parses text
-BY_SPARK = [name for name, case in MADE.items() if case.engine == "spark"]
+IN_ONE_PROCESS = [name for name in CASES if name != "csv"]  # Spark alone parses text
+BY_SPARK = [name for name, case in CASES.items() if case.engine == "spark"]
 ALSO_BY_SPARK = ["sessions", "half_committed"]
 
 
@@ -64,7 +63,11 @@ def _continued(name: str, spark: SparkSession, folder: Path) -> None:
         assert not [row for row in read_table(definition, "open_windows").to_pylist() if row.get("elements")]
 
 
-@pytest.mark.parametrize("name", MADE)
+def test_every_case_has_its_archive_and_every_archive_its_case() -> None:
+    assert {file.name.removesuffix(".tar.xz") for file in HERE.glob("*.tar.xz")} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.fault("an earlier release has half committed a batch", "it is taken back and computed again")
 def test_stopped_in_the_middle(name: str, tmp_path: Path) -> None:
     """What the folders promise is in them: windows in flight, an unread file, and the way each was stopped."""
@@ -83,7 +86,7 @@ def test_stopped_in_the_middle(name: str, tmp_path: Path) -> None:
     assert expected["next"]["results"]
 
 
-@pytest.mark.parametrize("name", ["half_committed"])
+@pytest.mark.parametrize("name", ["half_committed", "refused"])
 def test_abandoned(name: str, tmp_path: Path) -> None:
     """The tables are as the newest commit names them, and the files of the abandoned batch are new again."""
     definition = load_definition(unpack(name, tmp_path)[0])

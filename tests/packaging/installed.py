@@ -23,6 +23,27 @@ import pytest
 PROJECT = Path(__file__).resolve().parents[2]
 SPARK_SCRIPTS = ("spark-submit", "spark-class", "load-spark-env.sh", "find-spark-home", "find_spark_home.py")
 HOSTILE = ("airflow", "benchmarks", "dags", "expectations", "jobs", "source", "tests")
+SMALL = """
+name = "small"
+
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "ts"
+timestamp_unit = "ms"
+
+[watermark]
+out_of_orderness = "0s"
+
+[window]
+type = "{type}"
+{settings}
+
+[aggregates]
+events = "count(*)"
+"""
+SESSIONS = SMALL.format(type="session", settings='gap = "10ms"')
 
 
 def built(target: str, folder: Path, source: Path = PROJECT) -> Path:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.packaging.installed import PROJECT, Environment, hostile
+from tests.packaging.installed import PROJECT, SESSIONS, SMALL, Environment, hostile
 from windowlib.engines.cache import cache_folder
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -25,27 +25,6 @@ from windowlib import load_definition, read_table
 for row in read_table(load_definition("clicks.toml"), "results").to_pylist():
     print("|", " | ".join(str(row[name]).removesuffix("+00:00") for name in {columns}), "|")
 """
-SMALL = """
-name = "small"
-
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "ts"
-timestamp_unit = "ms"
-
-[watermark]
-out_of_orderness = "0s"
-
-[window]
-type = "{type}"
-{settings}
-
-[aggregates]
-events = "count(*)"
-"""
-SESSIONS = SMALL.format(type="session", settings='gap = "10ms"')
 COUNTS = SMALL.format(type="tumbling_count", settings="size = 2")  # the operator in Spark's Python workers
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -119,6 +119,14 @@ class Key:
         return True
 
 
+class Only(TypedDict, total=False):
+    """Which part of a table is read: these columns, the rows of this key, those that this expression holds for."""
+
+    columns: Sequence[str] | None
+    key: Key | None
+    where: pc.Expression
+
+
 @dataclass(frozen=True)
 class Cut:
     """A pipeline's tables after `batch`. `batches` are all that had been committed by then, by id."""
@@ -141,14 +149,11 @@ class Cut:
         self,
         table: str,
         files: Iterable[DataFile] | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        key: Key | None = None,
-        where: pc.Expression | None = None,
+        **only: Unpack[Only],
     ) -> Iterator[dict[str, Any]]:
         """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
-        lacking = dict.fromkeys(columns or ())
-        for file, found in self.read(table, files, columns=columns, key=key, where=where):
+        lacking = dict.fromkeys(only.get("columns") or ())
+        for file, found in self.read(table, files, **only):
             for row in found.to_pylist():
                 yield {**lacking, **row, **file.partition}
 
@@ -156,13 +161,11 @@ class Cut:
         self,
         table: str,
         files: Iterable[DataFile] | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        key: Key | None = None,
-        where: pc.Expression | None = None,
+        **only: Unpack[Only],
     ) -> Iterator[tuple[DataFile, pa.Table]]:
         """The same file by file, without partition columns."""
-        folder = self.definition.root / table
+        folder, columns = self.definition.root / table, only.get("columns")
+        key, where = only.get("key"), only.get("where")
         for file in self.files(table) if files is None else files:
             try:
                 data = dataset.dataset(folder / file.path, format="parquet", partitioning=None)
