@@ -264,7 +264,7 @@ class Disk:
 
 @contextmanager
 def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Inside, steps wait for the schedule, batches are computed simply, and nobody's claim protects."""
+    """Inside, steps wait for the schedule, batches are computed simply, and no claim protects."""
     for place, name in STEPS:
         patch.setattr(place, name, _stepping(explorer, getattr(place, name), name))
     check_epoch = Ledger.check
@@ -330,7 +330,7 @@ class Reader:
         return sorted(v for name in names for v in self._at(root, ledger, name, commit.versions.get(name)))
 
     def results_alone(self) -> list[int]:
-        """What somebody reads who opens the newest version of `results`."""
+        """What a reader sees who opens the newest version of `results`."""
         root = self.folder / "warehouse" / "values"
         ledger = ledger_of(pipeline_of(self.folder))
         return self._at(root, ledger, "results", delta.version(ledger.tables["results"]))

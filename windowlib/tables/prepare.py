@@ -222,7 +222,7 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judg
 
 
 def _entries(tables: Tables, publication: Publication, versions: Mapping[str, int]) -> Iterator[Path]:
-    """All that the logs have gained since the publication was computed, by whoever."""
+    """All that the logs have gained since the publication was computed, by any writer."""
     for change in publication.changes:
         after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
         for version in range(after + 1, up_to + 1):

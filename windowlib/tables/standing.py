@@ -41,7 +41,7 @@ class _Seen:
     restore: bool = False
 
     def files(self, folder: Path) -> Iterator[Path]:
-        """What came since the newest run and is built upon: maybe nobody has made it last."""
+        """What came since the newest run and is built upon: perhaps no writer has made it durable."""
         for one in self.since:
             yield from log.written_by(folder, one.version)
             yield from filter(Path.exists, (folder / path for path in one.added))
