@@ -42,7 +42,6 @@ from windowlib.tables.rerun import Rerun, RerunRefused
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 
-@pytest.mark.both
 @examples(5, 40)  # of many keys, each a history of its own
 @given(drawn=pipelines(), data=st.data())
 def test_a_healthy_pipeline_compares_equal(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
