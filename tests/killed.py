@@ -78,10 +78,10 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
             die()
         return restore(table, *arguments, **rest)
 
-    def appending(self: ledger.Ledger, state: ledger.LedgerState, row: Any) -> None:
-        if kind == "ledger" and row["kind"] == what and batch_id in (None, row.get("batch_id")):
+    def appending(self: ledger.Ledger, state: ledger.LedgerState, *rows: Any) -> None:
+        if kind == "ledger" and any(r["kind"] == what and batch_id in (None, r.get("batch_id")) for r in rows):
             die()
-        append(self, state, row)
+        append(self, state, *rows)
 
     def writing(self: Staging, frame: Any, name: str, *partition_by: str) -> None:
         if kind == "write" and name == what and batch_id in (None, int(self.attempt.partition("-")[0])):

@@ -126,10 +126,10 @@ def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.Mo
     _, claim = ledger.claim()
     append = Ledger._append
 
-    def failing(self: Ledger, state: LedgerState, row: Mapping[str, Any]) -> None:
+    def failing(self: Ledger, state: LedgerState, *rows: Mapping[str, Any]) -> None:
         if failures:
             raise failures.pop()
-        append(self, state, row)
+        append(self, state, *rows)
 
     with lease(ledger, claim):
         monkeypatch.setattr(Ledger, "_append", failing)

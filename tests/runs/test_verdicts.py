@@ -53,10 +53,10 @@ def test_a_batch_that_is_done_or_given_up_is_said_to_be(refused: Definition) -> 
 def test_an_approval_that_was_overtaken_is_not_written(refused: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     append, overtaken = Ledger._append, iter([True])
 
-    def faster(ledger: Ledger, seen: LedgerState, row: object) -> None:
+    def faster(ledger: Ledger, seen: LedgerState, *rows: object) -> None:
         if next(overtaken, False):
             abandon(refused, "ben", "first", clock)
-        append(ledger, seen, row)  # type: ignore[arg-type]
+        append(ledger, seen, *rows)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Ledger, "_append", faster)
     with pytest.raises(NothingToDecide):

@@ -63,7 +63,7 @@ def next_plan(
     """What the next batch would do, from the state of the ledger. Raises as `plan` does."""
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
-    _check_fingerprint(definition, commit, OTHER_PIPELINE)
+    check_fingerprint(definition, commit, OTHER_PIPELINE)
     sequence = commit.to_sequence if commit else 0
     at = state.pinned("source_files")
     if finish:  # the input is complete: no file is still being written
@@ -95,7 +95,7 @@ def next_plan(
 def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: Clock) -> Plan:
     """The plan of a rerun, from the state of the ledger. Raises `RerunRefused` where there is nothing to rerun."""
     commit = state.commit
-    _check_fingerprint(definition, commit, OTHER_PIPELINE)
+    check_fingerprint(definition, commit, OTHER_PIPELINE)
     if commit is None:
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `windowlib run {definition.file}`")
     check_can_rerun(definition, rerun)
@@ -155,10 +155,10 @@ def plan_again(
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
     """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Rejected`."""
-    _check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    check_fingerprint(definition, state.commit, OTHER_PIPELINE)
     if state.prepared:
         drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
-        _check_fingerprint(definition, state.plan, drop)
+        check_fingerprint(definition, state.plan, drop)
     if state.plan and state.rejection and not state.approved_by:
         raise Rejected(
             f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
@@ -168,7 +168,8 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
         )
 
 
-def _check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
+def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
+    """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done."""
     if stored is None or stored.fingerprint == definition.fingerprint:
         return
     raise StateMismatch(

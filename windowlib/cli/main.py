@@ -16,6 +16,7 @@ from windowlib.cli.engine import engine_app
 from windowlib.cli.explain import explain
 from windowlib.cli.late import late_app
 from windowlib.cli.look import explain_plan, read, report, status
+from windowlib.cli.operate import adopt, restore, rollback
 from windowlib.cli.options import HELP
 from windowlib.cli.rerun import rerun
 from windowlib.cli.run import plan, run
@@ -30,6 +31,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (setup, RUN),
     (run, RUN),
     (rerun, CORRECT),
+    (rollback, CORRECT),
     (plan, RUN),
     (read, LOOK),
     (status, LOOK),
@@ -41,6 +43,8 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (abandon, DECIDE),
     (accept_clock, DECIDE),
     (set_aside, DECIDE),
+    (restore, DECIDE),
+    (adopt, DECIDE),
     (demo, TRY),
     (replay, TRY),
 )

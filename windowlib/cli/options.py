@@ -75,6 +75,8 @@ Since = Annotated[
         show_default=False,
     ),
 ]
+ShowOnly = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
+Decide = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]
 
 

@@ -16,6 +16,7 @@ from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.listing import new_files
 from windowlib.tables import delta
+from windowlib.tables.decision import Decision
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Commit, Ledger, LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER, SOURCE_FILES, WATERMARKS
@@ -35,7 +36,7 @@ class Committed:
     at_ms: int
     watermark_ms: int
     counts: dict[str, int]
-    rerun: str | None = None  # what it recomputed, in words
+    rerun: str | None = None  # what it recomputed, or an operator decided, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,16 @@ def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
 def _committed(row: dict[str, Any]) -> Committed:
     at_ms = int(row["at"].timestamp() * 1000)
     counts = dict(row["counts"])
-    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, _rerun(row["correction"], counts))
+    return Committed(
+        row["batch_id"], at_ms, row["watermark_out_ms"], counts, _rerun(row["correction"], counts) or _decision(row)
+    )
+
+
+def _decision(row: dict[str, Any]) -> str | None:
+    if not row["decision"]:
+        return None
+    decided = Decision.from_json(row["decision"])
+    return f"{decided.title}. Reason: {decided.reason} ({decided.who})"
 
 
 def _rerun(rerun: str | None, counts: dict[str, int]) -> str | None:

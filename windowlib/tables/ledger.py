@@ -25,6 +25,7 @@ from typing import Any
 
 from windowlib.model.errors import ExpectationsFailed, StateMismatch, WindowError
 from windowlib.tables import delta, owner
+from windowlib.tables.decision import Decision
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.owner import Life, Owner, shows_life
@@ -75,6 +76,7 @@ class Plan:
     finished: bool = False  # no more events will come: every window fires
     rerun: Rerun | None = None  # a rerun: reads no new file
     terms: str | None = None  # JSON of what else decides its outcome; None where an earlier release planned it
+    decision: Decision | None = None  # an operator's: computes nothing, or moves the watermark
 
     @property
     def to_sequence(self) -> int:
@@ -94,6 +96,8 @@ class Commit:
     counts: Mapping[str, int]
     at_ms: int
     rerun: Rerun | None = None  # of a rerun
+    plan_time_ms: int | None = None
+    decision: Decision | None = None  # of what an operator decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +200,19 @@ class Ledger:
                 except delta.Conflict:
                     continue  # an operator, a planner or a heartbeat was faster: look again
 
+    def write_together(self, rows: Sequence[Mapping[str, Any]], after: LedgerState, epoch: int) -> None:
+        """Appends all of some rows or none, if nothing but heartbeats came after a state. Raises as `write`."""
+        while True:
+            with self._lock:
+                state = self.state()
+                self.check(epoch)
+                if (state.plan, state.prepared, state.commit) != (after.plan, after.prepared, after.commit):
+                    raise Superseded("the pipeline was planned or decided about meanwhile: look again")
+                try:
+                    return self._append(state, *({"epoch": epoch, **row} for row in rows))
+                except delta.Conflict:
+                    continue
+
     def check(self, epoch: int) -> None:
         """Raises `Superseded` unless the claim with this epoch is the newest."""
         claim = self.state().claim
@@ -205,13 +222,24 @@ class Ledger:
             )
 
     def batch_of_preview(self, preview_id: str) -> int | None:
-        """The batch that did the rerun which a dry run said; None where none has."""
-        table = self.tables[LEDGER.name]
+        """The batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
+        table, found, decided = self.tables[LEDGER.name], None, list[tuple[int, Decision]]()
         for file in delta.files(table, delta.version(table)):
             for row in _rows(table.folder / file.path):
                 if row["kind"] == "commit" and (done := _correction(row)) and done.preview_id == preview_id:
-                    return int(row["batch_id"])
-        return None
+                    found = int(row["batch_id"])
+                if row["kind"] == "commit" and row["decision"]:
+                    decided.append((int(row["batch_id"]), Decision.from_json(row["decision"])))
+        if found is not None and any(one.undoes(found) for batch_id, one in decided if batch_id > found):
+            return None
+        return found
+
+    def commits(self) -> list[Commit]:
+        """Every batch that was committed, oldest first; those that a rollback has undone among them."""
+        table = self.tables[LEDGER.name]
+        rows = (row for f in delta.files(table, delta.version(table)) for row in _rows(table.folder / f.path))
+        found = [_commit(row, _at_ms(row)) for row in rows if row["kind"] == "commit"]
+        return sorted(found, key=lambda commit: commit.batch_id)
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
@@ -225,7 +253,7 @@ class Ledger:
                     return state, None
                 try:
                     self._append(
-                        state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **_plan_row(plan)}
+                        state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **plan_row(plan)}
                     )
                 except delta.Conflict:
                     continue
@@ -247,21 +275,23 @@ class Ledger:
                     return state, state.plan
                 before = replace(state, plan=None, rejection=None, approved_by=None, last_batch_id=stale.batch_id - 1)
                 plan = make(before)
-                row = {"kind": "plan", **_plan_row(plan)} if plan else _without_work(stale)
+                row = {"kind": "plan", **plan_row(plan)} if plan else _without_work(stale)
                 try:
                     self._append(state, {"epoch": epoch, **row})
                 except delta.Conflict:
                     continue
                 return replace(before, plan=plan), plan
 
-    def _append(self, state: LedgerState, row: Mapping[str, Any]) -> None:
+    def _append(self, state: LedgerState, *rows: Mapping[str, Any]) -> None:
+        """Appends rows in one commit. Raises `Conflict`."""
         table, version = self.tables[LEDGER.name], state.version
         if version is None:
             version = delta.create(table, LEDGER.schema())
         else:
             version = delta.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
         at = datetime.fromtimestamp(self.clock() / 1000, UTC)
-        delta.append_rows(table, version, [{"sequence": state.sequence + 1, "at": at, **row}])
+        numbered = [{"sequence": state.sequence + n, "at": at, **row} for n, row in enumerate(rows, 1)]
+        delta.append_rows(table, version, numbered)
 
     def holder(self, claim: Claim) -> str | None:
         """Who holds the claim, in words, or None when no run does any more. By the clocks: only to be shown."""
@@ -289,7 +319,8 @@ class Ledger:
         return True
 
 
-def _plan_row(plan: Plan) -> dict[str, Any]:
+def plan_row(plan: Plan) -> dict[str, Any]:
+    """What a `plan` row says."""
     return {
         "batch_id": plan.batch_id,
         "plan_time_ms": plan.plan_time_ms,
@@ -302,6 +333,7 @@ def _plan_row(plan: Plan) -> dict[str, Any]:
         "finished": plan.finished,
         "correction": plan.rerun.to_json() if plan.rerun else None,
         "terms": plan.terms,
+        "decision": plan.decision.to_json() if plan.decision else None,
     }
 
 
@@ -342,7 +374,7 @@ def _rows(file: Path) -> Sequence[Mapping[str, Any]]:
 
 
 def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
-    at_ms = int(row["at"].timestamp() * 1000)
+    at_ms = _at_ms(row)
     if row["batch_id"] is not None:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
@@ -367,6 +399,8 @@ def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = _commit(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"])
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
+        case "restore":
+            return state  # what was taken back stands in the tables' logs
         case "clock":
             return replace(state, time_ms=row["plan_time_ms"])
         case "heartbeat" | "release":
@@ -375,6 +409,10 @@ def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         f"row {row['sequence']} of the ledger is of a kind that this version of windowlib does not know:"
         f" {row['kind']}. A newer version has written it: use that one"
     )
+
+
+def _at_ms(row: Mapping[str, Any]) -> int:
+    return int(row["at"].timestamp() * 1000)
 
 
 def _plan(row: Mapping[str, Any]) -> Plan:
@@ -389,6 +427,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         finished=bool(row["finished"]),
         rerun=_correction(row),
         terms=row["terms"],
+        decision=_decision(row),
     )
 
 
@@ -403,7 +442,13 @@ def _commit(row: Mapping[str, Any], at_ms: int) -> Commit:
         counts=dict(row["counts"]),
         at_ms=at_ms,
         rerun=_correction(row),
+        plan_time_ms=row["plan_time_ms"],
+        decision=_decision(row),
     )
+
+
+def _decision(row: Mapping[str, Any]) -> Decision | None:
+    return Decision.from_json(row["decision"]) if row["decision"] else None
 
 
 def _correction(row: Mapping[str, Any]) -> Rerun | None:

@@ -8,7 +8,7 @@ files), which delta-rs passes over in silence: here it is an error that names th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class Entry:
     removed: frozenset[str]
     changes_data: bool
     changes_columns: bool
+    has_vectors: bool = False  # deletion vectors
 
     @property
     def is_empty(self) -> bool:
@@ -75,6 +76,19 @@ def entry(folder: Path, version: int) -> Entry:
     return _entry(version, actions)
 
 
+def since_last_at(paths: Iterable[str], since: Iterable[Entry]) -> list[Entry]:
+    """Those of some commits that came after the table last held exactly these files, which it held before the first.
+
+    What was changed and taken back counts no more.
+    """
+    start = frozenset(paths)
+    live, kept = start, list[Entry]()
+    for one in since:
+        live = (live - one.removed) | one.added
+        kept = [] if live == start and not one.changes_columns else [*kept, one]
+    return kept
+
+
 def check(folder: Path) -> None:
     """Raises `DamagedLog` for the newest entry or checkpoint that is damaged, if one is."""
     for file in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
@@ -102,6 +116,7 @@ def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:
         removed=frozenset(unquote(one["path"]) for one in removes),
         changes_data=any(one.get("dataChange", True) for one in (*adds, *removes)),
         changes_columns=any("metaData" in one or "protocol" in one for one in actions),
+        has_vectors=any(one.get("deletionVector") for one in adds),
     )
 
 

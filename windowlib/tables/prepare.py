@@ -67,7 +67,8 @@ class TableChange:
 class Publication:
     """All that one batch publishes, in commit order; `row` is the ledger's commit row but for `versions`.
 
-    `checks` are the outcomes that it was judged by, for the report on the batch.
+    Where nothing was `computed`, the files to add are those of earlier
+    versions. `checks` are the outcomes that it was judged by, for the report on the batch.
     """
 
     identity: str
@@ -75,6 +76,7 @@ class Publication:
     changes: tuple[TableChange, ...]
     row: Mapping[str, Any]
     checks: tuple[Mapping[str, Any], ...] = ()
+    computed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ def read(root: Path, prepared: Prepared) -> Publication:
     if values["format"] > FORMAT:
         raise Unreadable(f"{file} has format {values['format']}: it needs a newer version of windowlib")
     changes = tuple(map(_change, values["changes"]))
-    return Publication(values["identity"], values["batch_id"], changes, values["row"], tuple(values["checks"]))
+    checks, computed = tuple(values["checks"]), values.get("computed", True)
+    return Publication(values["identity"], values["batch_id"], changes, values["row"], checks, computed)
 
 
 def checksum(text: bytes) -> str:
@@ -124,7 +127,7 @@ def forget(root: Path, publication: Publication) -> None:
 
 def drop(root: Path, publication: Publication) -> None:
     """Deletes a publication that was given up, with every file that it would have added."""
-    for change in publication.changes:
+    for change in publication.changes if publication.computed else ():
         for file in change.add:
             (root / change.name / file.path).unlink(missing_ok=True)
     forget(root, publication)
@@ -168,6 +171,7 @@ def judge(tables: Tables, publication: Publication) -> list[Judged]:
 def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     newest, folder = delta.version(table), table.folder
     if newest is None or newest == change.start:
+        _check_there(folder, change)
         if newest != change.start:
             raise ForeignChange(f"table {folder.name} no longer exists: it was at version {change.start}")
         return Judged(change, Standing.AT_START, newest)
@@ -177,7 +181,9 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     ours = [one for one in since if one.identity == identity]
     if done := [one.version for one in ours if APP_ID in one.transactions]:
         return Judged(change, Standing.DONE, done[-1])
-    check_adoptable(folder, [one for one in since if one not in ours])
+    _check_there(folder, change)
+    changed = log.since_last_at((file.path for file in delta.files(table, change.start)), since)
+    check_adoptable(folder, [one for one in changed if one not in ours])
     live = frozenset(file.path for file in delta.files(table, newest))
     lost = frozenset(one.path for one in change.remove) - live
     if not lost:
@@ -191,14 +197,24 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     return Judged(change, Standing.COMPACTED, newest)
 
 
+def _check_there(folder: Path, change: TableChange) -> None:
+    """Raises `Unreadable` where a file to be published is deleted: no log names it yet, so VACUUM may."""
+    if gone := [one.path for one in change.add if not (folder / one.path).exists()]:
+        raise Unreadable(
+            f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
+            " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with `windowlib"
+            " abandon`, and the next run computes it again"
+        )
+
+
 def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
     """Raises `ForeignChange` unless the commits changed no row and no column."""
     for one in since:
         if one.changes_data or one.changes_columns:
             raise ForeignChange(
                 f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"
-                f" {one.user or 'unknown'}. Nothing was touched. Bring the table back to version {one.version - 1}"
-                " (Delta's RESTORE, or `DeltaTable.restore` in Python) and run again"
+                f" {one.user or 'unknown'}. Nothing was touched. `windowlib restore` takes that back, `windowlib adopt`"
+                " keeps it; with --dry-run each shows what it would do"
             )
 
 

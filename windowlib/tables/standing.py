@@ -120,10 +120,17 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     if newest is None:
         raise log.DamagedLog(f"table {table.folder.name} does not exist: the newest run left it at version {pinned}")
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
-    if _paths(table, newest) == _paths(table, pinned):
+    if paths_of(table, newest) == paths_of(table, pinned):
         return _Seen(newest, since)  # whatever came was taken back
-    check_adoptable(table.folder, (one for one in since if not is_ours(one)))
-    return _Seen(newest, since, restore=any(map(is_ours, since)))
+    changed = log.since_last_at(paths_of(table, pinned), since)
+    check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
+    return _Seen(newest, since, restore=any(map(is_ours, changed)))
+
+
+def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Entry]:
+    """The commits after the table last held what it did at `pinned`, up to `newest`; None: an empty table."""
+    entries = log.entries(table.folder, 0 if pinned is None else pinned, newest)
+    return log.since_last_at(paths_of(table, pinned), entries)
 
 
 def is_ours(entry: log.Entry) -> bool:
@@ -131,5 +138,6 @@ def is_ours(entry: log.Entry) -> bool:
     return entry.identity is not None or APP_ID in entry.transactions
 
 
-def _paths(table: Table, at: int | None) -> set[str]:
+def paths_of(table: Table, at: int | None) -> set[str]:
+    """The files that a table holds at a version; None: an empty table."""
     return {file.path for file in delta.files(table, at)}

@@ -1,0 +1,122 @@
+"""The commands `windowlib restore`, `adopt` and `rollback`: what an operator does to a pipeline's tables.
+
+Each shows first what it would do, asks, and records who did it and why.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Who
+from windowlib.cli.outcomes import show_outcome
+from windowlib.model.errors import InvalidSpec
+from windowlib.runs.exits import load_pipeline
+
+if TYPE_CHECKING:
+    from windowlib.runs.operations import Forecast
+
+
+def restore(
+    pipeline: Pipeline,
+    who: Who,
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Take back what another program changed in the tables, so that runs go on.
+
+    A run stops where another program has changed a table (a DELETE, an UPDATE, an overwrite). This brings those tables
+    back to what the newest batch left there; a batch that waits is published by the next run as it was prepared.
+
+    [dim]windowlib restore clicks.toml --dry-run[/dim]
+    """
+    from windowlib.runs.operations import forecast_restore
+    from windowlib.runs.operations import restore as do
+
+    definition = load_pipeline(pipeline)
+    if _agreed(forecast_restore(definition), dry_run, yes, reason, as_json):
+        names = do(definition, who, reason)
+        record = {"decision": "restore", "tables": names, "who": who, "reason": reason}
+        show_outcome(record, f"restored: {', '.join(names)}; windowlib run {pipeline} goes on", as_json)
+
+
+def adopt(
+    pipeline: Pipeline,
+    who: Who,
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Keep what another program changed in the tables, and go on from there.
+
+    What the tables hold now becomes a batch of its own. A batch that is not finished is abandoned first, and the next
+    run plans it again. Look at the forecast: windowlib computes from its tables what comes next.
+
+    [dim]windowlib adopt clicks.toml --reason "erased on request 4711" --who ann[/dim]
+    """
+    from windowlib.runs.operations import adopt as do
+    from windowlib.runs.operations import forecast_adopt
+
+    definition = load_pipeline(pipeline)
+    if _agreed(forecast_adopt(definition), dry_run, yes, reason, as_json):
+        batch_id = do(definition, who, reason)
+        record = {"batch_id": batch_id, "decision": "adopt", "who": who, "reason": reason}
+        show_outcome(
+            record, f"batch {batch_id} keeps the tables as they are; windowlib run {pipeline} goes on", as_json
+        )
+
+
+def rollback(
+    pipeline: Pipeline,
+    who: Who,
+    to_batch: Annotated[
+        int, typer.Option("--to-batch", metavar="N", help="The last batch to keep.", show_default=False)
+    ],
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Undo every batch after one: all tables, the watermark and the position in the source are as that batch left them.
+
+    The next run reads the files of the undone batches again. To recompute only a range of time, use windowlib rerun.
+
+    [dim]windowlib rollback clicks.toml --to-batch 41 --dry-run[/dim]
+    """
+    from windowlib.runs.operations import forecast_rollback
+    from windowlib.runs.operations import rollback as do
+
+    definition = load_pipeline(pipeline)
+    if _agreed(forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
+        batch_id = do(definition, to_batch, who, reason)
+        record = {"batch_id": batch_id, "decision": "rollback", "to_batch_id": to_batch, "who": who, "reason": reason}
+        said = f"batch {batch_id} is as batch {to_batch} was; windowlib run {pipeline} reads what came after it again"
+        show_outcome(record, said, as_json)
+
+
+def _agreed(forecast: Forecast, dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
+    """Shows what would be done; whether it is to be done."""
+    if yes and dry_run:
+        raise InvalidSpec("--yes and --dry-run exclude one another")
+    if not dry_run and not reason:
+        raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and changes nothing')
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    show_outcome({"forecast": asdict(forecast)}, _text(forecast), as_json)
+    if not (yes or dry_run):
+        typer.confirm("Do this?", abort=True)
+    return not dry_run
+
+
+def _text(forecast: Forecast) -> str:
+    rows = [
+        f"  {one.table:<16} {'' if one.exact else 'at most '}{one.added:,} added, {one.removed:,} removed"
+        for one in forecast.rows
+    ]
+    return "\n".join([forecast.title, *(rows or ["  no row of a table changes"]), *(f"  {n}" for n in forecast.notes)])

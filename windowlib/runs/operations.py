@@ -1,0 +1,293 @@
+"""What an operator does to a pipeline's tables: restore, adopt, roll back. Each can be forecast first.
+
+`adopt` and `rollback` are batches that compute nothing: a plan, a prepared publication of files that are there already,
+and a commit row with the `Decision`. Their rows are written together, so that a process which dies before has done
+nothing, and one that dies later is finished by the next run. `restore` takes back table by table, and is repeated.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from windowlib.batches.planning import OTHER_PIPELINE, check_fingerprint, ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import WindowError
+from windowlib.runs.publication import publish
+from windowlib.tables import delta, disk, log, prepare
+from windowlib.tables.decision import Decision
+from windowlib.tables.delta import DataFile
+from windowlib.tables.foreign import (
+    CannotUndo,
+    Foreign,
+    RowChange,
+    check_files_exist,
+    files_before,
+    files_kept,
+    foreign_changes,
+    rows_changed,
+)
+from windowlib.tables.lease import lease
+from windowlib.tables.ledger import Claim, Clock, Commit, Ledger, LedgerState, Plan, plan_row, wall_clock_ms
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.prepare import Publication, TableChange, check_adoptable
+from windowlib.tables.standing import COUNTED, changes_since, fence, is_ours
+
+NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_time")  # the figures of every batch
+
+
+class NothingToDo(WindowError):
+    """No table was changed by another program, or the tables are as the batch left them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a decision does, table by table (only those that change), and what goes with it, in sentences."""
+
+    title: str
+    rows: tuple[RowChange, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a decision makes of the tables: the files of each, and the commit whose place it takes."""
+
+    files: Mapping[str, list[DataFile]]
+    commit: Commit
+
+
+# -- restore ----------------------------------------------------------------------------------------------------------
+
+
+def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
+    """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
+    ledger = ledger_of(definition, clock)
+    rows, notes = [], []
+    for change in _changed(ledger, ledger.state()):
+        rows.append(rows_changed(change.table, delta.files(change.table, change.newest), files_before(change)))
+        notes += _who_changed(change)
+    return Forecast("take back what another program changed", tuple(rows), tuple(notes))
+
+
+def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
+    """Takes back what other programs changed; returns the names of those tables. A batch that waits keeps waiting.
+
+    Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
+    """
+    ledger = ledger_of(definition, clock)
+    _changed(ledger, ledger.state())
+    _, claim = ledger.claim()
+    with lease(ledger, claim):
+        changed = _changed(ledger, ledger.state())
+        for change in changed:
+            files_before(change)
+        ledger.write({"kind": "restore", "who": who, "reason": reason}, claim.epoch)
+        for change in changed:
+            delta.restore(change.table, change.newest, change.ours)
+    return [change.name for change in changed]
+
+
+def _changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:
+    prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
+    found = foreign_changes(ledger.tables, state.commit.versions if state.commit else {}, prepared)
+    if not found:
+        raise NothingToDo("no table was changed by another program since the newest batch: there is nothing to do")
+    return found
+
+
+def _who_changed(change: Foreign) -> list[str]:
+    return [
+        f"{change.name}: version {one.version}, {one.operation}, by {one.user or 'unknown'}" for one in change.entries
+    ]
+
+
+# -- adopt and roll back ----------------------------------------------------------------------------------------------
+
+MEANS = {
+    "results": "results: readers see the change at once; result_changes does not have it, and a late event or a rerun"
+    " computes such windows again from their events",
+    "open_windows": "open_windows: rows that are gone never fire, and their events are counted nowhere else",
+    "source_files": "source_files: a file that is no longer named is read again, and its events count twice",
+    "watermarks": "watermarks: the watermark of the newest batch stays; an idle source goes by the newest row",
+    "seen_ids": "seen_ids: an event whose id is gone counts again if it comes again",
+}
+
+
+def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
+    """What `adopt` keeps. Raises `NothingToDo`, `CannotUndo`."""
+    ledger = ledger_of(definition, clock)
+    state = ledger.state()
+    changed, target = _changed(ledger, state), _adopted(ledger, state)
+    notes = [note for change in changed for note in (*_who_changed(change), MEANS.get(change.name, ""))]
+    return _forecast(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
+
+
+def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
+    """Makes what the tables hold now the newest batch, without what an unfinished batch had committed. Returns its id.
+
+    A batch that is planned or waits is abandoned. Raises `NothingToDo`, `CannotUndo`, `Superseded`.
+    """
+    return _do(definition, Decision("adopt", who, reason), _adopted, clock)
+
+
+def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> Forecast:
+    """What `rollback` undoes. Raises as it does."""
+    ledger = ledger_of(definition, clock)
+    state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
+    target = _rolled_back(to_batch_id)(ledger, state)
+    assert state.commit is not None, "there is a batch to roll back to"
+    undone = [one.batch_id for one in ledger.commits() if one.batch_id > to_batch_id]
+    again = state.commit.to_sequence - target.commit.to_sequence
+    notes = [
+        f"undone: {'batch' if len(undone) == 1 else 'batches'} {', '.join(map(str, undone))}",
+        f"{max(again, 0)} source file{'' if again == 1 else 's'} will be read again by the next run",
+        "who follows result_changes by batch_id must start again: its rows of undone batches are gone",
+    ]
+    return _forecast(ledger, state, decision, target, notes)
+
+
+def rollback(definition: Definition, to_batch_id: int, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
+    """Brings every table back to what batch `to_batch_id` left, as a new batch. Returns its id.
+
+    The next run reads the files of the undone batches again. A batch that is planned or waits is abandoned. Raises
+    `NothingToDo`, `CannotUndo` where files are deleted, `ForeignChange`, `Superseded`.
+    """
+    decision = Decision("rollback", who, reason, to_batch_id=to_batch_id)
+    return _do(definition, decision, _rolled_back(to_batch_id), clock)
+
+
+def _adopted(ledger: Ledger, state: LedgerState) -> _Target:
+    changed = {change.name: change for change in _changed(ledger, state)}
+    if state.commit is None:
+        raise CannotUndo(f"no batch is committed yet: delete the tables in {ledger.root} and run again")
+    files = {}
+    for name in COMMIT_ORDER:
+        pinned = state.commit.versions.get(name)
+        files[name] = files_kept(changed[name], pinned) if name in changed else _own_files(ledger, name, pinned)
+    return _Target(files, state.commit)
+
+
+def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
+    def target(ledger: Ledger, state: LedgerState) -> _Target:
+        known = {commit.batch_id: commit for commit in ledger.commits()}
+        if to_batch_id not in known:
+            ids = ", ".join(map(str, sorted(known)[-5:])) or "none"
+            raise NothingToDo(f"no batch {to_batch_id} is committed; the newest are: {ids}")
+        if state.commit is not None and state.commit.batch_id == to_batch_id:
+            raise NothingToDo(f"batch {to_batch_id} is the newest: there is nothing to undo")
+        for name in COMMIT_ORDER:
+            _own_files(ledger, name, state.pinned(name))
+        commit = known[to_batch_id]
+        files = {name: delta.files(ledger.tables[name], commit.versions.get(name)) for name in COMMIT_ORDER}
+        for name, wanted in files.items():
+            check_files_exist(ledger.tables[name], wanted, f"no way back to batch {to_batch_id}: of table {name}")
+        return _Target(files, commit)
+
+    return target
+
+
+def _own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
+    """The files of a table without those of an unfinished batch. Raises `ForeignChange`."""
+    table = ledger.tables[name]
+    newest = delta.version(table)
+    if newest is None:
+        return []
+    since = changes_since(table, pinned, newest)
+    check_adoptable(table.folder, (one for one in since if not is_ours(one)))
+    return delta.files(table, pinned if any(map(is_ours, since)) else newest)
+
+
+def _forecast(ledger: Ledger, state: LedgerState, decision: Decision, target: _Target, notes: list[str]) -> Forecast:
+    rows = []
+    for name in COMMIT_ORDER:
+        table, before = ledger.tables[name], state.pinned(name)
+        now = delta.files(table, delta.version(table)) if decision.kind == "rollback" else delta.files(table, before)
+        if {f.path for f in now} != {f.path for f in target.files[name]}:
+            rows.append(rows_changed(table, now, target.files[name]))
+    if state.plan:
+        notes = [*notes, f"batch {state.plan.batch_id}, which is not finished, is abandoned first"]
+    return Forecast(decision.title, tuple(one for one in rows if one.added or one.removed), tuple(notes))
+
+
+def _do(
+    definition: Definition, decision: Decision, find: Callable[[Ledger, LedgerState], _Target], clock: Clock
+) -> int:
+    ledger = ledger_of(definition, clock)
+    check_fingerprint(definition, ledger.state().commit, OTHER_PIPELINE)
+    find(ledger, ledger.state())
+    before, claim = ledger.claim()
+    with lease(ledger, claim):
+        if before.left_by_a_dead_run:
+            fence(ledger.tables)  # it may only be slow, and still roll a batch forward
+        state = ledger.state()
+        made = _fixed(ledger, claim, state, decision, find(ledger, state))
+        publish(ledger, claim, made)
+        if state.prepared:
+            (ledger.root / state.prepared.path).unlink(missing_ok=True)
+    return made.batch_id
+
+
+def _fixed(ledger: Ledger, claim: Claim, state: LedgerState, decision: Decision, target: _Target) -> Publication:
+    """The publication of a decision, written down together with its plan."""
+    assert state.commit is not None, "there is a batch to go on from"
+    commit, rows = target.commit, []
+    plan = Plan(
+        batch_id=state.last_batch_id + 1,
+        plan_time_ms=(commit.plan_time_ms if decision.kind == "rollback" else state.time_ms) or 0,
+        watermark_in_ms=state.commit.watermark_out_ms,
+        from_sequence=commit.to_sequence,
+        files=(),
+        fingerprint=commit.fingerprint,
+        definition=commit.definition,
+        decision=decision,
+    )
+    counts = {figure: sum(file.rows for file in target.files[name]) for name, figure in COUNTED.items()}
+    of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
+    made = Publication(
+        f"{plan.batch_id}-{uuid.uuid4()}",
+        plan.batch_id,
+        tuple(_table_change(ledger, name, target.files[name]) for name in COMMIT_ORDER),
+        {
+            "kind": "commit",
+            **of_plan,
+            "watermark_out_ms": commit.watermark_out_ms,
+            "counts": dict.fromkeys(NOTHING_READ, 0) | counts,
+            "who": decision.who,
+            "reason": decision.reason,
+        },
+        computed=False,
+    )
+    if state.plan:
+        why = f"{decision.title}: {decision.reason}"
+        rows.append({"kind": "abandon", "batch_id": state.plan.batch_id, "who": decision.who, "reason": why})
+    disk.sync(_of_others(ledger, state, target), ledger.root)
+    prepared = prepare.write(ledger.root, made)
+    fixed = {"kind": "prepare", "batch_id": plan.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
+    ledger.write_together([*rows, {"kind": "plan", **plan_row(plan)}, fixed], state, claim.epoch)
+    return made
+
+
+def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[Path]:
+    """The files and log entries that came since the newest batch and are kept: maybe nobody has made them last."""
+    for name in COMMIT_ORDER:
+        table, pinned = ledger.tables[name], state.pinned(name)
+        newest = delta.version(table)
+        if newest is not None and newest != pinned:
+            for version in range(0 if pinned is None else pinned + 1, newest + 1):
+                yield from log.written_by(table.folder, version)
+            yield from (table.folder / file.path for file in target.files[name])
+
+
+def _table_change(ledger: Ledger, name: str, wanted: list[DataFile]) -> TableChange:
+    table = ledger.tables[name]
+    newest = delta.version(table)
+    have, want = {f.path: f for f in delta.files(table, newest)}, {f.path: f for f in wanted}
+    return TableChange(
+        name,
+        newest,
+        add=tuple(delta.logged(f) for path, f in want.items() if path not in have),
+        remove=tuple(delta.logged(f) for path, f in have.items() if path not in want),
+    )

@@ -1,0 +1,155 @@
+"""What other programs did to a pipeline's tables since its newest batch, and how it is taken back or kept.
+
+A table's log says who made which commit. Those of others that change rows (`ForeignChange`) stop every run until an
+operator decides: `restore` brings the table back to what windowlib left there, `adopt` makes what it holds now the
+table. Between them may lie commits of a batch that was never finished; those are never part of what is adopted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from windowlib.model.errors import WindowError
+from windowlib.tables import delta, log
+from windowlib.tables.delta import DataFile
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.prepare import APP_ID, Publication
+from windowlib.tables.standing import Versions, changes_since, is_ours
+
+MOST_ROWS_COMPARED = 2_000_000
+
+
+class CannotUndo(WindowError):
+    """What another program did to a table cannot be taken back, or not be kept, by windowlib."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A table that other programs changed: their commits, and what it holds at `newest`.
+
+    `ours` is the version at which windowlib left it: that of the newest batch, or of a prepared one that was committed
+    here already; None where it had left no table.
+    """
+
+    table: Table
+    newest: int
+    ours: int | None
+    entries: tuple[log.Entry, ...]
+    since: tuple[log.Entry, ...]
+
+    @property
+    def name(self) -> str:
+        return self.table.folder.name
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """How many rows of a table go and come; `exact` is false where only their numbers could be compared."""
+
+    table: str
+    added: int
+    removed: int
+    exact: bool = True
+
+
+def foreign_changes(tables: Tables, pinned: Versions, prepared: Publication | None) -> list[Foreign]:
+    """The tables that others changed, in commit order. Raises `log.DamagedLog`."""
+    found = (_foreign(tables[name], pinned.get(name), prepared) for name in COMMIT_ORDER)
+    return [one for one in found if one is not None]
+
+
+def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> Foreign | None:
+    newest = delta.version(table)
+    if newest is None or newest == pinned:
+        return None
+    since = changes_since(table, pinned, newest)
+    ours = pinned
+    for one in since:
+        if prepared and one.identity == prepared.identity and APP_ID in one.transactions:
+            ours = one.version
+    if ours != pinned:
+        since = changes_since(table, ours, newest)
+    theirs = tuple(one for one in since if not is_ours(one) and (one.changes_data or one.changes_columns))
+    return Foreign(table, newest, ours, theirs, tuple(since)) if theirs else None
+
+
+def files_before(change: Foreign) -> list[DataFile]:
+    """The files that windowlib left in a table. Raises `CannotUndo` where they, or its columns, cannot come back."""
+    for one in change.entries:
+        if one.changes_columns:
+            raise CannotUndo(
+                f"version {one.version} of table {change.name} ({one.operation}) changed its columns or its protocol,"
+                " which windowlib cannot take back. Spark can: RESTORE TABLE"
+                f" delta.`{change.table.folder}` TO VERSION AS OF {change.ours}"
+            )
+    wanted = delta.files(change.table, change.ours)
+    check_files_exist(change.table, wanted, f"no way back to version {change.ours} of table {change.name}")
+    return wanted
+
+
+def files_kept(change: Foreign, pinned: int | None) -> list[DataFile]:
+    """The files that a table holds with the changes of others and without those of a batch that was not finished.
+
+    Raises `CannotUndo` where the two cannot be separated, or the table could not be continued.
+    """
+    known = {f.path: f for version in (pinned, change.newest) for f in delta.files(change.table, version)}
+    live = {f.path for f in delta.files(change.table, pinned)}
+    for one in changes_since(change.table, pinned, change.newest):
+        if one.changes_columns or one.has_vectors:
+            what = "columns" if one.changes_columns else "deletion vectors, which windowlib does not read"
+            raise CannotUndo(
+                f"version {one.version} of table {change.name} ({one.operation}) changed its {what}: it cannot be"
+                " adopted, only restored"
+            )
+        if not is_ours(one):
+            if one.removed - live:
+                raise CannotUndo(
+                    f"version {one.version} of table {change.name} ({one.operation}) rewrote rows of a batch that is"
+                    " not finished: run `windowlib restore` and `windowlib run`, then make the change again"
+                )
+            live = (live - one.removed) | one.added
+        elif one.identity == delta.RESTORED and not one.is_empty:
+            raise CannotUndo(
+                f"table {change.name} was restored and changed again: run `windowlib restore` first, then make the"
+                " change again"
+            )
+    return [known[path] for path in sorted(live) if path in known]
+
+
+def check_files_exist(table: Table, wanted: Iterable[DataFile], so_that: str) -> None:
+    """Raises `CannotUndo` where files are deleted; `so_that` says what is impossible then."""
+    if gone := [f.path for f in wanted if not (table.folder / f.path).exists()]:
+        raise CannotUndo(
+            f"{so_that}: {gone[0]} is deleted ({len(gone)} such files), as VACUUM does once the table's"
+            " delta.deletedFileRetentionDuration has passed. Restore the files from a backup of the warehouse"
+        )
+
+
+def rows_changed(table: Table, before: Sequence[DataFile], after: Sequence[DataFile]) -> RowChange:
+    """The rows that come and go between two sets of a table's files; only files that differ are read."""
+    name, old, new = table.folder.name, {f.path: f for f in before}, {f.path: f for f in after}
+    gone = [f for path, f in old.items() if path not in new]
+    come = [f for path, f in new.items() if path not in old]
+    rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
+    if rows_gone + rows_come > MOST_ROWS_COMPARED:
+        return RowChange(name, rows_come, rows_gone, exact=False)
+    less, more = _rows(table, gone), _rows(table, come)
+    return RowChange(name, (more - less).total(), (less - more).total())
+
+
+def _rows(table: Table, files: Iterable[DataFile]) -> Counter[str]:
+    """How often each row is in some files, by the table's own columns: a file may hold more."""
+    newest, found = table.newest(), Counter[str]()
+    names = {one.name for one in newest.schema().fields} if newest else set()
+    for file in files:
+        read = delta.read_parquet(table.folder / file.path)
+        rows = delta.rows_of(read.select([name for name in read.column_names if name in names]))
+        found.update(_text({**row, **file.partition}) for row in rows)
+    return found
+
+
+def _text(row: Mapping[str, object]) -> str:
+    return repr(sorted((name, value) for name, value in row.items() if value is not None))
