@@ -1,4 +1,4 @@
-"""What an operator decided about a pipeline's past or its time, as the ledger keeps it in the batch that does it."""
+"""What an operator decided about a pipeline's tables, as the ledger keeps it in the batch that does it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from windowlib.definition.instants import instant
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`adopt`: changes that another program made to the tables are kept. `rollback`: the tables are again as batch
-    `to_batch_id` left them. `advance`: the watermark moves to `to_ms`, without events.
+    `to_batch_id` left them.
     """
 
-    kind: Literal["adopt", "rollback", "advance"]
+    kind: Literal["adopt", "rollback"]
     who: str
     reason: str
     to_batch_id: int | None = None
-    to_ms: int | None = None
 
     @property
     def title(self) -> str:
@@ -28,12 +25,9 @@ class Decision:
         >>> Decision("rollback", "ann", "a wrong file", to_batch_id=3).title
         'roll back to batch 3'
         """
-        match self.kind:
-            case "adopt":
-                return "adopt what another program changed"
-            case "rollback":
-                return f"roll back to batch {self.to_batch_id}"
-        return f"advance the watermark to {instant(self.to_ms)}"
+        if self.kind == "adopt":
+            return "adopt what another program changed"
+        return f"roll back to batch {self.to_batch_id}"
 
     def undoes(self, batch_id: int) -> bool:
         """Whether an earlier batch is undone by it."""

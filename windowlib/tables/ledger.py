@@ -76,7 +76,7 @@ class Plan:
     finished: bool = False  # no more events will come: every window fires
     rerun: Rerun | None = None  # a rerun: reads no new file
     terms: str | None = None  # JSON of what else decides its outcome; None where an earlier release planned it
-    decision: Decision | None = None  # an operator's: computes nothing, or moves the watermark
+    decision: Decision | None = None  # an operator's, that computes nothing
 
     @property
     def to_sequence(self) -> int:

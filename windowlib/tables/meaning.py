@@ -59,7 +59,7 @@ LEDGER = TableSpec(
         Column("files", pa.list_(SOURCE_FILE), "of a plan: what it reads"),
         Column("finished", _BOOL, "the operator said that no more events will come"),
         Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
-        Column("decision", _TEXT, "of adopt, rollback, advance-watermark: JSON of it (windowlib.tables.decision)"),
+        Column("decision", _TEXT, "of adopt, rollback: JSON of it (windowlib.tables.decision)"),
         Column("fingerprint", _TEXT, "hash of `definition`"),
         Column("definition", _TEXT, "JSON of what the state depends on"),
         Column("terms", _TEXT, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
