@@ -130,7 +130,7 @@ class Case:
     ends_with: int = 0
     cut_from: str | None = None
     before_next: Sequence[Sequence[str]] = ()
-    finishes: bool = True  # with sessions of own code that keep state by key, the first version could not
+    finishes: bool = True  # the first version could not: sessions of own code with state by key; endless windows
 
 
 def _time(hour: int) -> str:
@@ -183,6 +183,15 @@ CASES = {
     ),
     "own_aggregate": Case(
         TUMBLING + 'function = "own:Mean"\nreads = ["value"]\n[window.output]\nmean = "double"\n', engine="spark"
+    ),
+    "kept_elements": Case(
+        TOML
+        + 'type = "global"\n[window.trigger]\ntype = "count"\nn = 4\n'
+        + '[window.evictor]\ntype = "count"\nn = 6\n'
+        + COUNTS,
+        engine="spark",
+        cut_from="state_windows",
+        finishes=False,
     ),
     "csv": Case(
         SESSION.replace('"parquet"', '"csv"').replace(
