@@ -118,7 +118,7 @@ def test_a_start_file_hides_no_package(tmp_path: Path) -> None:
 STUCK = """
 import ctypes
 from windowlib.runs import deadline
-deadline.GRACE_S = 0.5
+deadline.GRACE_S = 1
 mutex, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)
 libc.pthread_mutex_lock(mutex)
 with deadline.within(200, "batch 7"):

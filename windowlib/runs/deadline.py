@@ -1,6 +1,7 @@
 """A bound for what may hang: an engine's job, the judge, a member of a group.
 
-The block runs in the process's main thread. When its time is over, a signal raises an error there, wherever it waits;
+The block runs in the process's main thread. When its time is over, the engine is asked to drop its jobs, so that the
+call that waits for them fails; where that does not help, a signal raises an error in that thread, wherever it waits;
 what waits in code that no signal reaches is ended with the whole process, `GRACE_S` later. Either way the claim is free
 and nothing is published that was not prepared: the next try finishes the batch. In other threads there is no bound.
 """
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GRACE_S = 60
-INTERRUPT_MS = 20_000  # for an engine to drop its jobs
+DROPPED_S = 10  # for an engine to drop its jobs
 UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.runs.exits` names it
 
 
@@ -54,32 +55,45 @@ def within(timeout_ms: int, what: str, engines: Sequence[SparkSession] = ()) -> 
         " lower"
     )
 
-    def expire(number: int, frame: FrameType | None) -> NoReturn:
-        expired.set()
-        raise _Expired
+    def expire(number: int, frame: FrameType | None) -> None:
+        if not done.is_set():
+            raise _Expired
 
-    last_resort = threading.Timer(timeout_ms / 1000 + GRACE_S, _end, (sentence,))
-    last_resort.daemon = True
+    def watch() -> None:
+        if done.wait(timeout_ms / 1000):
+            return
+        expired.set()
+        for engine in engines:
+            threading.Thread(target=_interrupt, args=(engine,), daemon=True).start()
+        if engines and done.wait(DROPPED_S):
+            return  # the engine has dropped its jobs, and the caller that waited for them has seen it
+        for _ in range(GRACE_S):  # again and again: what cleans up on the way may wait, too
+            with ending:
+                if done.is_set():
+                    return
+                signal.pthread_kill(main, signal.SIGALRM)
+            if done.wait(1):
+                return
+        _end(sentence)
+
+    done, ending, main = threading.Event(), threading.Lock(), threading.get_ident()
     before = signal.signal(signal.SIGALRM, expire)
-    last_resort.start()
-    signal.setitimer(signal.ITIMER_REAL, timeout_ms / 1000)
+    threading.Thread(target=watch, name="windowlib-deadline", daemon=True).start()
     try:
         yield
     except BaseException as error:
         if expired.is_set():
-            for engine in engines:
-                _interrupt(engine)
             raise TimedOut(sentence) from (None if isinstance(error, _Expired) else error)
         raise
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        with ending:
+            done.set()
         signal.signal(signal.SIGALRM, before)
-        last_resort.cancel()
 
 
 def _interrupt(spark: SparkSession) -> None:
     """An engine that cannot drop its jobs, or does not answer, is left alone."""
-    with suppress(Exception), within(INTERRUPT_MS, "the end of a job"):
+    with suppress(Exception):
         spark.interruptAll()
 
 
