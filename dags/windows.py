@@ -1,8 +1,7 @@
 """One DAG for each definition in `pipelines/` next to this file (or in WINDOWLIB_PIPELINES): plan → advance → report.
 
-With `checks.verify_sample` there is a task verify after advance, which compares some keys' windows with the source.
-
-Definitions with the same `airflow.together` are one DAG: together → advance and report of each.
+Definitions with the same `airflow.together` are one DAG: together → advance and report of each. With
+`checks.verify_sample` there is a task verify after advance.
 
 The schedule says when to look, never what to read: a skipped, doubled or late run loses nothing. Each task runs one
 command as its own process; no Spark is imported here. A definition that cannot be used becomes a DAG that fails with
@@ -16,61 +15,55 @@ from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
+from windowlib.airflow import pipelines
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.dag_docs import broken_page, page, together_page
 from windowlib.airflow.operators import Advance, AfterTogether, BrokenDefinition, Plan, Report, Together, Verify
-from windowlib.airflow.pipelines import (
-    Broken,
-    cannot_be_made,
-    dag_groups,
-    dag_settings,
-    engine_task,
-    pipelines_folder,
-    results_asset,
-    retries,
-    timetable,
-)
 from windowlib.definition.definition import Definition
 
 
 def pipeline_dag(one: Definition) -> DAG:
     """The DAG of a pipeline. Report is a teardown: it always runs, and does not hide that advance failed."""
-    with DAG(f"windows_{one.name}", schedule=timetable(one), doc_md=page(one), **dag_settings([one])) as dag:
+    with DAG(
+        f"windows_{one.name}", schedule=pipelines.timetable(one), doc_md=page(one), **pipelines.dag_settings([one])
+    ) as dag:
         plan = Plan(task_id="plan", command=of_pipeline("plan", one))
-        outlets, command = [results_asset(one)], advance_command(one)
-        advance = Advance(task_id="advance", command=command, outlets=outlets, **engine_task(one))
+        outlets, command = [pipelines.results_asset(one)], advance_command(one)
+        advance = Advance(task_id="advance", command=command, outlets=outlets, **pipelines.engine_task(one))
         report = Report(task_id="report", command=of_pipeline("report", one), root=one.root)
         plan >> advance >> report.as_teardown()
-        if one.checks.verify_sample:
-            advance >> Verify(task_id="verify", command=verify_command(one), **engine_task(one)) >> report
+        verified("verify", one, advance, report)
     return dag
+
+
+def verified(task_id: str, one: Definition, advance: Advance, report: Report) -> None:
+    """Between the two, a task that compares some keys with the source, where the definition asks for it."""
+    if one.checks.verify_sample:
+        advance >> Verify(task_id=task_id, command=verify_command(one), **pipelines.engine_task(one)) >> report
 
 
 def together_dag(name: str, members: Sequence[Definition]) -> DAG:
     """The DAG of pipelines that run together; whatever becomes of one, or of their common run, the others go on."""
-    settings = {"doc_md": together_page(members), **dag_settings(members)}
-    with DAG(f"together_{name}", schedule=timetable(members[0]), **settings) as dag:
-        together = Together(task_id="together", command=advance_command(*members), **engine_task(members[0]))
+    settings = {"doc_md": together_page(members), **pipelines.dag_settings(members)}
+    with DAG(f"together_{name}", schedule=pipelines.timetable(members[0]), **settings) as dag:
+        together = Together(task_id="together", command=advance_command(*members), **pipelines.engine_task(members[0]))
         for one in members:
             advance = AfterTogether(
                 task_id=f"advance_{one.name}",
                 pipeline=one.name,
                 command=advance_command(one),
-                outlets=[results_asset(one)],
+                outlets=[pipelines.results_asset(one)],
                 trigger_rule="all_done",
-                **engine_task(one),
+                **pipelines.engine_task(one),
             )
-            report = Report(
-                task_id=f"report_{one.name}", command=of_pipeline("report", one), root=one.root, **retries(one)
-            )
+            command = of_pipeline("report", one)
+            report = Report(task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one))
             together >> advance >> report.as_teardown()
-            if one.checks.verify_sample:
-                verify = Verify(task_id=f"verify_{one.name}", command=verify_command(one), **engine_task(one))
-                advance >> verify >> report
+            verified(f"verify_{one.name}", one, advance, report)
     return dag
 
 
-def broken_dag(broken: Broken) -> DAG:
+def broken_dag(broken: pipelines.Broken) -> DAG:
     """A DAG in the place of one whose definition cannot be used."""
     with DAG(
         dag_id=broken.dag_id,
@@ -84,9 +77,9 @@ def broken_dag(broken: Broken) -> DAG:
     return dag
 
 
-def dag_of(group: Sequence[Definition] | Broken) -> DAG:
+def dag_of(group: Sequence[Definition] | pipelines.Broken) -> DAG:
     match group:
-        case Broken():
+        case pipelines.Broken():
             return broken_dag(group)
         case [one, *_] if one.airflow.together:
             return together_dag(one.airflow.together, group)
@@ -95,9 +88,9 @@ def dag_of(group: Sequence[Definition] | Broken) -> DAG:
     raise AssertionError(group)
 
 
-for group in dag_groups(pipelines_folder(Path(__file__).parent)):
+for group in pipelines.dag_groups(pipelines.pipelines_folder(Path(__file__).parent)):
     try:
         dag = dag_of(group)
     except Exception as error:  # whatever is wrong with one, the others must go on
-        dag = broken_dag(cannot_be_made(group, error))
+        dag = broken_dag(pipelines.cannot_be_made(group, error))
     globals()[dag.dag_id] = dag

@@ -85,7 +85,7 @@ def test_what_is_wrong_with_a_suite_is_said_as_here(tmp_path: Path) -> None:
 def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
     judge.get_ready()
     own_judge().kill()
-    with pytest.warns(UserWarning, match="the process that judges batches has ended"):
+    with pytest.warns(UserWarning, match="the process that judges batches gives no answer"):
         assert check.check(definition(tmp_path), FIGURES, HISTORY)
     assert judge._judge is None
     assert check.check(definition(tmp_path), FIGURES, HISTORY)
