@@ -40,6 +40,25 @@ def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     assert delta.version(table) == 1
 
 
+@pytest.mark.fault("another program has made a table append-only", "the commit is refused with the reason, at once")
+def test_a_commit_that_the_table_refuses_is_no_conflict(table: Table) -> None:
+    delta.append_rows(table, 0, [{"number": 1}])
+    DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
+    before = delta.version(table)
+    assert before is not None
+    with pytest.raises(delta.RefusedCommit, match=r"refuses a commit: .*append-only"):
+        delta.commit(table, before, remove=delta.files(table, before))
+    assert delta.version(table) == before
+
+
+def test_tries_end() -> None:
+    tries = delta.Tries(at_most=2)
+    tries.next()
+    tries.next()
+    with pytest.raises(delta.RefusedCommit, match="again and again"):
+        tries.next()
+
+
 def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
     delta.append_rows(table, 0, [{"number": 1}])
     assert delta.version(table) == 1

@@ -23,6 +23,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
+from windowlib.model.errors import WindowError
 from windowlib.tables import disk, log
 from windowlib.tables.footers import bounds_of, log_statistics
 from windowlib.tables.log import IDENTITY
@@ -41,6 +42,23 @@ RESTORED = "restored"  # the identity of commits that take back what no commit r
 
 class Conflict(Exception):
     """Another run committed first: nothing of this commit was applied."""
+
+
+class RefusedCommit(WindowError):
+    """The table does not take a commit, although nobody was faster: its settings or the disk are against it."""
+
+
+class Tries:
+    """How often a commit is tried while others are faster. Each conflict means that another commit succeeded."""
+
+    def __init__(self, at_most: int = 1_000) -> None:
+        self.left = at_most
+
+    def next(self) -> None:
+        """Call before each try. Raises `RefusedCommit` after the last."""
+        if not self.left:
+            raise RefusedCommit("others committed first again and again: is a program writing in a loop?")
+        self.left -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +161,8 @@ def commit(
 ) -> int:
     """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
 
-    `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on since `expected`.
+    `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on since `expected`, and
+    `RefusedCommit` when it has not.
     """
     change = Change(tuple(map(logged, add)), tuple(map(logged, remove)))
     return _lasting(table, commit_logged(table, expected, change, identity))
@@ -184,8 +203,18 @@ def commit_logged(
             commit_properties=_properties(identity, transaction),
         )
     except CommitFailedError as error:
-        raise Conflict(f"{table.folder.name} is no longer at version {expected}") from error
+        raise _why(table, expected, error) from error
     return expected + 1
+
+
+def _why(table: Table, expected: int, error: DeltaError) -> Exception:
+    """What a commit on version `expected` failed by: a commit of another, or what the table says."""
+    if version(table) != expected:
+        return Conflict(f"{table.folder.name} is no longer at version {expected}")
+    return RefusedCommit(
+        f"table {table.folder} refuses a commit: {error}. Its settings were changed by another program, or the disk"
+        " refuses to be written to; undo that and run again"
+    )
 
 
 def _properties(identity: str | None, transaction: tuple[str, int] | None = None) -> CommitProperties:
@@ -207,7 +236,7 @@ def add_columns(table: Table, expected: int, wanted: Schema) -> int:
     try:
         DeltaTable(str(table.folder), version=expected).alter.add_columns(lacking, commit_properties=_properties(None))
     except DeltaError as error:
-        raise Conflict(f"{table.folder.name} is no longer at version {expected}") from error
+        raise _why(table, expected, error) from error
     return _lasting(table, expected + 1)
 
 

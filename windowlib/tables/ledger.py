@@ -170,7 +170,9 @@ class Ledger:
 
         Where that run cannot be seen from here, this waits for a heartbeat of it, at most `lease_timeout`.
         """
+        tries = delta.Tries()
         while True:
+            tries.next()
             state = self.state()
             if state.claim and not state.claim.released and not self._is_free(state.claim, note):
                 continue  # released meanwhile
@@ -188,7 +190,9 @@ class Ledger:
 
     def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
         """Appends the row that `make` gives for exactly the state that the row then follows. Raises as `write`."""
+        tries = delta.Tries()
         while True:
+            tries.next()
             with self._lock:
                 state = self.state()
                 if epoch is not None:
@@ -202,7 +206,9 @@ class Ledger:
 
     def write_together(self, rows: Sequence[Mapping[str, Any]], after: LedgerState, epoch: int) -> None:
         """Appends all of some rows or none, if nothing but heartbeats came after a state. Raises as `write`."""
+        tries = delta.Tries()
         while True:
+            tries.next()
             with self._lock:
                 state = self.state()
                 self.check(epoch)
@@ -243,7 +249,9 @@ class Ledger:
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
+        tries = delta.Tries()
         while True:
+            tries.next()
             with self._lock:
                 state = self.state()
                 if state.plan:
@@ -267,7 +275,9 @@ class Ledger:
         Where `make` finds nothing to do any more, the batch is abandoned. Raises `Superseded` when a later claim
         exists.
         """
+        tries = delta.Tries()
         while True:
+            tries.next()
             with self._lock:
                 state = self.state()
                 self.check(epoch)

@@ -30,7 +30,9 @@ class Decision:
 def decide(root: Path, decision: Decision) -> None:
     """Adds a decision to those that are kept."""
     table = Table(root / SET_ASIDE.name)
+    tries = delta.Tries()
     while True:
+        tries.next()
         try:
             version = delta.version(table)
             expected = delta.create(table, SET_ASIDE.schema()) if version is None else version

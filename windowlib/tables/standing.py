@@ -78,7 +78,9 @@ def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
 def fence(tables: Tables) -> None:
     """Moves every table on by an empty commit: what was prepared on the versions before can no longer be committed."""
     for name in COMMIT_ORDER:
+        tries = delta.Tries()
         while (version := delta.version(tables[name])) is not None:
+            tries.next()
             try:
                 delta.commit(tables[name], version, identity=RESTORED)
             except delta.Conflict:
