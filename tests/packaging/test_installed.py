@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.packaging.installed import PROJECT, SESSIONS, SMALL, Environment, hostile
+from windowlib.cli.outcomes import OUTCOMES
 from windowlib.engines.cache import cache_folder
 
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -162,12 +163,13 @@ print(json.dumps({
 """
     printed = installed.run([installed.python, "-P", "-c", asked], folder)
     assert printed.code == 0, printed.err
-    variables = {"PYSPARK_DRIVER_PYTHON": installed.python}
+    outcomes = tmp_path / "outcomes"
+    variables = {"PYSPARK_DRIVER_PYTHON": installed.python, OUTCOMES: str(outcomes)}
     found = {}
     for name, command in json.loads(printed.out).items():
         ended = installed.run(command, folder, variables)
         assert ended.code == 0, f"{name}: {ended.err}"
-        found[name] = ended.records()[-1]
+        found[name] = json.loads(outcomes.read_text(encoding="utf-8").splitlines()[-1])
     assert found["plan"]["batch_id"] == 1
     assert found["advance"]["rows_admitted"] == 3
     assert Path(found["report"]["page"]).is_file()
