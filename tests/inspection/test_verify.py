@@ -32,7 +32,7 @@ from windowlib.inspection.verify.verify import check_can_verify, verify
 from windowlib.model.rerun import TimeRange
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import DIFFERS, USER
-from windowlib.source import files as source
+from windowlib.source import listing as source
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.opened import Tables

@@ -236,7 +236,7 @@ def test_a_run_whose_batch_was_abandoned_changes_nothing_any_more(
         abandon(impatient(definition), "ann", "it hangs", clock)
         done.append(versions(definition))
 
-    with pytest.raises(Superseded, match="another run is working on batch 2"):
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
         run_interrupted(definition, spark, give_up)
     assert versions(definition) == done[0]
     assert tables(definition) == before

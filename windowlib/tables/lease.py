@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import DeltaError
 
-from windowlib.model.errors import WindowError
 from windowlib.tables.ledger import Claim, Ledger, Superseded
 
 
@@ -44,7 +43,7 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
     """Raises `Superseded` for any error of a run that was taken over: its files were removed while it worked."""
     try:
         yield
-    except WindowError:
+    except Superseded:
         raise
     except Exception as error:
         current = ledger.state().claim
