@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Tumbling
@@ -44,6 +44,7 @@ def look(folder: Path, *names: str, **changes: Any) -> footers.Seen | None:
     return footers.look(folder, files, dataclasses.replace(ADMISSION, **changes))
 
 
+@settings(deadline=None)  # how long an example takes depends on the machine
 @given(st.lists(st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=9), min_size=1, max_size=3))
 def test_they_say_what_the_rows_say(tmp_path_factory: pytest.TempPathFactory, files: list[list[int]]) -> None:
     folder = tmp_path_factory.mktemp("files")
