@@ -23,7 +23,7 @@ endef
 export CACHE_OF_THIS_ENVIRONMENT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench docs airflow clean
+.PHONY: help setup demo test test-all check bench wheel docs airflow clean
 .SUFFIXES:
 
 help:  ## what can be made
@@ -34,7 +34,7 @@ help:  ## what can be made
 setup: .venv/.ready .jars/.ready  ## get the environment ready (the others do this by themselves)
 
 demo: setup  ## a million events through two pipelines, compared with the truth
-	@$(SETTINGS) $(BIN)/windowlib demo
+	@$(SETTINGS) $(BIN)/windowlib demo --engine sail
 
 test: check  ## every check and test, Spark and Airflow included, but for the long ones
 	@$(RUN) pytest -q $(PARALLEL) -m "$(ON_SPARK) and not long"
@@ -53,6 +53,9 @@ check: setup  ## format, lint, types, architecture, doctests, tests without Spar
 bench: setup  ## time windows next to other systems: make bench WORKLOADS="sessions sliding"; --list names them
 	@$(RUN) benchmarks $(WORKLOADS)
 
+wheel: setup  ## the package to install elsewhere, into dist/
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+
 docs: setup  ## the documentation as pages that need no network
 	@$(RUN) docs.reference
 	@$(RUN) sphinx -M html docs docs/_site --fail-on-warning --quiet
@@ -62,13 +65,14 @@ airflow: setup  ## a local Airflow with the pipelines of dags/pipelines, until C
 	@$(RUN) windowlib.airflow.setup
 
 clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (files and tables) stays
-	rm -rf .venv .jars .flink .airflow demo docs/_site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .jars .flink .airflow demo dist docs/_site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Two stamps: the locked packages, and the project itself on top of them.
 .venv/.ready: .venv/.locked pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -c "$$CACHE_OF_THIS_ENVIRONMENT"
+	@$(BIN)/python -m compileall -q windowlib
 	@touch $@
 
 .venv/.locked: requirements.lock

@@ -28,7 +28,7 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
         tags=["windowlib", "rerun"],
         doc_md=rerun_page(names),
         params={
-            "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows"),
+            "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows are recomputed."),
             "from": Param(
                 None,
                 type="string",
@@ -37,8 +37,10 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
                 description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
             ),
             "to": Param(None, type="string", format="date-time", title="To", description="Exclusive."),
-            "reason": Param("", type="string", title="Reason", description="Kept in the ledger."),
-            "dry_run": Param(True, type="boolean", title="Dry run", description="Show what would change, and stop."),
+            "reason": Param("", type="string", title="Reason", description="Why; kept with the batch."),
+            "dry_run": Param(
+                True, type="boolean", title="Dry run", description="Show what would change, and stop there."
+            ),
             "approval": Param(
                 True,
                 type="boolean",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.disks import may_mount
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -39,6 +41,14 @@ NOT_TESTED = pytest.StashKey[list[str]]()
 def without_rights(request: pytest.FixtureRequest) -> list[str]:
     """A test that lacks the rights it needs adds here what is not tested, for the summary, before it skips itself."""
     return request.config.stash.setdefault(NOT_TESTED, [])
+
+
+@pytest.fixture
+def mounts(without_rights: list[str], request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """For a test that mounts disks of its own."""
+    if why := may_mount(tmp_path):
+        without_rights.append(f"{request.node.name}: mounting a disk ({why})")
+        pytest.skip(f"needs the right to mount disks: {why}")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -21,6 +21,7 @@ from windowlib.engines.spark import session
 from windowlib.runs.advance import advance
 from windowlib.tables import delta
 from windowlib.tables.opened import Table
+from windowlib.tables.read import spark_views
 
 FILTERS = (
     "user = 'u3'",
@@ -53,6 +54,8 @@ def see(folder: Path) -> None:
         keep(f"version {version}", table("results", versionAsOf=version))
     for number, sql in enumerate(FILTERS):
         keep(f"filter {number}", table("results").where(sql))
+    spark_views(spark, definition)
+    keep("view of results", spark.sql("select * from results"))
     with older_files_away(definition):
         keep("newest batch", table("results").where(f"batch_id = {OLD}"))
 

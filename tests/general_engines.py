@@ -15,7 +15,7 @@ from windowlib.model.elements import Element
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
-from windowlib.plans import general
+from windowlib.plans import general, names
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.step import Step
 from windowlib.plans.stream import COUNTERS, ELEMENT, MAP, STORED
@@ -162,8 +162,9 @@ class PlanEngine(WorkerEngine):
             partition_ms=self.partition_ms,
             plan_time_ms=plan_time_ms,
         )
-        plain = {"key": TEXT, "timestamp_ms": LONG, "arrival": LONG, "value": LONG, "gap_ms": LONG}
-        events = [{"key": e.key, "timestamp_ms": e.timestamp_ms, "arrival": e.arrival, **e.value} for e in elements]
+        plain = {"key": TEXT, names.TIMESTAMP_MS: LONG, names.ARRIVAL: LONG, "value": LONG, "gap_ms": LONG}
+        places = [{names.TIMESTAMP_MS: e.timestamp_ms, names.ARRIVAL: e.arrival} for e in elements]
+        events = [{"key": e.key, **place, **e.value} for e, place in zip(elements, places, strict=True)]
         made = general.made_rows(
             self._frame(events, plain),
             self._frame(self.rows, {"key": TEXT, **STATE}),

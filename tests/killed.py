@@ -5,7 +5,7 @@ A moment is a text: `write:windows` (Spark is writing), `commit:results` (just b
 Two ways to die:
 
 * `stopped` inside the test's process: nothing after the moment is executed, the claim stays, and its owner is dead.
-* `python -m tests.killed FOLDER BATCH MOMENT`: a process that is ended by SIGKILL, in that batch.
+* `python -m tests.killed FOLDER BATCH MOMENT ENGINE`: a process that is ended by SIGKILL, in that batch.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import pytest
 
 from windowlib.batches.staging import Staging
 from windowlib.tables import delta, lease, ledger, owner
+from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.opened import Table
 
 SOON_S = 0.05
@@ -78,7 +79,7 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
             die()
         return restore(table, *arguments, **rest)
 
-    def appending(self: ledger.Ledger, state: ledger.LedgerState, *rows: Any) -> None:
+    def appending(self: ledger.Ledger, state: LedgerState, *rows: Any) -> None:
         if kind == "ledger" and any(r["kind"] == what and batch_id in (None, r.get("batch_id")) for r in rows):
             die()
         append(self, state, *rows)
@@ -98,21 +99,25 @@ def _unused_pid() -> int:
     return next(pid for pid in range(4_000_000, 1, -1) if not psutil.pid_exists(pid))
 
 
-def _main(folder: Path, batch_id: int, moment: str) -> None:
+def _main(folder: Path, batch_id: int, moment: str, engine: str) -> None:
     """Runs the pipeline in `folder` until the moment, then ends."""
     from tests.clicks import clicks, clock
+    from windowlib.engines import sail
     from windowlib.engines.spark import session
     from windowlib.runs.advance import advance
 
     def die() -> None:
-        if moment.startswith("write:"):  # let Spark begin
+        if moment.startswith("write:"):  # let the engine begin
             threading.Timer(SOON_S, os.kill, (os.getpid(), signal.SIGKILL)).start()
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 
     at(pytest.MonkeyPatch(), moment, die, batch_id)
-    advance(clicks(folder, FILES), lambda: session("local[2]", {"spark.sql.shuffle.partitions": "2"}), clock=clock)
+    settings = {"spark.sql.shuffle.partitions": "2"}
+    started = sail.session if engine == "sail" else lambda: session("local[2]", settings)
+    definition = clicks(folder, FILES).model_copy(update={"engine": engine})
+    advance(definition, started, clock=clock)
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    _main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -7,8 +7,9 @@
 ann 10 65 7 on_time
 bob 50 80 5 on_time
 
-Pipelines are read and looked at by `load_definition`, `define`, `read_table`, `table_versions` and `spark_session`,
-which are imported at their first use: the definition itself needs nothing but Python.
+Pipelines are read and looked at by `load_definition`, `define`, `read_table`, `duckdb_views`, `spark_views`,
+`table_versions` and `spark_session`, which are imported at their first use: the definition itself needs nothing but
+Python.
 """
 
 import sys
@@ -47,14 +48,16 @@ if TYPE_CHECKING:
     from windowlib.definition.define import define
     from windowlib.definition.definition import Definition, load_definition
     from windowlib.engines.spark import session as spark_session
-    from windowlib.tables.read import read_table, table_versions
+    from windowlib.tables.read import duckdb_views, read_table, spark_views, table_versions
 
 _AT_FIRST_USE = {
     "Definition": ("windowlib.definition.definition", "Definition"),
     "define": ("windowlib.definition.define", "define"),
+    "duckdb_views": ("windowlib.tables.read", "duckdb_views"),
     "load_definition": ("windowlib.definition.definition", "load_definition"),
     "read_table": ("windowlib.tables.read", "read_table"),
     "spark_session": ("windowlib.engines.spark", "session"),
+    "spark_views": ("windowlib.tables.read", "spark_views"),
     "table_versions": ("windowlib.tables.read", "table_versions"),
 }
 
@@ -125,11 +128,13 @@ __all__ = [
     "WindowError",
     "WindowSpec",
     "define",
+    "duckdb_views",
     "load_definition",
     "read_table",
     "run",
     "sliding_count",
     "spark_session",
+    "spark_views",
     "table_versions",
     "tumbling_count",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.reference import commands, exit_codes, faults, figures, keys, names, recipe, tables
+from docs.reference import commands, exit_codes, faults, figures, keys, names, proved, recipe, tables
 
 HERE = Path(__file__).parent
 PAGES = {
@@ -14,6 +14,7 @@ PAGES = {
     "exit-codes": exit_codes.page,
     "figures": figures.page,
     "python": names.page,
+    "proved": proved.page,
     "../how-it-works/faults": faults.page,
     "../contributing/add-a-trigger": recipe.page,
 }

@@ -16,6 +16,8 @@ TESTS = Path(__file__).parents[2] / "tests"
 HEAD = (Path(__file__).parent / "faults-head.txt").read_text(encoding="utf-8")
 PARTS = {
     "runs": "Runs that die, sleep or meet one another",
+    "schedules": "Runs, reruns, operators and other programs in any order of their steps",
+    "soak": "Everything at once",
     "tables": "Tables, logs and other programs",
     "golden": "Earlier releases",
     "source": "Input",

@@ -17,6 +17,7 @@ from windowlib.definition.durations import ALLOWED, format_duration
 from windowlib.definition.fields import Section
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.sections import Chosen
+from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
 VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{.+?\})')
@@ -32,7 +33,31 @@ def page() -> str:
     for name, union in (("trigger", TRIGGERS), ("evictor", EVICTORS)):
         parts.append(f"\n## `[window.{name}]`\n\n`type` says which.")
         parts += [_of_kind(kind) for kind in models(union)]
+    parts.append(_functions())
     return "\n".join(parts) + "\n"
+
+
+FUNCTIONS_HEAD = """
+## Functions of aggregates
+
+Each may have `filter (where …)`, and an expression is whatever SQL computes from them:
+`"round(sum(value) / count(*), 2)"`. They behave as in Spark with ANSI mode on: an overflow is an error, never a wrong
+number. Null is left out, where nothing else is said; of no values all but the counts are null. Which types each is
+proved for, on which engine, is said in [What is proved](proved.md).
+"""
+
+
+def _functions() -> str:
+    """Every aggregate function, with its other names."""
+
+    def named(name: str) -> str:
+        others = [alias for alias, of in ALIASES.items() if of == name and alias != "count_if"]
+        call = f"{name}({', '.join('xy'[: FUNCTIONS[name].arguments])})"
+        return ", ".join(f"`{one}`" for one in (call, *others))
+
+    rows = [(named(name), function.says) for name, function in FUNCTIONS.items()]
+    rows.insert(1, ("`count_if(x)`", "how often a condition is true: `count(*) filter (where x)`"))
+    return f"{FUNCTIONS_HEAD}\n{table(('function', 'what it gives'), rows)}"
 
 
 def models(annotation: Any) -> Iterator[type[Section]]:
@@ -49,6 +74,7 @@ def sections(model: type[Section]) -> Iterator[tuple[str, type[Section]]]:
         found = list(models(field.annotation))
         if len(found) == 1:
             yield key_of(name, field), found[0]
+            yield from ((f"{key_of(name, field)}.{inner}", model) for inner, model in sections(found[0]))
 
 
 def key_of(name: str, field: FieldInfo) -> str:

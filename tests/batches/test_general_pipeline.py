@@ -311,6 +311,28 @@ def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkS
     assert run(definition, spark) == []
 
 
+def test_a_clock_that_is_put_back_gives_each_window_of_processing_time_one_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Time stands still until the clock is where it was; what comes meanwhile is in the window of that time."""
+    windows = '[window]\ntype = "tumbling"\nsize = "90s"\ntime = "processing"\n'
+    definition = pipeline(tmp_path, windows + COUNTS, batches=1)
+    run(definition, spark)
+    clock.now += 91 * SECOND  # type: ignore[attr-defined]
+    run(definition, spark)
+    fired_before = len(_rows(definition, "results"))
+    clock.now -= 3_600 * SECOND  # type: ignore[attr-defined]
+    pipeline(tmp_path, windows + COUNTS, batches=2)
+    run(definition, spark)
+    clock.now += 7_200 * SECOND  # type: ignore[attr-defined]
+    run(definition, spark)
+    rows = _rows(definition, "results")
+    assert len({(row["user"], row["window_start"]) for row in rows}) == len(rows) > fired_before > 0
+    assert sum(row["events"] for row in rows) == 2 * 30
+    times = [row["plan_time"] for row in sorted(_rows(definition, "watermarks"), key=lambda row: row["batch_id"])]
+    assert times == sorted(times)
+
+
 def test_a_run_that_dies_is_finished_with_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
     windows = (
         SESSION + '[window.trigger]\ntype = "count"\nn = 3\n[window.evictor]\ntype = "time"\nkeep = "20s"\n' + COUNTS
@@ -359,6 +381,13 @@ latest_day = "max(day)"
 first_at = "min(seen)"
 first_name = "first(name)"
 last_price = "last(price) filter (where v < 40)"
+of_least = "min_by(name, price)"
+of_latest = "max_by(v, seen)"
+odd_bits = "bit_xor(v)"
+all_paid = "every(price is not null)"
+any_name = "any_value(name) ignore nulls"
+spread = "round(stddev(v), 6)"
+together = "round(covar_pop(v, price), 6)"
 """
 
 

@@ -30,6 +30,10 @@ TWO_ROW_GROUPS = 1_100_000  # as Arrow writes them: two tasks read such a file
 WITH_FLINK = ("sessions", "sliding", "unkeyed", "count", "late")  # a JVM for each case: not all of them
 
 
+QUICK = ("sessions", "count")
+AS_OTHERS = pytest.mark.long("a workload more; what sides publish is compared for some in make test")
+
+
 def installed(*names: str) -> list[str]:
     found = []
     for name in names:
@@ -41,7 +45,7 @@ def installed(*names: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", FEW)
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=AS_OTHERS) for name in FEW])
 def test_all_sides_publish_the_same(spark: SparkSession, name: str, tmp_path: Path) -> None:
     """In this process and its session: the seconds are not looked at."""
     sides = ["ours", "floor", *installed("duckdb", "polars", *(["flink"] if name in WITH_FLINK else []))]
@@ -55,6 +59,7 @@ def test_all_sides_publish_the_same(spark: SparkSession, name: str, tmp_path: Pa
         assert not case.memory or measured.memory_mib["ours"] > 20
 
 
+@pytest.mark.long("three processes, two of them Structured Streaming's; what sides publish is compared in make test")
 def test_processes_and_streaming() -> None:
     """As the command does it: a process for each side, and one for each file of a side that starts cold."""
     sides = ["ours", "streaming-long", "ours-sail-cold"]
@@ -69,8 +74,10 @@ def test_processes_and_streaming() -> None:
     ("name", "sorts", "shuffles"),
     [
         ("sessions", 1, ["user_id", "user_id, _groupingexpression"]),
-        ("tumbling", 0, ["user_id, _groupingexpression", "user_id, state_window_start_ms"]),
-        ("sliding", 0, ["user_id", "user_id, _groupingexpression", "user_id"]),
+        pytest.param(
+            "tumbling", 0, ["user_id, _groupingexpression", "user_id, state_window_start_ms"], marks=AS_OTHERS
+        ),
+        pytest.param("sliding", 0, ["user_id", "user_id, _groupingexpression", "user_id"], marks=AS_OTHERS),
     ],
 )
 def test_events_are_not_sorted_and_meet_no_python(

@@ -27,7 +27,8 @@ from windowlib.model.errors import StateMismatch, WatermarkRegression
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.together import Ended
-from windowlib.tables.ledger import Plan, Rejected, Superseded, wall_clock_ms
+from windowlib.tables.ledger import Rejected, Superseded, wall_clock_ms
+from windowlib.tables.ledger_rows import Plan
 
 COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
 DEFINITION = """
@@ -226,20 +227,26 @@ def test_nothing_new(pipeline: Path) -> None:
     assert call("run", pipeline).stdout == "nothing new: everything that has arrived is in the results already\n"
     assert call("run", pipeline, "--json").stdout == ""
     assert call("plan", pipeline).stdout.startswith("nothing to do")
-    assert json.loads(call("plan", pipeline, "--json").stdout) == {"batch_id": None, "files": 0}
+    assert json.loads(call("plan", pipeline, "--json").stdout) == {
+        "batch_id": None,
+        "files": 0,
+        "max_future_skew": "1d",
+    }
 
 
 def test_plan(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frozen = Plan(3, 1_500, 0, 4, (), "f", "{}")
     monkeypatch.setattr(windowlib.batches.planning, "plan", lambda definition: frozen)
-    assert (
-        call("plan", pipeline).stdout == "batch 3: no new file, but time advances, watermark 1970-01-01 00:00:00 UTC\n"
-    )
+    assert call("plan", pipeline).stdout.splitlines() == [
+        "batch 3: no new file, but time advances, watermark 1970-01-01 00:00:00 UTC",
+        "  events more than 1d ahead of the clock go to quarantine (watermark.max_future_skew)",
+    ]
     assert json.loads(call("plan", pipeline, "--json").stdout) == {
         "batch_id": 3,
         "files": 0,
         "plan_time": "1970-01-01T00:00:01.500Z",
         "watermark": "1970-01-01T00:00:00Z",
+        "max_future_skew": "1d",
     }
 
 

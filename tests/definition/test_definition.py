@@ -67,7 +67,7 @@ def test_a_definition_says_everything_in_memory(tmp_path: Path) -> None:
     assert definition.root == tmp_path / "warehouse" / "clicks"
     assert definition.source.path == tmp_path / "incoming"
     assert definition.source.key == ("user_id",)
-    assert definition.source.dedup_horizon_ms == parse_duration("1d")
+    assert definition.dedup_horizon_ms == parse_duration("1d")
     assert definition.watermark.out_of_orderness_ms == 300_000
     assert definition.watermark.idle_timeout_ms is None
     assert definition.spec.assigner == Session(gap_ms=1_800_000)
@@ -121,7 +121,7 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({"source.key": '"user_id"'}, 'source.key: must be a list, given "user_id"; allowed: a list of columns'),
         ({"source.key": '["a b"]'}, "source.key.0: cannot name a column of a Delta table"),
         ({"source.key": '["a", "a"]'}, 'source.key: names "a" twice'),
-        ({"source.key": '["Window_Start"]'}, 'source.key: "window_start" is a column that windowlib adds itself'),
+        ({"source.key": '["Window_Start"]'}, 'source.key: "Window_Start" is a column that windowlib adds itself'),
         ({"source.key": '["p0_sum"]'}, 'source.key: "p0_sum" is a column that windowlib adds itself'),
         ({"source.timestmp": '"t"'}, 'source.timestmp: unknown key, given "t"; did you mean timestamp?'),
         ({"source.timestamp_unit": '"ns"'}, 'source.timestamp_unit: given "ns"; did you mean s?; allowed: "s", "ms"'),
@@ -162,12 +162,18 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({**TUMBLING, "window.slide": '"1h"'}, "window.slide: unknown key"),
         ({**SLIDING, "window.slide": None}, "window.slide: missing; allowed: how often a window starts"),
         ({**SLIDING, "window.offset": '"-5m"'}, "window.offset: -5m is not inside slide (5m)"),
+        (
+            {**SLIDING, "window.size": '"1d"', "window.slide": '"1ms"'},
+            "window.slide: an event would be in 86,400,000 windows, each of them a result of its key; slide by more, or"
+            " allow it: checks.max_windows_per_event = 86400000 (now 10,000)",
+        ),
+        ({**SLIDING, "checks.max_windows_per_event": "1"}, "each of them a result of its key; slide by more, or allow"),
         ({"aggregates": "3"}, "aggregates: must be a table, given 3"),
         ({"aggregates.events": None, "aggregates.total": None}, "aggregates: missing; allowed: [aggregates] with"),
         ({"aggregates.n": "3"}, "aggregates.n: must be a string, given 3"),
         ({"aggregates.n": '"sum(value"'}, "aggregates.n: is not a SQL expression: Expecting ) at character 9"),
         ({"aggregates.n": '"value"'}, "aggregates.n: uses the column value outside an aggregate"),
-        ({"aggregates.n": '"count(distinct v)"'}, "use approx_count_distinct(`v`)"),
+        ({"aggregates.n": '"sum(distinct v)"'}, "of distinct values there are count and collect_set"),
         ({'aggregates."a b"': '"count(*)"'}, "aggregates.a b: cannot name an output column"),
         ({"aggregates.user_id": '"count(*)"'}, 'aggregates.user_id: "user_id" is a key column already'),
         ({"aggregates.Total": '"count(*)"'}, 'aggregates.Total: differs from "total" in case only'),
@@ -202,8 +208,8 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
             "source.dedup_horizon": '"1d"',
             "watermark.out_of_orderness": "5",
             "window.gap_column": '"g"',
-            "aggregates.a": '"stddev(x)"',
-            "aggregates.b": '"median(x)"',
+            "aggregates.a": '"skewness(x)"',
+            "aggregates.b": '"kurtosis(x)"',
         },
     )
     keys = [line.partition(":")[0] for line in lines]

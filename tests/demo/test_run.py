@@ -91,6 +91,7 @@ def text_pipeline(folder: Path, format: str) -> Definition:
     return load_definition(file)
 
 
+@pytest.mark.long("the demo in Parquet is compared with the truth in make test; JSON is read in others")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_nothing_differs_in_json(tmp_path: Path, spark: SparkSession) -> None:
@@ -156,3 +157,8 @@ def test_a_warehouse_elsewhere_must_be_empty(stage: Stage, tmp_path: Path, monke
     (tmp_path / "elsewhere" / "demo_sessions").mkdir(parents=True)
     with pytest.raises(InvalidSpec, match="unset WINDOWLIB_WAREHOUSE"):
         demo(stage, SMALL)
+
+
+@pytest.mark.parametrize("engine", ["spark", "sail"])
+def test_the_definitions_name_the_engine_that_the_demo_runs_on(tmp_path: Path, engine: str) -> None:
+    assert {load_definition(file).engine for file in write_definitions(tmp_path, engine)} == {engine}

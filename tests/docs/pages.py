@@ -198,6 +198,8 @@ def run(command: Command) -> Ended:
         case ["python", *_]:
             line = f"{shlex.quote(sys.executable)} {command.text.removeprefix('python')}"
             return _ended(command, ["bash", "-c", line])
+        case [".venv/bin/python", "-m", module, *arguments]:  # minutes, or an hour: other tests do a little of it
+            return _helped(command, module, arguments)
         case ["pip", "install", what]:
             return Ended(command, 0, installable(what))
         case ["airflow", *arguments]:
@@ -234,6 +236,15 @@ def installable(what: str) -> str:
     else:
         assert re.fullmatch(r"\w+", what), f"no test knows what pip makes of {what}"
     return ""
+
+
+def _helped(command: Command, module: str, arguments: list[str]) -> Ended:
+    """How a program of the project that is not installed explains itself; code 2 where it lacks an option."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, "--help"], cwd=PROJECT, capture_output=True, text=True, check=False
+    )
+    lacks = [one for one in arguments if one.startswith("-") and one not in done.stdout]
+    return Ended(command, 2 if lacks else done.returncode, done.stdout + done.stderr)
 
 
 def _ended(command: Command, arguments: list[str]) -> Ended:

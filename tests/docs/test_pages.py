@@ -72,8 +72,8 @@ def test_what_replay_and_the_readers_give(reader: Reader) -> None:
     assert replayed[0] == replayed[1]
     assert replayed[2] == replayed[3]
     _, ends = reader.follow(Page(DOCS / "guides" / "explain.md"))
-    assert "ann" in next(one.output for one in ends if "duckdb" in one.command.text)
-    assert "window_start" in next(one.output for one in ends if "versionAsOf" in one.command.text)
+    assert "ann" in next(one.output for one in ends if "duckdb_views" in one.command.text)
+    assert "window_start" in next(one.output for one in ends if "spark_views" in one.command.text)
 
 
 @pytest.mark.spark

@@ -25,7 +25,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.state import OperatorState
 from windowlib.model.watermark import WatermarkPolicy
 from windowlib.plans.admission import REASONS
-from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS
 from windowlib.runs import exits
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.read import read_table
@@ -52,12 +52,15 @@ def test_every_key_of_a_definition_is_there_with_a_meaning() -> None:
             assert meaning, f"{model.__name__}.{key} has no description"
             assert f"| `{key}` |" in page, key
     fields = {keys.key_of(name, one) for model in models for name, one in model.model_fields.items()}
-    assert fields - set(re.findall(r"`\[?([\w.]+)\]?`", page)) == set()
+    named = {name.rpartition(".")[2] for name in re.findall(r"`\[?([\w.]+)\]?`", page)}
+    assert fields - named == set()
     assert issubclass(models[-1], Section)
 
 
 def test_every_function_of_aggregates_is_there() -> None:
-    assert [function for function in FUNCTIONS if f"`{function}`" not in text("definition")] == []
+    page = text("definition").partition("\n## Functions of aggregates\n")[2]
+    assert [name for name in FUNCTIONS if f"`{name}(x" not in page] == []
+    assert [name for name in ALIASES if f"`{name}`" not in page and f"`{name}(x)`" not in page] == []
 
 
 def test_every_table_and_column_is_there() -> None:
@@ -98,7 +101,10 @@ def test_every_reason_of_a_refusal_is_explained() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("guide", ["quality", "reruns"])
+@pytest.mark.parametrize(
+    "guide",
+    [pytest.param("quality", marks=pytest.mark.long("most figures are those of the guide to reruns")), "reruns"],
+)
 def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, reader: Reader) -> None:
     folder, _ = reader.follow(Page(DOCS / "guides" / f"{guide}.md"))
     [file] = [one for one in folder.glob("*.toml") if one.stem in ("clicks", "orders")]

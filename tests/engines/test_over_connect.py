@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,13 +31,19 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         engine.stop()
 
 
+def _at_length(module: str, chosen: str, at_least: int, id: str) -> Any:
+    mark = pytest.mark.long("thin clients of the warm engine give a run's tables in make test")
+    return pytest.param(module, chosen, at_least, id=id, marks=mark)
+
+
 @pytest.mark.parametrize(
     ("module", "chosen", "at_least"),
     [
-        pytest.param("source/test_access_log.py", "log", 2, id="sessions and sliding windows, late updates"),
-        pytest.param("source/test_bad_input.py", "not approved", 8, id="json, csv, delta, duplicates, Spark's errors"),
-        pytest.param("batches/test_general_pipeline.py", "not dies", 12, id="the general plan, own code by value"),
-        pytest.param("plans/test_counts.py", "reference or aggregate", 2, id="count windows"),
+        _at_length("batches/test_general_pipeline.py", "ones_own or key", 4, id="own code by value"),
+        _at_length("batches/test_general_pipeline.py", "not dies", 12, id="the general plan"),
+        _at_length("source/test_access_log.py", "log", 2, id="sessions and sliding windows, late updates"),
+        _at_length("source/test_bad_input.py", "not approved", 8, id="json, csv, delta, duplicates, Spark's errors"),
+        _at_length("plans/test_counts.py", "reference or aggregate", 2, id="count windows"),
     ],
 )
 def test_the_same_over_connect(address: str, module: str, chosen: str, at_least: int) -> None:

@@ -23,7 +23,11 @@ from pyspark.sql import SparkSession
 from tests.clicks import CLICKS, clicks, clock, tables
 from windowlib.runs.advance import advance
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.long("a cluster of its own; spark-submit and Spark Connect are in make test"),
+]
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"

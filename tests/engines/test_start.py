@@ -101,6 +101,7 @@ def _shared(options: list[str]) -> str:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long("make setup makes one, which every JVM of make test uses")
 def test_an_archive_is_made_once_and_for_one_class_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Java itself refuses an archive of another class path; a run goes without one that it refuses."""
     settings = settings_of("local[*]", {})
@@ -134,6 +135,7 @@ def test_what_is_settled_elsewhere_is_left_alone(name: str, monkeypatch: pytest.
     assert not jvm.ours_to_start("local[2]", {})
 
 
+@pytest.mark.long("a cold run more; those of README are compared with what they print")
 @pytest.mark.spark
 def test_a_cold_run_says_nothing_but_its_batches(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, CLICKS + '[spark]\nmaster = "local[1]"\n')

@@ -64,6 +64,7 @@ def python(*arguments: object) -> subprocess.CompletedProcess[str]:
 # -- its life -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long("an engine more; thin clients of one are in make test")
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.fault("two runs start the warm engine at once", "there is one engine")
@@ -94,6 +95,7 @@ def test_two_starts_at_once_give_one_engine(place: Path) -> None:
     assert (place / "engine.json").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.long("two engines more; thin clients of one are in make test")
 @pytest.mark.spark
 @pytest.mark.slow
 def test_other_settings_replace_it_and_stop_ends_it(place: Path) -> None:
@@ -192,9 +194,13 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> d
 @pytest.mark.parametrize(
     "moments",
     [
-        pytest.param((), id="undisturbed"),
-        pytest.param(("1:write:windows",), id="killed while it computes"),
-        pytest.param(("1:ledger:commit", "2:commit:results"), id="killed between batches"),
+        pytest.param((), id="undisturbed", marks=pytest.mark.long("killed or not, the batches are the same")),
+        pytest.param(
+            ("1:write:windows",),
+            id="killed while it computes",
+            marks=pytest.mark.long("where it is killed is all that differs"),
+        ),
+        pytest.param(("2:commit:results",), id="killed between batches"),
     ],
 )
 def test_a_thin_client_gives_the_same_tables(

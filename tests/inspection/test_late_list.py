@@ -84,9 +84,7 @@ def late_by_hand(assigner: Tumbling | Sliding, lateness_ms: int) -> Iterator[Lat
             if late_up_to_ms is not None and last_ms <= late_up_to_ms:
                 by_ms = late_up_to_ms - last_ms
                 yield Late(f"{number}.parquet", row, event["user"], event["at_ms"], by_ms, tuple(ends))
-            elif not ends:
-                continue  # in a hole, and not late: quarantined
-            times.append(event["at_ms"])
+            times.append(event["at_ms"])  # in a hole, too: quarantined where it is not late, but time has come so far
         newest_ms = max([*times, *([] if newest_ms is None else [newest_ms])])
 
 

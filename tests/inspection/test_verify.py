@@ -75,7 +75,17 @@ SESSIONS, TUMBLING, SLIDING = (
     ('type = "sliding"\nsize = "20ms"\nslide = "5ms"'),
 )
 COUNTS, COUNTS_THAT_OVERLAP = 'type = "tumbling_count"\nsize = 2', 'type = "sliding_count"\nsize = 4\nslide = 2'
-EVERY_KIND = pytest.mark.parametrize("window", [SESSIONS, TUMBLING, SLIDING, COUNTS, COUNTS_THAT_OVERLAP])
+SLIDING_DO = pytest.mark.long("a tumbling window is a sliding one; count windows that overlap are count windows")
+EVERY_KIND = pytest.mark.parametrize(
+    "window",
+    [
+        SESSIONS,
+        pytest.param(TUMBLING, marks=SLIDING_DO),
+        SLIDING,
+        pytest.param(COUNTS, marks=SLIDING_DO),
+        COUNTS_THAT_OVERLAP,
+    ],
+)
 DEFINITION = """
 name = "events"
 [source]

@@ -79,6 +79,7 @@ def starts(installed: Environment) -> dict[str, list[str]]:
     }
 
 
+SUBMIT_AGAIN = pytest.mark.long("spark-submit of a start file is in make test")
 WAYS = (
     "console script",
     "module",
@@ -111,7 +112,7 @@ def test_a_run_on_sail(way: str, installed: Environment, tmp_path: Path) -> None
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["console script", "spark-submit"])
+@pytest.mark.parametrize("way", ["console script", pytest.param("spark-submit", marks=SUBMIT_AGAIN)])
 def test_the_twelve_lines_give_the_results_of_the_readme(way: str, installed: Environment, twelve_lines: Path) -> None:
     """On Spark, without any JAR but its own, and without a cache."""
     ended = installed.run([*starts(installed)[way], "clicks.toml"], twelve_lines)
@@ -126,7 +127,7 @@ def test_the_twelve_lines_give_the_results_of_the_readme(way: str, installed: En
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["spark-submit", "spark-submit of a start file"])
+@pytest.mark.parametrize("way", ["spark-submit of a start file", pytest.param("spark-submit", marks=SUBMIT_AGAIN)])
 def test_python_workers_find_windowlib(way: str, installed: Environment, tmp_path: Path) -> None:
     """Count windows are computed by the operator in Spark's Python workers. Here the JARs are in the cache."""
     name = small(tmp_path / "folder", COUNTS)
@@ -141,7 +142,10 @@ def test_python_workers_find_windowlib(way: str, installed: Environment, tmp_pat
 @pytest.mark.slow
 @pytest.mark.airflow
 def test_the_command_of_each_operator(installed: Environment, tmp_path: Path) -> None:
-    """As the operators build them: plan, advance with `spark-submit`, a rerun's preview and its apply, report."""
+    """As the operators build them: plan, advance with `spark-submit`, a rerun's preview and its apply, report.
+
+    The rerun on Sail: it starts as other commands do, and each JVM takes fifteen seconds.
+    """
     folder = tmp_path / "folder"
     small(folder, SESSIONS)
     asked = """
@@ -170,6 +174,8 @@ print(json.dumps({
         ended = installed.run(command, folder, variables)
         assert ended.code == 0, f"{name}: {ended.err}"
         found[name] = json.loads(outcomes.read_text(encoding="utf-8").splitlines()[-1])
+        if name == "advance":
+            (folder / "small.toml").write_text('engine = "sail"\n' + SESSIONS)
     assert found["plan"]["batch_id"] == 1
     assert found["advance"]["rows_admitted"] == 3
     assert Path(found["report"]["page"]).is_file()

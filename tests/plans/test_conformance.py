@@ -26,7 +26,7 @@ from windowlib.replay.spark_batches import SparkEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
-ON_BOTH = ("session-lateness60-60keys", "sliding-lateness20-30keys")
+ON_BOTH = ("session-lateness60-60keys",)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def histories(assigners: st.SearchStrategy[Assigner]) -> st.SearchStrategy[Histo
 
 
 @pytest.mark.both
-@examples(8, 60)
+@examples(5, 60)
 @given(histories(st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings())))
 def test_a_plan_is_the_reference_state_included(spark: Any, history: History) -> None:
     assert_as_the_reference(spark, history)
@@ -107,7 +107,7 @@ def assert_as_the_reference(spark: Any, history: History) -> None:
         )
         watermark_ms = -(2**63)
         for batch in history.batches:
-            newest_ms = max((e.timestamp_ms for e in batch if _is_admitted(assigner, e, reference)), default=None)
+            newest_ms = max((e.timestamp_ms for e in batch), default=None)  # in a hole or not
             if newest_ms is not None:
                 watermark_ms = max(watermark_ms, newest_ms - out_of_orderness_ms - 1)
             ours, theirs = plan.advance(batch, watermark_ms), reference.advance(batch, watermark_ms)
@@ -115,12 +115,6 @@ def assert_as_the_reference(spark: Any, history: History) -> None:
             assert sorted(ours.late) == sorted(theirs.late)
             assert sorted(ours.in_flight) == sorted(theirs.in_flight)
             assert _contents(plan, watermark_ms) == _reference_contents(reference)
-
-
-def _is_admitted(assigner: Assigner, event: Event, reference: ReferenceEngine) -> bool:
-    """An event in a hole between windows is refused, unless it is late."""
-    has_window = bool(assigner.assign(event.timestamp_ms, {"gap_ms": event.gap_ms}))
-    return has_window or reference.spec.is_element_late(event.timestamp_ms, reference.state.watermark_ms)
 
 
 Contents = dict[tuple[str, int, int], tuple[Any, ...]]

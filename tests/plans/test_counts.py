@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import reduce
 from io import StringIO
 from math import gcd
+from operator import and_, or_, xor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from tests.event_frames import with_internal
 from tests.strategies import examples
 from windowlib.definition.aggregate_sql import read_aggregates
 from windowlib.engines.choice import engine_of
@@ -54,6 +58,25 @@ EVERYTHING = {
     "closes": "last(m)",
     "kinds": "approx_count_distinct(s)",
     "none": "sum(v) filter (where false)",
+    "all_positive": "every(v > 0)",
+    "some_large": "some(v > 20)",
+    "bits": "bit_and(v)",
+    "any_bits": "bit_or(v)",
+    "odd_bits": "bit_xor(v)",
+    "cheapest": "min_by(s, m)",
+    "dearest": "max_by(s, m)",
+    "spread": "stddev_pop(v)",
+    "of_sample": "stddev(v)",
+    "squared": "var_pop(v)",
+    "squared_of_sample": "variance(v)",
+    "with_time": "covar_pop(v, timestamp_ms)",
+    "with_time_of_sample": "covar_samp(v, timestamp_ms)",
+    "line": "corr(v, timestamp_ms)",
+    "different": "count(distinct s)",
+    "texts": "collect_set(s)",
+    "in_order": "collect_list(s)",
+    "middle": "median(v)",
+    "most_are_below": "percentile(v, 0.9)",
 }
 
 
@@ -83,7 +106,7 @@ class Plan:
     def advance(self, batch: Sequence[Row] | None) -> list[Row]:
         """The results of a batch, in order of key and firing; `state`, `open` and `counted` follow it."""
         self.batch_id += 1
-        events = None if batch is None else self.spark.createDataFrame(batch, SCHEMA)
+        events = None if batch is None else with_internal(self.spark.createDataFrame(batch, SCHEMA))
         step = self.step(events)
         counters = step.engine.counters()
         made = advance(events, self.state, step, counters)
@@ -259,6 +282,12 @@ def everything(rows: Sequence[Row]) -> dict[str, Any]:
     numbers = [row["v"] for row in rows]
     texts = [row["s"] for row in rows if row["s"] is not None]
     money = [row["m"] for row in rows if row["m"] is not None]
+    times = [row["timestamp_ms"] for row in rows]
+    by_money = sorted((row for row in in_time if row["m"] is not None), key=lambda row: row["m"])
+    pairs = len(rows) > 1 and statistics.pstdev(numbers) * statistics.pstdev(times) > 0
+    together = sum(
+        (v - statistics.fmean(numbers)) * (t - statistics.fmean(times)) for v, t in zip(numbers, times, strict=True)
+    )
     return {
         "n": len(rows),
         "large": sum(v > 0 for v in numbers),
@@ -272,6 +301,25 @@ def everything(rows: Sequence[Row]) -> dict[str, Any]:
         "closes": in_time[-1]["m"],
         "kinds": len(set(texts)),
         "none": None,
+        "all_positive": all(v > 0 for v in numbers),
+        "some_large": any(v > 20 for v in numbers),
+        "bits": reduce(and_, numbers),
+        "any_bits": reduce(or_, numbers),
+        "odd_bits": reduce(xor, numbers),
+        "cheapest": by_money[0]["s"],
+        "dearest": by_money[-1]["s"],
+        "spread": pytest.approx(statistics.pstdev(numbers)),
+        "of_sample": pytest.approx(statistics.stdev(numbers)),
+        "squared": pytest.approx(statistics.pvariance(numbers)),
+        "squared_of_sample": pytest.approx(statistics.variance(numbers)),
+        "with_time": pytest.approx(together / len(rows)),
+        "with_time_of_sample": pytest.approx(together / (len(rows) - 1)),
+        "line": pytest.approx(statistics.correlation(numbers, times)) if pairs else None,
+        "different": len(set(texts)),
+        "texts": sorted(set(texts)),
+        "in_order": [row["s"] for row in in_time if row["s"] is not None],
+        "middle": pytest.approx(statistics.median(numbers)),
+        "most_are_below": pytest.approx(statistics.quantiles(numbers, n=10, method="inclusive")[-1]),
     }
 
 
@@ -308,8 +356,8 @@ def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
 def test_events_are_read_and_shuffled_once(new_plan: NewPlan, windows: CountWindows) -> None:
     plan = new_plan(windows)
     plan.spark.conf.set("spark.sql.shuffle.partitions", "2")  # as a run of more than one task has it
-    many = plan.spark.range(99).selectExpr(
-        "string(id % 9) AS `the key`", "1 AS v", "id AS timestamp_ms", "id AS arrival"
+    many = with_internal(
+        plan.spark.range(99).selectExpr("string(id % 9) AS `the key`", "1 AS v", "id AS timestamp_ms", "id AS arrival")
     )
     first = plan.explained(many)
     assert (first.count("Range ("), first.count("Exchange hashpartitioning")) == (1, 1)

@@ -45,7 +45,13 @@ def test_a_definition_that_says_so_itself_is_left_alone(many_tasks: SparkSession
     assert many_tasks.conf.get(ADAPTIVE) == "false"
 
 
-@pytest.mark.parametrize("text", [CLICKS, SLIDING], ids=["sessions", "sliding"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(CLICKS, id="sessions"),
+        pytest.param(SLIDING, id="sliding", marks=pytest.mark.long("tasks are joined as for sessions")),
+    ],
+)
 def test_joined_tasks_give_the_same_tables_and_few_files(
     tmp_path: Path, many_tasks: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:

@@ -213,7 +213,7 @@ def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
     assert [batch.batch_id for batch in batches[:3]] == [KEPT_BATCHES + 11, KEPT_BATCHES + 10, KEPT_BATCHES]
     assert len(batches) == len(list(folder.iterdir())) == KEPT_BATCHES
     assert batches[-1].batch_id == 3
-    assert [config["kwargs"]["column"] for config in batches[0].failed] == ["rows_unaccounted"]
+    assert [one["expectation_config"]["kwargs"]["column"] for one in batches[0].failed] == ["rows_unaccounted"]
     assert batches[0].figures["rows_read"] == 1001
 
 

@@ -103,6 +103,12 @@ def test_what_a_definition_says_is_text_not_markup(clicks):
     assert "&lt;b&gt;" in page
 
 
+def test_what_failed_is_shown_with_what_was_observed(clicks):
+    check(clicks, {**FIGURES, "rows_read": FIGURES["rows_read"] + 1})
+    page = overview_page("clicks", kept(clicks.root), {}, "data_docs.html")
+    assert "Every row read was either admitted or quarantined. Observed 1.</li>" in page
+
+
 def test_charts_show_batches_from_old_to_new():
     batches = [Validated(n, {**FIGURES, "rows_read": rows}, []) for n, rows in ((3, 50), (2, None), (1, 100))]
     rows_read = chart("Rows read", lambda figures: figures["rows_read"], str, batches)

@@ -1,25 +1,17 @@
-"""Runs, operators and maintenance over one pipeline, interleaved step by step: a schedule explorer without Spark.
+"""A pipeline whose batches need no engine, what goes on before each of its steps, and a reader of its tables.
 
-Every actor is the real code in a thread of its own. Before each of its steps (`STEPS`: whatever reads or writes a log,
-a prepare file or the ledger) it waits until the schedule lets it go on, so only one of them moves at a time and a
-seed gives the same schedule each time. Nobody can tell a sleeping actor from a dead one: every claim may be taken over,
-which is worse than anything that lease and heartbeat allow. Only what a batch computes is simple: odd values of a file
-stay in `open_windows` until the next batch, even ones go to `results`; with a long delay all of them stay.
-
-A power cut takes away what was not made to last: files that were not flushed may be empty afterwards.
+Odd values of a file stay in `open_windows` until the next batch, even ones go to `results`; with a long delay all of
+them stay. A step (`STEPS`) is whatever reads or writes a log, a prepare file or the ledger.
 """
 
 from __future__ import annotations
 
 import os
-import random
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,13 +24,16 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.quality import check
 from windowlib.runs import attempt
+from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
 from windowlib.tables import delta, disk, prepare
-from windowlib.tables.ledger import Claim, Ledger
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.publish import Changes
 
+T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (
     (delta, "version"),
     (delta, "create"),
@@ -48,8 +43,6 @@ STEPS: tuple[tuple[Any, str], ...] = (
     (prepare, "read"),
     (disk, "sync"),
 )
-MOVES_AT_MOST = 3_000  # of one schedule: more means that an actor never ends
-MOVES_OF_A_RUN = 250  # about as many as a run of two batches takes
 
 DEFINITION = """
 name = "values"
@@ -108,8 +101,8 @@ def computed(inputs: Inputs) -> Outcome:
     waiting = sorted(set(values) - set(fired))
     results = delta.files(inputs.opened["results"], pinned.get("results"))
     changes = {
-        "results": Changes(add=_file(root / "results", fired), schema=_schema("results")),
-        "open_windows": Changes(add=_file(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")),
+        "results": Changes(add=_file(inputs, "results", fired), schema=_schema("results")),
+        "open_windows": Changes(add=_file(inputs, "open_windows", waiting), remove=old, schema=_schema("open_windows")),
         "source_files": Changes(rows=read_files(inputs.plan, Seen({}, None), Checksums({}))),
     }
     figures = {
@@ -120,12 +113,15 @@ def computed(inputs: Inputs) -> Outcome:
     return Outcome(changes, inputs.plan.to_sequence, figures)
 
 
-def _file(folder: Path, values: Sequence[int]) -> list[delta.DataFile]:
+def _file(inputs: Inputs, table: str, values: Sequence[int]) -> list[delta.DataFile]:
+    folder = inputs.definition.root / table
     folder.mkdir(parents=True, exist_ok=True)
     if not values:
         return []
     file = delta.write(folder, pa.table({"value": values}, VALUE))
-    return [replace(file, partition=dict.fromkeys(TABLES[folder.name].partition_by, 0))]
+    name = f"{inputs.attempt}-{file.path}"
+    (folder / file.path).rename(folder / name)
+    return [replace(file, path=name, partition=dict.fromkeys(TABLES[table].partition_by, 0))]
 
 
 def _schema(table: str) -> Schema:
@@ -137,158 +133,55 @@ def _values(file: Path) -> list[int]:
     return found
 
 
-class Killed(BaseException):
-    """The end of an actor that none of its handlers sees."""
+def no_spark() -> Any:
+    """The engine of batches that need none."""
+    return None
 
 
-@dataclass(slots=True)
-class Actor:
-    """Somebody who acts on the pipeline. `error` is how it ended, where not as it should."""
-
-    name: str
-    act: Callable[[], object]
-    priority: float
-    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
-    thread: threading.Thread | None = None
-    killed: bool = False
-    ended: bool = False
-    error: BaseException | None = None
+def last_run(folder: Path) -> None:
+    """Runs all that is left."""
+    going_back(lambda: advance(pipeline(folder), no_spark))
 
 
-class Explorer:
-    """One schedule of several actors, drawn from a seed; `watch` looks at the tables between any two steps.
-
-    The actor of the highest priority moves; now and then one loses its priority, or is killed (as often as `kills`
-    says), so that a few changes at the worst moments are as likely as many.
-    """
-
-    def __init__(self, seed: int, watch: Callable[[], None], kills: int = 0, power_cut: bool = False) -> None:
-        self.random, self.watch, self.kills = random.Random(seed), watch, kills
-        self.moves_left = self.random.randint(1, MOVES_OF_A_RUN) if power_cut else MOVES_AT_MOST
-        self.power_cut = power_cut
-        self.actors: list[Actor] = []
-        self.moves: list[str] = []
-        self._moved = threading.Semaphore(0)
-        self._by_thread: dict[int, Actor] = {}
-
-    def add(self, name: str, act: Callable[[], object]) -> None:
-        self.actors.append(Actor(name, act, self.random.random()))
-
-    def step(self, what: str) -> None:
-        """Called by an actor before each step: waits for its turn. Other threads pass."""
-        actor = self._by_thread.get(threading.get_ident())
-        if actor is None:
-            return
-        if not actor.killed:
-            self.moves.append(f"{actor.name}: {what}")
-            self._moved.release()
-            actor.go.acquire()
-        if actor.killed:
-            raise Killed
-
-    def run(self) -> None:
-        """Moves the actors until all have ended, or the power fails. Raises the first error of one, or of `watch`."""
-        for actor in self.actors:
-            actor.thread = threading.Thread(target=self._live, args=(actor,), daemon=True)
-            actor.thread.start()
-            self._moved.acquire()
+def going_back(act: Callable[[], T]) -> T:
+    """What `act` gives, after going the way back that an error about a damaged log names."""
+    for _ in range(9):
         try:
-            for _ in range(self.moves_left):
-                alive = [actor for actor in self.actors if not actor.ended]
-                if not alive:
-                    break
-                self._move(max(alive, key=lambda actor: actor.priority))
-                self.watch()
-            else:
-                assert self.power_cut, f"not ended after {MOVES_AT_MOST} moves"
-        finally:
-            for actor in self.actors:
-                while not actor.ended:
-                    actor.killed = True
-                    self._go(actor)
-        for actor in self.actors:
-            if actor.error:
-                raise actor.error
-
-    def _move(self, actor: Actor) -> None:
-        drawn = self.random.random()
-        if drawn < 0.04:
-            actor.priority = -self.random.random()
-        elif drawn < 0.06 and self.kills:
-            self.kills -= 1
-            actor.killed = True
-            self.moves.append(f"{actor.name}: killed")
-        self._go(actor)
-
-    def _go(self, actor: Actor) -> None:
-        actor.go.release()
-        self._moved.acquire()
-
-    def _live(self, actor: Actor) -> None:
-        self._by_thread[threading.get_ident()] = actor
-        try:
-            self.step("begins")
-            actor.act()
-        except Killed:
-            pass
-        except BaseException as error:
-            actor.error = error
-        finally:
-            actor.ended = True
-            self._moved.release()
+            return act()
+        except DamagedLog as error:
+            found = error
+        damaged = Path(str(found).split(" is ")[0])
+        newer = [file for file in damaged.parent.glob("*.json") if file.stem > damaged.stem]
+        assert not newer, found
+        assert "if no later version exists, delete it" in str(found)
+        damaged.unlink()
+    raise AssertionError("the log is damaged again and again")
 
 
-@dataclass(slots=True)
-class Disk:
-    """What of a folder would survive a power cut."""
-
-    root: Path
-    synced: set[Path] = field(default_factory=set)
-
-    def keep(self) -> None:
-        """All that is there is safe: it was written long ago."""
-        self.synced = {file for file in self.root.rglob("*") if file.is_file()}
-
-    def flush(self, path: Path) -> None:
-        """A file, or a folder, is made to last."""
-        path.stat()
-        self.synced.add(path)
-
-    def cut(self, chance: random.Random) -> None:
-        """The power fails: of the files that were not made to last, some are empty."""
-        files = (file for file in self.root.rglob("*") if file.is_file() and file not in self.synced)
-        for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time
-            if chance.random() < 0.5:
-                file.write_bytes(b"")
-
-
-@contextmanager
-def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Inside, steps wait for the schedule, batches are computed simply, and no claim protects."""
-    for place, name in STEPS:
-        patch.setattr(place, name, _stepping(explorer, getattr(place, name), name))
-    check_epoch = Ledger.check
-
-    def checking(ledger: Ledger, epoch: int) -> None:
-        explorer.step("check")
-        check_epoch(ledger, epoch)
-
-    def is_free(ledger: Ledger, claim: Claim, *_: Any) -> bool:
-        return True
-
-    patch.setattr(disk, "_flush", safe.flush)
-    patch.setattr(Ledger, "check", checking)
-    patch.setattr(Ledger, "_is_free", is_free)
+def compute_simply(patch: pytest.MonkeyPatch) -> None:
+    """From now on batches of these pipelines are computed without an engine, and not judged."""
     patch.setattr(batch, "compute", computed)
     patch.setattr(attempt, "_judged", lambda *_: [])
     patch.setattr(check, "preload", lambda: None)
-    yield
 
 
-def _stepping(explorer: Explorer, call: Callable[..., Any], name: str) -> Callable[..., Any]:
+def before_each_step(step: Callable[[str], None], patch: pytest.MonkeyPatch) -> None:
+    """From now on `step` is called before each step of a run, with what it is."""
+    for place, name in STEPS:
+        patch.setattr(place, name, _stepping(step, getattr(place, name), name))
+    check_epoch = Ledger.check
+
+    def checking(ledger: Ledger, epoch: int) -> None:
+        step("check")
+        check_epoch(ledger, epoch)
+
+    patch.setattr(Ledger, "check", checking)
+
+
+def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) -> Callable[..., Any]:
     def stepping(*arguments: Any, **named: Any) -> Any:
         where = next((one.folder.name for one in arguments if hasattr(one, "folder")), "")
-        explorer.step(f"{name} {where}".strip())
+        step(f"{name} {where}".strip())
         return call(*arguments, **named)
 
     return stepping

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import clicks, clock, tables
+from tests.clicks import CLICKS, clicks, clock, tables
 from tests.killed import FILES, stopped
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
@@ -23,6 +23,21 @@ from windowlib.tables.read import read_table
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 
 Tables = dict[str, list[str]]
+SESSION = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'
+KINDS = {
+    "sliding": 'type = "sliding"\nsize = "1h"\nslide = "15m"\nallowed_lateness = "2h"',
+    "tumbling": 'type = "tumbling"\nsize = "20m"\nallowed_lateness = "2h"',
+    "tumbling counts": 'type = "tumbling_count"\nsize = 3',
+    "counts": 'type = "sliding_count"\nsize = 6\nslide = 4',
+    "general": SESSION + '\n[window.trigger]\ntype = "continuous_event_time"\ninterval = "5m"',
+    "kept elements": SESSION + '\n[window.evictor]\ntype = "count"\nn = 3',
+}
+MARKS = {
+    "tumbling": [pytest.mark.long("as sliding windows, by the same plan")],
+    "tumbling counts": [pytest.mark.long("as those that overlap, by the same plan")],
+    "general": [pytest.mark.classic],
+    "kept elements": [pytest.mark.classic, pytest.mark.long("the general plan with one table more")],
+}
 
 
 def run(definition: Definition, spark: SparkSession, max_batches: int | None = None) -> list[int]:
@@ -50,14 +65,16 @@ def as_of(rows: Tables, batch_id: int) -> Tables:
     return {name: [row for row in found if f"'batch_id': {batch_id}" in row] for name, found in rows.items()}
 
 
-@pytest.mark.classic  # its processes run on Spark
 @pytest.mark.fault(
     "SIGKILL in the middle of a run, three times",
     "the next run finishes the batch; the tables are those of an undisturbed run",
 )
-def test_killed_by_sigkill_three_times(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_by_sigkill_three_times(
+    undisturbed: Definition, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    engine = request.config.getoption("--engine")
     for batch_id, moment in ((1, "write:windows"), (2, "commit:result_changes"), (3, "ledger:commit")):
-        command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment]
+        command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment, engine]
         child = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
         assert child.returncode == -signal.SIGKILL, child.stderr
     definition = clicks(tmp_path, FILES)
@@ -67,7 +84,24 @@ def test_killed_by_sigkill_three_times(undisturbed: Definition, spark: SparkSess
 
 
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, FILES)
+    die_one_commit_later(undisturbed, clicks(tmp_path, FILES), spark)
+
+
+@pytest.mark.fault(
+    "a run of sliding, tumbling or count windows, or of the general plan, is killed before each of its commits in turn",
+    "the next run finishes the batch; the tables are those of an undisturbed run",
+)
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind, marks=MARKS.get(kind, [])) for kind in KINDS])
+def test_each_attempt_of_a_kind_dies_one_commit_later(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    text = CLICKS.replace(SESSION, KINDS[kind])
+    undisturbed = clicks(tmp_path / "undisturbed", FILES, text)
+    assert run(undisturbed, spark) == [1, 2, 3]
+    assert read_table(undisturbed, "results").num_rows
+    die_one_commit_later(undisturbed, clicks(tmp_path / "killed", FILES, text), spark)
+
+
+def die_one_commit_later(undisturbed: Definition, definition: Definition, spark: SparkSession) -> None:
+    """Kills the second batch before each of its commits in turn; in the end the tables are the undisturbed ones."""
     assert run(definition, spark, max_batches=1) == [1]
     frozen = plan(definition, clock)  # killed right after it
     assert (frozen and frozen.batch_id) == 2

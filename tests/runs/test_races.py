@@ -24,7 +24,8 @@ from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta
 from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Ledger, LedgerState, Superseded
+from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table
 from windowlib.tables.owner import shows_life

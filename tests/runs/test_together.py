@@ -81,6 +81,7 @@ def same(found: Sequence[Definition], expected: Sequence[Definition]) -> None:
         assert tables(one, OWN) == tables(other, OWN), one.name
 
 
+@pytest.mark.long("random files read alone and together are in make test; so are the jobs that are shared")
 @pytest.mark.classic  # on Sail nothing is shared
 def test_together_as_alone(alone: list[Definition], spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)
@@ -175,6 +176,7 @@ def others() -> dict[str, str]:
     }
 
 
+@pytest.mark.long("what cannot run together is refused in make test; this one runs it")
 @pytest.mark.classic  # on Sail nothing is shared
 def test_others_go_alone(spark: SparkSession, tmp_path: Path) -> None:
     lists = []

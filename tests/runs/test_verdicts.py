@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.clicks import clicks, clock
-from windowlib.batches.planning import ledger_of, plan
+from windowlib.batches.planning import check_may_run, ledger_of, plan
 from windowlib.cli.main import main
 from windowlib.definition.definition import Definition
 from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables.ledger import Ledger, LedgerState, NothingToDecide
+from windowlib.tables.ledger import Ledger, NothingToDecide, Rejected
+from windowlib.tables.ledger_rows import LedgerState
 
 
 @pytest.fixture
@@ -62,6 +64,16 @@ def test_an_approval_that_was_overtaken_is_not_written(refused: Definition, monk
     with pytest.raises(NothingToDecide):
         approve(refused, "ann", "second", clock)
     assert state(refused).plan is None
+
+
+@pytest.mark.parametrize("decision", ["approve", "abandon"])
+def test_the_refusal_prints_commands_that_can_be_typed(refused: Definition, decision: str) -> None:
+    with pytest.raises(Rejected) as said:
+        check_may_run(refused, state(refused))
+    [line] = [line for line in str(said.value).splitlines() if f": windowlib {decision} " in line]
+    with pytest.raises(SystemExit) as ended:
+        main(*shlex.split(line.partition(": windowlib ")[2]))
+    assert ended.value.code == 0
 
 
 @pytest.mark.parametrize(("batch", "code"), [("1", 2), ("2", 0)])

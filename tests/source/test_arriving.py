@@ -24,11 +24,13 @@ from windowlib.runs.run import PLANS
 from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.runs.together import advance_together
 from windowlib.source import contents
-from windowlib.source.listing import FilesChanged, SourceError, new_files
-from windowlib.tables.ledger import NothingToDecide, Plan, Superseded, wall_clock_ms
+from windowlib.source.found import SourceError
+from windowlib.source.listing import FilesChanged, waiting_files
+from windowlib.tables.ledger import NothingToDecide, Superseded, wall_clock_ms
+from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
-from windowlib.tables.set_aside import Decision, decide, files_set_aside
+from windowlib.tables.set_aside import SetAside, decide, files_set_aside
 
 EVERYTHING = CLICKS.replace("max_files_per_run = 1\n", "")
 LINE = '{"id": "1", "user": "u1", "at_ms": 1772409600000, "value": 1}\n'
@@ -175,7 +177,7 @@ def after_a_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 def new(definition: Definition) -> list[str]:
     """The paths of files that are new to a pipeline."""
     tables = Tables(definition.root)
-    return [file.path for file in new_files(definition, tables, ledger_of(definition).state().pinned("source_files"))]
+    return [file.path for file in waiting_files(definition, tables, ledger_of(definition).state().commit)]
 
 
 @pytest.mark.spark
@@ -307,7 +309,7 @@ def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     for back in (False, True, False):  # whatever their clocks say
-        decide(tmp_path, Decision("a", datetime.fromtimestamp(3 if back else 1, UTC), "ann", json.dumps(back), back))
+        decide(tmp_path, SetAside("a", datetime.fromtimestamp(3 if back else 1, UTC), "ann", json.dumps(back), back))
     assert list(files_set_aside(tmp_path)) == ["a"]
 
 

@@ -17,7 +17,7 @@ from windowlib.model.assigners import DynamicSession, Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission
 from windowlib.source import footers
 from windowlib.source.intake import FileFigures, Newest
-from windowlib.tables.ledger import SourceFile
+from windowlib.tables.ledger_rows import SourceFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ADMISSION = Admission(

@@ -22,7 +22,7 @@ from windowlib.definition.definition import Definition
 from windowlib.tables import delta
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table
-from windowlib.tables.read import read_table, snapshot
+from windowlib.tables.read import duckdb_views, read_table, snapshot
 
 Row = dict[str, Any]
 # No window of the clicks keeps elements, no run is a dry run, and no file is set aside.
@@ -72,6 +72,17 @@ class TestReaders:
             read = connection.register("dataset", dataset).sql("SELECT * FROM dataset").to_arrow_table()
         names = read_table(pipeline, table).schema.names
         assert in_order(read.select(names).to_pylist()) == in_order(read_table(pipeline, table).to_pylist())
+
+    def test_views_are_of_the_newest_commit(self, pipeline: Definition) -> None:
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            names = duckdb_views(connection, pipeline)
+            assert {"results", "open_windows", "late_events"} <= set(names)
+            for name in names:
+                rows = connection.table(name).to_arrow_table()
+                expected = read_table(pipeline, name)
+                assert in_order(rows.select(expected.schema.names).to_pylist()) == in_order(expected.to_pylist())
+        assert in_order(seen_by_spark(pipeline, "view of results")) == in_order(results(pipeline))
 
     def test_versions_are_read_as_they_were(self, pipeline: Definition) -> None:
         folder = pipeline.root / "results"

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import wrap
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
@@ -23,6 +24,7 @@ from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 
 Record = dict[str, Any]  # one outcome of a command
 WAIT = "1h"  # for another run that is in progress
+LOG_WIDTH = 90  # characters of an error that a task's page shows in a line
 
 
 class Job(BaseOperator):
@@ -78,8 +80,18 @@ def catching_up(context: Context) -> list[str]:
     return ["--wait", WAIT, *(["--since", began.isoformat()] if began else [])]
 
 
+def in_lines(message: str) -> str:
+    """A message in lines that Airflow's page of a log shows whole."""
+    return "\n".join(
+        part
+        for line in message.splitlines()
+        for part in wrap(line, LOG_WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
+    )
+
+
 def raise_for(code: int, why: str, *, retried: bool = False) -> None:
     """Ends the task as the exit code of its command says (`windowlib.runs.exits`)."""
+    why = in_lines(why)
     match task_state(code, retried=retried):
         case TaskState.SKIPPED:
             raise AirflowSkipException(why)

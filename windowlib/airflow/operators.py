@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from windowlib.airflow.job import Job, Record, catching_up, is_retry, last_words, raise_for
+from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
 
 
 class Plan(Job):
@@ -119,4 +119,4 @@ class BrokenDefinition(BaseOperator):
         self.message = message
 
     def execute(self, context: Context) -> None:
-        raise AirflowFailException(f"this definition cannot be used:\n{self.message}")
+        raise AirflowFailException(f"this definition cannot be used:\n{in_lines(self.message)}")

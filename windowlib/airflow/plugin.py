@@ -57,10 +57,11 @@ def _root(pipeline: str) -> Path:
 
     from windowlib.airflow.pipelines import Broken, definitions, pipelines_folder
 
-    for found in definitions(pipelines_folder(Path(conf.get_mandatory_value("core", "dags_folder")))):
+    folder = pipelines_folder(Path(conf.get_mandatory_value("core", "dags_folder")))
+    for found in definitions(folder):
         if not isinstance(found, Broken) and found.name == pipeline:
             return found.root
-    raise HTTPException(404, f"no pipeline {pipeline!r}")
+    raise HTTPException(404, f"no pipeline {pipeline!r} in {folder}; WINDOWLIB_PIPELINES names another folder")
 
 
 class WindowlibPlugin(AirflowPlugin):

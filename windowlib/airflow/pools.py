@@ -2,11 +2,12 @@
 
 A run that hangs holds one slot until `batch_timeout` ends it, so each kind of engine has a pool with several slots,
 and tasks that compute nothing (plan, report) never wait for those that do. A task whose pool does not exist waits in
-silence: make all of them before the DAGs.
+silence: make all of them before the DAGs. `python -m windowlib.airflow.pools` prints them for `airflow pools import`.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from windowlib.definition.definition import Definition
@@ -39,3 +40,7 @@ def pool_of(definition: Definition) -> Pool:
 def as_json() -> dict[str, dict[str, object]]:
     """All pools as `airflow pools import` reads them."""
     return {pool.name: {"slots": pool.slots, "description": pool.holds, "include_deferred": False} for pool in POOLS}
+
+
+if __name__ == "__main__":
+    print(json.dumps(as_json(), indent=2))

@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.commands import command
-from windowlib.airflow.job import WAIT, Job, Record, last_words, raise_for
+from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
 
 
 class Check(BaseOperator):
@@ -35,7 +35,7 @@ class Check(BaseOperator):
             wanted = Rerun(asked.from_ms, asked.to_ms, params["reason"], _who(context))
             check_can_rerun(definition, wanted)
         except WindowError as error:
-            raise AirflowFailException(str(error)) from error
+            raise AirflowFailException(in_lines(str(error))) from None
         self.log.info("%s: %s", definition.name, wanted.title)
         return {"from": iso_instant(asked.from_ms), "to": iso_instant(asked.to_ms), "what": wanted.title}
 

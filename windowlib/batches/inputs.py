@@ -6,7 +6,8 @@ steps returned, and returns what it made; `windowlib.batches.batch` puts them to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
+from windowlib.engines.choice import check_types
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.source.intake import Seen
-from windowlib.tables.ledger import Commit, Plan
+from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 from windowlib.tables.rerun import Rerun
@@ -31,11 +33,12 @@ if TYPE_CHECKING:
 class Shared:
     """What the batches of several pipelines have in common: one read of the source, one look at it, one set of slices.
 
-    `rows` are the source's, or those of them that a pipeline may turn away; `folder` holds text that was parsed for
-    all.
+    `rows` are the source's, or those of them that a pipeline may turn away, with the source's own `columns`; `folder`
+    holds text that was parsed for all.
     """
 
     rows: DataFrame
+    columns: Sequence[str]
     uris: Mapping[str, str]
     seen: Seen
     slicing: Slicing
@@ -60,6 +63,10 @@ class Inputs:
     attempt: str
     staging: Path
     shared: Shared | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
+        check_types(self.definition, json.loads(self.plan.definition).get("source_types"))
 
     @property
     def tables(self) -> Pinned:

@@ -12,6 +12,7 @@ from windowlib.engines.choice import rows_with_file
 from windowlib.model.rerun import TimeRange
 from windowlib.tables import delta, publish
 from windowlib.tables.delta import DataFile
+from windowlib.tables.lost import check_there
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
 
@@ -61,4 +62,5 @@ class Pinned:
         return sum(file.rows for file in self.files(table))
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
+        check_there(self.opened[table], files)
         return [str(self.opened[table].folder / file.path) for file in files]

@@ -16,7 +16,7 @@ from windowlib.definition.instants import instant
 from windowlib.definition.windows import goes_by_clock
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables.ledger import LedgerState, SourceFile
+from windowlib.tables.ledger_rows import LedgerState, SourceFile
 
 FAR = 40 * DAY_MS  # longer than a month, so that windows of a month in processing time end by themselves
 
@@ -57,5 +57,5 @@ def check_clock(definition: Definition, now_ms: int, state: LedgerState, files: 
 def time_decides(definition: Definition) -> bool:
     """Whether the time of a plan decides which events are admitted, or which windows fire."""
     watermark = definition.watermark
-    by_policy = watermark.idle_timeout_ms is not None or watermark.max_future_skew_ms is not None
+    by_policy = watermark.idle_timeout_ms is not None or watermark.guards_by_choice
     return by_policy or goes_by_clock(definition.window) or bool(definition.own_classes)

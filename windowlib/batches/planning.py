@@ -7,6 +7,7 @@ the passing of time makes due. It is frozen in the ledger before any work, with 
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 
 from windowlib.batches import watermarks
@@ -14,15 +15,21 @@ from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import differences, terms_of
-from windowlib.model.errors import StateMismatch
+from windowlib.engines.choice import check_types
+from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import listing as source
+from windowlib.source.delta_source import CURSOR
 from windowlib.source.files import check_readable
+from windowlib.source.place import PLACE, check_place, place_of
 from windowlib.tables import delta
-from windowlib.tables.ledger import Clock, Commit, Ledger, LedgerState, Plan, Rejected, wall_clock_ms
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger import Clock, Ledger, Rejected, wall_clock_ms
+from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
 
+_PATTERN = {*"*?[]{}%\\\n"}
 OTHER_PIPELINE = "give the new definition another name or warehouse"
 
 
@@ -64,15 +71,23 @@ def next_plan(
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit, OTHER_PIPELINE)
+    check_folder(definition)
+    check_place(definition, commit)
     sequence = commit.to_sequence if commit else 0
-    at = state.pinned("source_files")
+    cursor = source.cursor_of(definition, commit)
+    found = look(definition, cursor)
     if finish:  # the input is complete: no file is still being written
-        found = source.new_files(definition, tables, at, look)
+        new = source.new_files(definition, tables, commit, found)
     else:
-        found = source.next_files(definition, tables, at, clock(), look)
-    files = source.numbered(found, sequence, definition.source.max_files_per_run)
+        new = source.next_files(definition, tables, commit, found, clock())
+    files = source.numbered(new, sequence, definition.source.max_files_per_run)
     pinned = json.loads(commit.definition).get("source_types") if commit else None
     types = check_readable(definition, files, pinned)
+    cursor = source.next_cursor(tables, commit, found, files, cursor)
+    kept: dict[str, object] = {"source_types": types or pinned, PLACE: place_of(definition)}
+    if cursor:
+        kept[CURSOR] = cursor.to_json()
+    check_types(definition, types)
     now_ms = clock()
     frozen = Plan(
         batch_id=state.last_batch_id + 1,
@@ -81,7 +96,7 @@ def next_plan(
         from_sequence=sequence,
         files=tuple(files),
         fingerprint=definition.fingerprint,
-        definition=json.dumps({**definition.semantics(), "source_types": types or pinned}, sort_keys=True),
+        definition=json.dumps({**definition.semantics(), **kept}, sort_keys=True),
         terms=terms_of(definition),
     )
     if files or _time_is_due(definition, tables, state, frozen):
@@ -98,16 +113,30 @@ def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: 
     check_fingerprint(definition, commit, OTHER_PIPELINE)
     if commit is None:
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `windowlib run {definition.file}`")
+    check_place(definition, commit)
     check_can_rerun(definition, rerun)
+    check_types(definition, json.loads(commit.definition).get("source_types"))
+    return replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
+
+
+def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
+    """The plan of a batch that moves the watermark because an operator says so. At least one batch is committed."""
+    check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    assert state.commit is not None, "there is a watermark to move"
+    time_ms = plan_time_ms(clock(), state)
+    return replace(_without_files(definition, state, state.commit, time_ms), decision=decision)
+
+
+def _without_files(definition: Definition, state: LedgerState, commit: Commit, time_ms: int) -> Plan:
+    """The plan of a batch that reads no new file."""
     return Plan(
         batch_id=state.last_batch_id + 1,
-        plan_time_ms=rerun_time_ms(clock(), state),
+        plan_time_ms=time_ms,
         watermark_in_ms=commit.watermark_out_ms,
         from_sequence=commit.to_sequence,
         files=(),
         fingerprint=commit.fingerprint,
         definition=commit.definition,
-        rerun=rerun,
         terms=terms_of(definition),
     )
 
@@ -150,6 +179,8 @@ def plan_again(
     """What the batch of a plan that was made under other terms does now; None where nothing is left to do."""
     if stale.rerun:
         return rerun_plan(definition, state, stale.rerun, clock)
+    if stale.decision:
+        return decided_plan(definition, state, stale.decision, clock)
     return next_plan(definition, tables, state, clock, stale.finished, look)
 
 
@@ -162,9 +193,22 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
     if state.plan and state.rejection and not state.approved_by:
         raise Rejected(
             f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
-            f"`windowlib approve {definition.file} --batch {state.plan.batch_id}` commits it all the same,"
-            f" `windowlib abandon {definition.file} --batch {state.plan.batch_id}` drops it so that the next run plans"
-            " again"
+            f"to publish it all the same: {decision_command('approve', definition, state.plan)}\n"
+            f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
+        )
+
+
+def decision_command(command: str, definition: Definition, waiting: Plan) -> str:
+    """What an operator types to decide about a batch that waits."""
+    return f'windowlib {command} {shlex.quote(str(definition.file))} --batch {waiting.batch_id} --reason "…"'
+
+
+def check_folder(definition: Definition) -> None:
+    """Raises `InvalidSpec` for a warehouse whose path engines, or the tables' log, would take for another."""
+    if found := sorted(set(_PATTERN & set(str(definition.root)))):
+        raise InvalidSpec(
+            f"{definition.file}: the warehouse {str(definition.root)!r} has {' '.join(map(repr, found))} in its path,"
+            " which some engine reads as a pattern or as another character; give it a path without"
         )
 
 
@@ -180,4 +224,5 @@ def check_fingerprint(definition: Definition, stored: Commit | Plan | None, othe
 
 def _edited(definition: Definition, stored: Commit | Plan) -> str:
     then, now = json.loads(stored.definition), definition.semantics()
-    return "; ".join(differences({key: then.get(key) for key in now}, now))
+    keys = now.keys() | (then.keys() & {"rename"})
+    return "; ".join(differences({key: then.get(key) for key in keys}, now))

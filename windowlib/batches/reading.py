@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
@@ -11,11 +11,12 @@ from windowlib.batches.steps import step_of
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK
-from windowlib.plans import admission
-from windowlib.plans.admission import Admission
+from windowlib.plans import admission, names
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
 from windowlib.source import footers, intake
 from windowlib.source import rows as source
 from windowlib.source.intake import Seen
+from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,19 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Every row of a batch's files with timestamp_ms, reason, and arrival where something needs the order of arrival.
+    """Every row of a batch's files with TIMESTAMP_MS, REASON, and ARRIVAL where something needs the order of arrival.
 
-    `uris` gives a file's path, relative to the source, for its URI.
+    `columns` are the source's own; `uris` gives a file's path, relative to the source, for its URI.
     """
 
     rows: DataFrame
+    columns: Sequence[str]
     uris: Mapping[str, str]
 
     def events(self, seen: Seen) -> DataFrame | None:
         """The rows that are not refused; None without any."""
         if not seen.admitted:
             return None
-        events = self.rows if seen.admitted == seen.rows else self.rows.where("reason IS NULL")
+        events = self.rows if seen.admitted == seen.rows else self.rows.where(f"{names.REASON} IS NULL")
         # Where one task reads them in any case, slices need no shuffle of their own.
         return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
 
@@ -43,20 +45,21 @@ class Admitted:
 def read(inputs: Inputs) -> Admitted | None:
     """The rows of the plan's files; None without files."""
     if inputs.shared:
-        return Admitted(inputs.shared.rows, inputs.shared.uris)
+        return Admitted(inputs.shared.rows, inputs.shared.columns, inputs.shared.uris)
     if not inputs.plan.files:
         return None
     raw = source.rows(inputs.spark, inputs.definition, inputs.plan.files, inputs.staging)
-    return Admitted(_admitted(inputs, raw), raw.paths)
+    return Admitted(_admitted(inputs, raw), raw.columns, raw.paths)
 
 
 def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
     from windowlib.plans.duplicates import mark_duplicates
 
     definition, event_id = inputs.definition, inputs.definition.source.event_id
-    rows = admission.events(raw.frame, admission_of(inputs), engine_of(inputs.spark))
+    judge = without_guard(definition, inputs.plan.files, admission_of(inputs))
+    rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival or event_id:
-        rows = rows.withColumn("arrival", raw.arrival())
+        rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     if event_id:
         seen_ids = inputs.tables.rows("seen_ids")
         rows = mark_duplicates(rows, event_id, seen_ids, lambda ids: inputs.staged.write_and_read(ids, "repeated"))
@@ -71,7 +74,7 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
     if inputs.shared:
         return intake.as_judged_by(inputs.shared.seen, judge)
     if source.format in ("parquet", "delta") and not source.event_id:
-        seen = footers.look(source.path, inputs.plan.files, judge)
+        seen = footers.look(source.path, inputs.plan.files, in_files(inputs.definition, judge))
         if seen and footers_suffice(inputs, seen):
             return seen
     return intake.look(given.rows, judge, inputs.definition.storage.state_partition_ms, given.uris)
@@ -82,6 +85,23 @@ def footers_suffice(inputs: Inputs, seen: Seen) -> bool:
     step = step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, inputs.watermark_in_ms)
     kind, files = inputs.definition.plan, inputs.tables.files("open_windows")
     return seen.rows >= sum(file.rows for file in files if kind.touches(file, seen.buckets, step))
+
+
+def without_guard(definition: Definition, files: Sequence[SourceFile], judge: Admission) -> Admission:
+    """The same without the bound of event times where the footers say that none is beyond it: it costs a join."""
+    source = definition.source
+    if source.format not in ("parquet", "delta"):
+        return judge
+    whole = in_files(definition, judge)
+    times = replace(whole, keys=())  # rows without a key do not matter here
+    fits = footers.look(source.path, files, whole) or footers.look(source.path, files, times)
+    return judge if fits is None else replace(judge, future_after_ms=None)
+
+
+def in_files(definition: Definition, judge: Admission) -> Admission:
+    """The same by what the files call their columns."""
+    source = definition.source
+    return replace(judge, keys=[*map(source.in_files, judge.keys)], timestamp=source.in_files(judge.timestamp))
 
 
 def admission_of(inputs: Inputs) -> Admission:
@@ -95,11 +115,5 @@ def admission_of(inputs: Inputs) -> Admission:
         allowed_lateness_ms=definition.spec.allowed_lateness_ms,
         by_event_time=definition.spec.time == "event",
         watermark_in_ms=inputs.watermark_in_ms,
-        future_after_ms=None if skew_ms is None else inputs.plan.plan_time_ms + skew_ms,
+        future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
     )
-
-
-def source_columns(rows: DataFrame, definition: Definition) -> list[str]:
-    """The columns of admitted rows that are the source's own."""
-    ours = {"timestamp_ms", "reason", "arrival", "_corrupt", "_source_file", "_source_row"}
-    return [c for c in rows.columns if c not in ours or c == definition.source.timestamp]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.reading import Admitted, source_columns
+from windowlib.batches.reading import Admitted
 from windowlib.batches.windows_job import Windows
+from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.rejects import in_holes, late_events, quarantined
 from windowlib.plans.step import DROPPED, HOLE, Step
@@ -36,7 +37,7 @@ def _quarantine(inputs: Inputs, given: Admitted, seen: Seen, windows: Windows) -
     rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
     if holes is not None:
         rows = in_holes(rows, holes)
-    refused = quarantined(rows, source_columns(rows, inputs.definition), inputs.plan.batch_id)
+    refused = quarantined(rows, given.columns, inputs.plan.batch_id)
     return Changes(inputs.staged.append(source.with_path(inputs.spark, refused, given.uris), "quarantine"))
 
 
@@ -49,8 +50,8 @@ def _late_events(
     late = inputs.definition.plan.late(events, dropped, step, seen.may_be_late)
     if late is None:
         return Changes()
-    own, event_id = source_columns(events, inputs.definition), inputs.definition.source.event_id
-    rows = source.with_path(inputs.spark, late_events(late, step, own, event_id), given.uris)
+    event_id = inputs.definition.source.event_id
+    rows = source.with_path(inputs.spark, late_events(late, step, given.columns, event_id), given.uris)
     files = inputs.staged.append(rows, "late_events")
     return Changes(files, schema=publish.table_schema(rows.schema, rows.columns, {}))
 
@@ -63,6 +64,7 @@ def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None) -> Changes:
     new = []
     if events is not None:
         event_id = F.col(quoted(of.event_id)).cast("string").alias("event_id")
-        new = inputs.staged.append(events.select(event_id, "timestamp_ms").where("event_id IS NOT NULL"), "seen_ids")
-    oldest_ms = step.watermark_out_ms - of.dedup_horizon_ms
+        ids = events.select(event_id, F.col(names.TIMESTAMP_MS).alias("timestamp_ms"))
+        new = inputs.staged.append(ids.where("event_id IS NOT NULL"), "seen_ids")
+    oldest_ms = step.watermark_out_ms - inputs.definition.dedup_horizon_ms
     return Changes(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= oldest_ms])

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs, Shared
-from windowlib.batches.reading import Admitted, admission_of, footers_suffice
+from windowlib.batches.reading import Admitted, admission_of, footers_suffice, in_files, without_guard
 from windowlib.definition.several import sharing_refusal
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
@@ -60,12 +60,13 @@ def sharing_key(batch: Inputs) -> Hashable | None:
         return None  # Sail keeps nothing between jobs, and reads again as fast
     of = batch.definition.source
     files = tuple((file.path, file.size_bytes, file.modified_ns) for file in batch.plan.files)
-    return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, tuple(of.columns.items()), files
+    columns = tuple(of.columns.items()), tuple(of.rename.items()), of.dialect.model_dump_json()
+    return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, columns, files
 
 
 def share(batches: Sequence[Inputs]) -> Shared | None:
     """Reads and slices the source once for batches of one sharing key; None where they had better go alone."""
-    from windowlib.plans import admission, shared
+    from windowlib.plans import admission, names, shared
 
     first, spark = batches[0], batches[0].spark
     folder = first.definition.root / FOLDER
@@ -73,11 +74,12 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
     raw = source.rows(spark, first.definition, first.plan.files, folder)
     admissions = [admission_of(batch) for batch in batches]
     strictest = replace(admissions[0], future_after_ms=_strictest(admissions))
-    rows = admission.events(raw.frame, strictest, engine_of(spark))
+    judge = without_guard(first.definition, first.plan.files, strictest)
+    rows = admission.events(raw.frame, judge, engine_of(spark))
     seen = _look(batches, rows, raw.paths, strictest)
     if seen.reasons["future"] and len({one.future_after_ms for one in admissions}) > 1:
         return None
-    events = Admitted(rows, raw.paths).events(seen)
+    events = Admitted(rows, raw.columns, raw.paths).events(seen)
     if events is None:
         return None
     slicing = _slicing(batches, rows)
@@ -89,16 +91,16 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
     late_up_to_ms = [one.late_up_to_ms for one in admissions if intake.as_judged_by(seen, one).may_be_late]
     if late_up_to_ms or any(seen.reasons.values()):
         # No window ends before its event's time + 1.
-        may_be_late = f" OR timestamp_ms <= {max(late_up_to_ms)}" if late_up_to_ms else ""
-        rows = rows.where(f"reason IS NOT NULL{may_be_late}").persist()
-    return Shared(rows, raw.paths, seen, slicing, slices, slices.count(), folder)
+        may_be_late = f" OR {names.TIMESTAMP_MS} <= {max(late_up_to_ms)}" if late_up_to_ms else ""
+        rows = rows.where(f"{names.REASON} IS NOT NULL{may_be_late}").persist()
+    return Shared(rows, raw.columns, raw.paths, seen, slicing, slices, slices.count(), folder)
 
 
 def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], strictest: Admission) -> Seen:
     """What the batches hold, by the footers of their files where those do for all, else by the figures job."""
     of = batches[0].definition.source
     if of.format in ("parquet", "delta"):
-        seen = footers.look(of.path, batches[0].plan.files, strictest)
+        seen = footers.look(of.path, batches[0].plan.files, in_files(batches[0].definition, strictest))
         if seen and all(footers_suffice(batch, intake.as_judged_by(seen, admission_of(batch))) for batch in batches):
             return seen
     bucket_ms = min(batch.definition.storage.state_partition_ms for batch in batches)

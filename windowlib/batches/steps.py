@@ -9,7 +9,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import engine_of
 from windowlib.plans.step import Step
-from windowlib.tables.ledger import Plan
+from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,6 +44,8 @@ def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) ->
         slicing = inputs.shared.slicing
         return replace(step, aggregates=slicing.typed(step.aggregates), shared=slicing)
     if rows is not None:
-        return replace(step, aggregates=typed(step.aggregates, rows))
+        return replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
     stored = inputs.tables.rows("open_windows")
-    return step if stored is None else replace(step, aggregates=typed_as_stored(step.aggregates, stored))
+    if stored is None:
+        return step
+    return replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))

@@ -19,7 +19,7 @@ from windowlib.model.watermark import (
 )
 from windowlib.source.intake import Seen
 from windowlib.tables import delta
-from windowlib.tables.ledger import Commit, Plan
+from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.meaning import WATERMARKS
 from windowlib.tables.opened import Tables
 
@@ -71,6 +71,9 @@ def move(definition: Definition, plan: Plan, earlier: Mapping[str, Any] | None, 
     if plan.finished:
         now, candidate_ms = replace(now, state=SourceState.FINISHED), MAX_WATERMARK
     applied_ms = combine(known.watermark_ms, [now], plan.plan_time_ms, policy)
+    if plan.decision and plan.decision.to_ms is not None:
+        candidate_ms = plan.decision.to_ms
+        applied_ms = max(applied_ms, candidate_ms)
     row = {
         "batch_id": plan.batch_id,
         "source": SOURCE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import date, datetime
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from windowlib.runs.attempt import BatchReport
 
 ROWS_SHOWN = 20
+FILES_SHOWN = 5
 Say = Callable[[str], None]
 
 
@@ -242,6 +243,12 @@ def _seconds(time_ms: int) -> str:
     return instant(time_ms // 1000 * 1000).removesuffix(" UTC")
 
 
+def not_read(left_out: Sequence[str]) -> str:
+    """Which files the patterns of a source leave out, in a sentence; the first few by name."""
+    names = ", ".join(left_out[:FILES_SHOWN]) + (", …" if len(left_out) > FILES_SHOWN else "")
+    return f"{counted(len(left_out), 'file')} left out by source.include and source.exclude: {names}"
+
+
 def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
         say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
@@ -249,12 +256,14 @@ def _say_what_waits(screen: Console, status: Status) -> None:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:
         say(screen, f"{counted(status.files_waiting, 'file')} waiting to be read")
+    if status.left_out:
+        say(screen, escape(not_read(status.left_out)))
     for aside in status.set_aside:
         when = f"set aside by {escape(aside.who)}, {instant(aside.at_ms)}"
         say(screen, f"{when}: {escape(aside.path)} ({escape(aside.reason)})")
     if unfinished := status.unfinished:
         state = "was refused by its checks" if unfinished.rejection else "is planned and not committed"
-        planned = f"{unfinished.files} files, planned {instant(unfinished.planned_at_ms)}"
+        planned = f"{counted(unfinished.files, 'file')}, planned {instant(unfinished.planned_at_ms)}"
         say(screen, f"[bold]batch {unfinished.batch_id} {state}[/bold] ({planned})")
         _say_each(screen, (unfinished.rejection or "").splitlines())
         _say_each(screen, [f"approved by {unfinished.approved_by}"] if unfinished.approved_by else [])

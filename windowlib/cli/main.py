@@ -16,7 +16,7 @@ from windowlib.cli.engine import engine_app
 from windowlib.cli.explain import explain
 from windowlib.cli.late import late_app
 from windowlib.cli.look import explain_plan, read, report, status
-from windowlib.cli.operate import adopt, restore, rollback
+from windowlib.cli.operate import adopt, advance_watermark, restore, rollback
 from windowlib.cli.options import HELP
 from windowlib.cli.rerun import rerun
 from windowlib.cli.run import plan, run
@@ -42,6 +42,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (approve, DECIDE),
     (abandon, DECIDE),
     (accept_clock, DECIDE),
+    (advance_watermark, DECIDE),
     (set_aside, DECIDE),
     (restore, DECIDE),
     (adopt, DECIDE),

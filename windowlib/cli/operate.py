@@ -1,4 +1,4 @@
-"""The commands `windowlib restore`, `adopt` and `rollback`: what an operator does to a pipeline's tables.
+"""The commands `windowlib restore`, `adopt`, `rollback` and `advance-watermark`: what an operator does to a pipeline.
 
 Each shows first what it would do, asks, and records who did it and why.
 """
@@ -15,6 +15,7 @@ from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOn
 from windowlib.cli.outcomes import show_outcome
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
+from windowlib.tables.rerun import time_ms
 
 if TYPE_CHECKING:
     from windowlib.runs.operations import Forecast
@@ -100,6 +101,40 @@ def rollback(
         show_outcome(record, said, as_json)
 
 
+def advance_watermark(
+    pipeline: Pipeline,
+    who: Who,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="TIME",
+            help='No event at or before it is expected any more: "2026-03-03T00:00Z".',
+            show_default=False,
+        ),
+    ],
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Move the watermark by hand, where a source has fallen silent and windows must not wait for it.
+
+    A batch is planned that reads no file; the next run fires the windows that end by then. Events that come for them
+    later are late, as after any watermark. To let every source that falls silent do so, set watermark.idle_timeout.
+
+    [dim]windowlib advance-watermark clicks.toml --to 2026-03-03T00:00Z --dry-run[/dim]
+    """
+    from windowlib.runs.advance_watermark import advance_watermark as do
+    from windowlib.runs.advance_watermark import forecast_advance
+
+    definition, to_ms = load_pipeline(pipeline), time_ms("to", to)
+    if _agreed(forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
+        batch_id = do(definition, to_ms, who, reason)
+        record = {"batch_id": batch_id, "decision": "advance-watermark", "to_ms": to_ms, "who": who, "reason": reason}
+        show_outcome(record, f"batch {batch_id} is planned; windowlib run {pipeline} does it", as_json)
+
+
 def _agreed(forecast: Forecast, dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
     """Shows what would be done; whether it is to be done."""
     if yes and dry_run:
@@ -117,6 +152,8 @@ def _agreed(forecast: Forecast, dry_run: bool, yes: bool, reason: str, as_json: 
 def _text(forecast: Forecast) -> str:
     rows = [
         f"  {one.table:<16} {'' if one.exact else 'at most '}{one.added:,} added, {one.removed:,} removed"
-        for one in forecast.rows
+        for one in forecast.rows or ()
     ]
-    return "\n".join([forecast.title, *(rows or ["  no row of a table changes"]), *(f"  {n}" for n in forecast.notes)])
+    if forecast.rows == ():
+        rows = ["  no row of a table changes"]
+    return "\n".join([forecast.title, *rows, *(f"  {note}" for note in forecast.notes)])

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowlib.cli.display import batch_line, batch_record, console, progress
+from windowlib.cli.display import batch_line, batch_record, console, not_read, progress
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from windowlib.cli.display import Say
     from windowlib.definition.definition import Definition
     from windowlib.runs.attempt import BatchReport
-    from windowlib.tables.ledger import Plan
+    from windowlib.tables.ledger_rows import Plan
 
 NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
 
@@ -66,16 +67,33 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     [dim]windowlib plan clicks.toml[/dim]
     """
     from windowlib.batches.planning import plan as freeze
+    from windowlib.source.folder import left_out
 
-    frozen = freeze(load_pipeline(pipeline))
-    show_outcome(_plan_record(frozen), _plan_line(frozen), as_json)
+    definition = load_pipeline(pipeline)
+    frozen, out = freeze(definition), left_out(definition)
+    lines = [_plan_line(frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
+    record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
+    show_outcome(record, "\n".join(lines), as_json)
 
 
-def _plan_record(frozen: Plan | None) -> dict[str, object]:
+def _plan_record(definition: Definition, frozen: Plan | None) -> dict[str, object]:
+    guards: dict[str, object] = {"max_future_skew": format_duration(definition.watermark.max_future_skew_ms)}
+    if definition.source.event_id:
+        guards["dedup_horizon"] = format_duration(definition.dedup_horizon_ms)
     if frozen is None:
-        return {"batch_id": None, "files": 0}
+        return {"batch_id": None, "files": 0, **guards}
     times = {"plan_time": iso_instant(frozen.plan_time_ms), "watermark": iso_instant(frozen.watermark_in_ms)}
-    return {"batch_id": frozen.batch_id, "files": len(frozen.files), **times}
+    return {"batch_id": frozen.batch_id, "files": len(frozen.files), **times, **guards}
+
+
+def _guards(definition: Definition) -> str:
+    """What is turned away, in words: it is so by default, too."""
+    skew = format_duration(definition.watermark.max_future_skew_ms)
+    said = f"  events more than {skew} ahead of the clock go to quarantine (watermark.max_future_skew)"
+    if not definition.source.event_id:
+        return said
+    horizon = format_duration(definition.dedup_horizon_ms)
+    return f"{said}\n  event ids are remembered for {horizon} behind the watermark (source.dedup_horizon)"
 
 
 def _plan_line(frozen: Plan | None) -> str:

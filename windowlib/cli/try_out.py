@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from windowlib.cli.display import as_json as text
+from windowlib.cli.options import Engine
 
 
 class Replayer(StrEnum):
@@ -29,6 +30,9 @@ def demo(
     timestamp: Annotated[
         str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="What computes: [b]spark[/b], or [b]sail[/b] in this process, without Java.")
+    ] = Engine.SPARK,
 ) -> None:
     """Run two pipelines over a million generated events, file by file, and compare the results with the known truth.
 
@@ -36,9 +40,12 @@ def demo(
     """
     from windowlib.demo.run import Stage, demo_own_data
     from windowlib.demo.run import demo as play
-    from windowlib.engines.spark import session
 
-    stage = Stage(folder, Console(), session)
+    if engine is Engine.SAIL:
+        from windowlib.engines.sail import session
+    else:
+        from windowlib.engines.spark import session
+    stage = Stage(folder, Console(), session, engine.value)
     if data:
         demo_own_data(stage, data, key, timestamp)
     elif not play(stage):

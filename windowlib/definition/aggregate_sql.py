@@ -1,7 +1,7 @@
 """Reads the SQL expressions of ``[aggregates]``: finds the aggregates in them and refuses what cannot be merged.
 
 An expression may use the functions of `windowlib.plans.aggregate_functions`, each with ``filter (where …)``, and
-anything that computes with them row by row: ``round(sum(value) / count(*), 2)``. Expressions mean what they
+the functions of `windowlib.definition.sql_functions`: ``round(sum(value) / count(*), 2)``. Expressions mean what they
 mean to Spark in ANSI mode (dividing by zero is an error: ``try_divide``). ``first`` and ``last`` go by event time, then
 by arrival.
 """
@@ -9,21 +9,19 @@ by arrival.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
+from collections.abc import Iterator, Sequence
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from windowlib.definition.sql_functions import refuse_unknown, refuse_words, unknown
+from windowlib.plans.aggregate_calls import Call, call, calls
 from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
 
 _ALLOWED = ", ".join(FUNCTIONS)
-_SYNONYMS = {"mean": "avg", "first_value": "first", "last_value": "last", "any_value": "first", "count_if": "count"}
-_VOLATILE = {
-    "rand", "randn", "random", "uuid", "shuffle", "now", "current_date", "current_timestamp", "localtimestamp",
-    "monotonically_increasing_id", "spark_partition_id", "input_file_name",
-}  # fmt: skip
+NUMBERS = ("none", "one", "two")
 _MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
 
 
@@ -45,6 +43,19 @@ def check_expression(sql: str) -> str:
     return sql
 
 
+def columns_added(sql: str) -> list[tuple[str, str]]:
+    """The columns that are summed, or averaged, as they are: they must be numbers. With the function of each.
+
+    >>> columns_added("sum(value) + avg(size) + sum(length(page))")
+    [('sum', 'value'), ('avg', 'size')]
+    """
+    found = []
+    for one in filter(None, map(call, calls(_parse(sql)))):
+        columns = one.arguments if FUNCTIONS[one.name].adds_up else ()
+        found += [(one.name, of.name) for of in columns if isinstance(of, exp.Column) and len(of.parts) == 1]
+    return found
+
+
 def columns_used(sql: str) -> list[str]:
     """The source columns an expression reads, in order; of ``a.b`` the column is ``a``."""
     return list(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))
@@ -53,8 +64,11 @@ def columns_used(sql: str) -> list[str]:
 def _read(sql: str, found: list[Aggregate]) -> str:
     """The expression with ``{i}`` for the aggregate ``found[i]``; aggregates not yet in ``found`` are added."""
     root = exp.Paren(this=_parse(sql))
-    _refuse_what_is_not_mergeable(root.this)
-    for node in list(root.find_all(exp.AggFunc, bfs=False)):
+    if root.this.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
+        raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
+    refuse_unknown(sql)
+    refuse_words(_written_again(root.this))
+    for node in calls(root):
         outer, aggregate = _aggregate(node)
         if aggregate not in found:
             found.append(aggregate)
@@ -86,29 +100,27 @@ def _alias_hint(sql: str) -> str:
     return f"; leave out {named[0]!r}, the key on the left names the column" if named else ""
 
 
+def _written_again(tree: exp.Expr) -> str:
+    try:
+        return _sql(tree)
+    except (KeyError, IndexError, AttributeError, TypeError, SqlglotError) as error:  # the writer's own slips
+        raise ValueError("has a function with too few arguments") from error
+
+
 def _sql(node: exp.Expr) -> str:
     return node.sql(dialect="spark", identify=True)
 
 
-def _refuse_what_is_not_mergeable(tree: exp.Expr) -> None:
-    if tree.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
-        raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
-    for function in tree.find_all(exp.Func):
-        name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
-        if name.lower() in _VOLATILE:
-            raise ValueError(f"uses {name.lower()}(), which gives another answer at each retry")
-
-
-def _aggregate(node: exp.AggFunc) -> tuple[exp.Expr, Aggregate]:
+def _aggregate(node: exp.Expr) -> tuple[exp.Expr, Aggregate]:
     """An aggregate and the node to replace by it, which includes ``ignore nulls`` and ``filter (where …)``."""
-    function = next((name for name in map(str.lower, node.sql_names()) if name in FUNCTIONS), None)
-    if function is None:
-        raise ValueError(f"uses {_named(_sql(node).partition('(')[0].lower())}")
-    if around := node.find_ancestor(exp.AggFunc):
+    found = call(node)
+    if found is None:
+        raise ValueError(f"uses {unknown(_sql(node).partition('(')[0].lower())}")
+    if around := next(filter(call, _ancestors(node)), None):
         raise ValueError(f"has an aggregate inside an aggregate: {_sql(around)}")
-    argument = _argument(function, node)
+    argument, *more = _arguments(found, node)
     outer: exp.Expr = node
-    conditions: list[exp.Expr] = []
+    conditions = [] if found.condition is None else [found.condition]
     if isinstance(outer.parent, exp.IgnoreNulls):
         outer = outer.parent
         conditions.append(argument.copy().is_(exp.null()).not_())
@@ -116,34 +128,39 @@ def _aggregate(node: exp.AggFunc) -> tuple[exp.Expr, Aggregate]:
         outer = outer.parent
         conditions.append(outer.expression.this)
     where = _sql(exp.and_(*conditions)) if conditions else None
-    return outer, Aggregate(function, None if isinstance(argument, exp.Star) else _sql(argument), where)
+    first = None if isinstance(argument, exp.Star) else _sql(argument)
+    return outer, Aggregate(found.name, first, where, more_sql=tuple(map(_sql, more)))
 
 
-def _argument(function: str, node: exp.AggFunc) -> exp.Expr:
-    argument: exp.Expr = node.this
-    if isinstance(argument, exp.Distinct):
-        values = ", ".join(map(_sql, argument.expressions))
-        instead = f"approx_count_distinct({f'struct({values})' if len(argument.expressions) > 1 else values})"
-        raise ValueError(f"uses {function}(distinct …), whose state grows without bound: use {instead}")
-    if len(list(node.iter_expressions())) != 1:
-        raise ValueError(f"gives {function} more or fewer arguments than one: {_sql(node)}")
-    if argument.find(exp.Star) and not (function == "count" and isinstance(argument, exp.Star)):
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent:
+        node = node.parent
+        yield node
+
+
+def _arguments(found: Call, node: exp.Expr) -> Sequence[exp.Expr]:
+    function, arguments = found.name, found.arguments
+    if arguments and isinstance(argument := arguments[0], exp.Distinct):  # of others than count
+        raise ValueError(
+            f"uses {function}({_sql(argument).lower()}); of distinct values there are count and collect_set"
+        )
+    if len(arguments) != (takes := FUNCTIONS[function].arguments):
+        raise ValueError(f"gives {function} more or fewer arguments than {NUMBERS[takes]}: {_sql(node)}")
+    if any(one.find(exp.Star) for one in arguments) and not (
+        function == "count" and isinstance(arguments[0], exp.Star)
+    ):
         raise ValueError(f"uses * in {_sql(node)}: only count(*) has a meaning")
-    return argument
+    if FUNCTIONS[function].share and not _is_share(arguments[-1]):
+        raise ValueError(f"has {_sql(arguments[-1])} in {_sql(node)}; need a number from 0 to 1, such as 0.95")
+    return arguments
+
+
+def _is_share(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string and 0 <= float(node.name) <= 1
 
 
 def _refuse_what_is_outside(tree: exp.Expr) -> None:
-    for function in tree.find_all(exp.Anonymous):
-        if get_close_matches(function.name.lower(), [*FUNCTIONS, *_SYNONYMS], n=1, cutoff=0.75):
-            raise ValueError(f"uses {_named(function.name.lower())}")
     if column := tree.find(exp.Column):
         raise ValueError(f"uses the column {column.sql(dialect='spark')} outside an aggregate ({_ALLOWED})")
     if _MARK not in _sql(tree):
         raise ValueError(f"uses no aggregate (allowed: {_ALLOWED})")
-
-
-def _named(name: str) -> str:
-    """An unknown aggregate function, what is allowed, and the nearest of those."""
-    nearest = _SYNONYMS.get(name) or next(iter(get_close_matches(name, FUNCTIONS, n=1)), None)
-    meant = f"; did you mean {nearest}?" if nearest else ""
-    return f"{name}(), which is not one of {_ALLOWED}{meant}"

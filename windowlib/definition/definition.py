@@ -12,6 +12,7 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from windowlib.model.keyed import updates_results
 from windowlib.model.spec import WindowSpec
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
+from windowlib.plans.partitions import DAY_MS
 
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
@@ -49,7 +51,7 @@ class Definition(DefinitionFile):
 
     @cached_property
     def aggregates(self) -> AggregateSet:
-        return read_aggregates(self.expressions)
+        return replace(read_aggregates(self.expressions), most_values=self.storage.max_kept_values)
 
     @cached_property
     def plan(self) -> PlanKind:
@@ -63,6 +65,18 @@ class Definition(DefinitionFile):
         if mistakes := list(refusals(self.window, self.expressions, parts)):
             raise invalid(self.file, mistakes)
         return spec_of(self.window, self.expressions, parts)
+
+    @property
+    def dedup_horizon_ms(self) -> int:
+        """How far behind the watermark event ids are remembered.
+
+        Unless the author says it: for as long as an event is not late by itself, so that one which comes again is found
+        out, and for a day at the least.
+        """
+        if self.source.dedup_horizon_ms is not None:
+            return self.source.dedup_horizon_ms
+        span_ms = getattr(self.window, "size_ms", None) or getattr(self.window, "gap_ms", None) or 0
+        return max(DAY_MS, span_ms + self.window.allowed_lateness_ms + self.watermark.out_of_orderness_ms)
 
     @property
     def fires_often(self) -> bool:
@@ -94,6 +108,7 @@ class Definition(DefinitionFile):
             "window": window,
             "aggregates": dict(zip((c.name for c in self.aggregates.columns), self._canonical_sql(), strict=True)),
             "state_partition_ms": self.storage.state_partition_ms,
+            **({"rename": source.rename} if source.rename else {}),
         }
 
     @cached_property

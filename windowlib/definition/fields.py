@@ -36,9 +36,15 @@ def _not_empty(column: str) -> str:
     return column
 
 
+def _pattern(pattern: str) -> str:
+    if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
+        raise ValueError('must be a pattern of names below source.path, such as "*.parquet" or "2026/*"')
+    return pattern
+
+
 def _key_column(column: str) -> str:
     if not column or set(column) & set(" ,;{}()\n\t=`."):
-        raise ValueError("cannot name a column of a Delta table (no blanks, no . , ; { } ( ) = `)")
+        raise ValueError("cannot name a column of a Delta table (no blanks, no . , ; { } ( ) = `); see source.rename")
     return column
 
 
@@ -78,6 +84,7 @@ PathNearby = Annotated[Path, BeforeValidator(_near)]  # relative to the definiti
 Folder = Annotated[str, AfterValidator(_local)]
 Column = Annotated[str, AfterValidator(_not_empty)]
 Columns = Annotated[tuple[Column, ...], BeforeValidator(_tuple)]
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_tuple)]
 KeyColumn = Annotated[str, AfterValidator(_key_column)]
 KeyColumns = Annotated[tuple[KeyColumn, ...], BeforeValidator(_tuple)]
 OutputName = Annotated[str, AfterValidator(_output_name)]
@@ -91,7 +98,10 @@ Amount = Annotated[float, Field(allow_inf_nan=False)]
 class Section(BaseModel):
     """A table of the TOML file: unknown keys are mistakes, and nothing is converted silently."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, ignored_types=(cached_property,))
+    # Built with the file's model, once, and not each by itself before: a quarter of the time that a command starts in.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, ignored_types=(cached_property,), defer_build=True
+    )
 
 
 def duration(key: str, text: str, default: Any = ...) -> Any:

@@ -18,6 +18,7 @@ from windowlib.definition.fields import (
     NotNegative,
     OutputName,
     PathNearby,
+    Patterns,
     Positive,
     Schedule,
     Section,
@@ -26,8 +27,35 @@ from windowlib.definition.fields import (
     resolved,
 )
 from windowlib.definition.windows import AnyWindow
+from windowlib.plans.aggregate_set import MOST_VALUES
 
+MAX_WINDOWS_PER_EVENT = 10_000
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
+
+
+class Dialect(Section):
+    """`[source.dialect]`: how JSON and CSV are written; by default as RFC 4180 and JSON Lines have it."""
+
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: what stands between values")
+    quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: what stands around a value")
+    escape: str = Field(
+        default="",
+        max_length=1,
+        description="CSV: what stands before a quote inside of a value; empty: the quote itself, so it is doubled",
+    )
+    header: Literal["order", "names", "none"] = Field(
+        default="order",
+        description='CSV: "order": the first line has the columns of the schema in their order; "names": in any order,'
+        ' next to others; "none": there is no such line',
+    )
+    encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"] = Field(
+        default="UTF-8", description='"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"; what cannot be read is malformed'
+    )
+    multi_line: bool | None = Field(
+        default=None,
+        description="whether a record may have several lines, so that one task reads a file; without it, CSV: where a"
+        " file has quotes; JSON: no",
+    )
 
 
 class Source(Section):
@@ -41,8 +69,22 @@ class Source(Section):
         default=None, description='"s", "ms" or "us" for epoch numbers'
     )
     event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
-    dedup_horizon_ms: Positive = duration(
-        "dedup_horizon", "how far behind the watermark event ids are remembered", "1d"
+    dedup_horizon_ms: Positive | None = duration(
+        "dedup_horizon",
+        "how far behind the watermark event ids are remembered; without it as long as an event is not late by itself"
+        " (window or gap, allowed lateness and out of orderness together), and a day at the least",
+        None,
+    )
+    include: Patterns = Field(
+        default=(),
+        description='patterns of the files to read, such as ["*.parquet"]; `*` is any text; without a `/` of the'
+        " file's own name, else of its name in the folder; []: all",
+    )
+    exclude: Patterns = Field(
+        default=(), description='patterns of files to leave out, such as ["README*"]; before include'
+    )
+    moved_from: PathNearby | None = Field(
+        default=None, description="where the same files lay before, when path names another folder than in earlier runs"
     )
     max_files_per_run: int = Field(
         default=0, ge=0, description="0 for everything new, or at most so many files a batch"
@@ -50,9 +92,24 @@ class Source(Section):
     min_file_age_ms: NotNegative = duration(
         "min_file_age", "a file that was changed less than this ago may still be written, and is left for later", "2s"
     )
+    removals: Literal["stop", "skip"] = Field(
+        default="stop", description='of a Delta source: "stop" at a version that removes rows, or "skip" it'
+    )
     columns: dict[str, str] = Field(
         default={}, alias="schema", description='column = "spark type"; needed for JSON and CSV'
     )
+    dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how JSON and CSV are written")
+    rename: dict[str, Column] = Field(
+        default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
+    )
+
+    def named(self, column: str) -> str:
+        """What the definition calls a column of the files."""
+        return self.rename.get(column, column)
+
+    def in_files(self, column: str) -> str:
+        """What the files call a column of the definition."""
+        return next((own for own, name in self.rename.items() if name == column), column)
 
 
 class Watermark(Section):
@@ -62,9 +119,14 @@ class Watermark(Section):
     idle_timeout_ms: Positive | None = duration(
         "idle_timeout", "after how long without events the watermark follows the clock", None
     )
-    max_future_skew_ms: NotNegative | None = duration(
-        "max_future_skew", "how far ahead of the clock events may be", None
+    max_future_skew_ms: NotNegative = duration(
+        "max_future_skew", "how far ahead of the clock events may be; those further ahead go to quarantine", "1d"
     )
+
+    @property
+    def guards_by_choice(self) -> bool:
+        """Whether the author said how far ahead of the clock events may be."""
+        return "max_future_skew_ms" in self.model_fields_set
 
 
 class Airflow(Section):
@@ -85,6 +147,11 @@ class Checks(Section):
 
     max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
     max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
+    max_windows_per_event: int = Field(
+        default=MAX_WINDOWS_PER_EVENT,
+        ge=1,
+        description="of sliding windows: a definition whose events would be in more windows than this is refused",
+    )
     verify_sample: Share = Field(
         default=0.0, description="0 to 1: of so many keys Airflow verifies the windows after each advance; 0: of none"
     )
@@ -120,6 +187,12 @@ class Storage(Section):
 
     state_partition_ms: Positive = duration(
         "state_partition", "windows whose ends are this close are stored together", "1h"
+    )
+    max_kept_values: int = Field(
+        default=MOST_VALUES,
+        ge=1,
+        description="how many values count(distinct …), collect_list, collect_set, median and percentile may each keep"
+        " of one window; a run that meets a window with more stops, and says which",
     )
 
 

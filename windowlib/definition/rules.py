@@ -7,13 +7,16 @@ keys are wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
-from windowlib.definition.aggregate_sql import columns_used
-from windowlib.definition.mistakes import Mistake, given, nearest
+from windowlib.definition.aggregate_sql import columns_added, columns_used
+from windowlib.definition.durations import parse_duration
+from windowlib.definition.file import MAX_WINDOWS_PER_EVENT
+from windowlib.definition.mistakes import Mistake, given, listed, nearest
 from windowlib.definition.registry import EVICTORS, TRIGGERS
+from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
 # Columns that the tables have in addition to a pipeline's own; compared without case, as Spark does.
 RESULT_COLUMNS = {
@@ -34,26 +37,51 @@ NUMBERS_IN_JSON = tuple(kind for kind in spark_types.NUMBERS if kind not in ("de
 def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     """Every rule over several keys that the TOML breaks."""
     source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
-    schema = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
+    in_files = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
+    rename = {name: to for name, to in _table(source, "rename").items() if isinstance(to, str)}
+    schema = {rename.get(name, name): kind for name, kind in in_files.items()}
     yield from _keys(source)
+    yield from _columns(in_files, rename)
     yield from _results(source, window, aggregates)
     yield from _duplicates(source)
     yield from _gap(window)
+    yield from _explosion(window, _table(raw, "checks"))
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
-    yield from _schema(source, schema)
+    yield from _schema(source, in_files)
     if schema:
         yield from _columns_in_schema(source, window, aggregates, schema)
         yield from _types_fit(source, window, schema)
+        yield from _numbers_are_added(aggregates, schema)
 
 
 def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
     keys = [key.casefold() for key in _texts(source.get("key"))]
-    for key in keys:
-        if keys.count(key) > 1:
-            yield Mistake("source.key", f"names {given(key)} twice")
-        if key in KEY_COLUMNS or key.startswith("_") or _is_partial(key):
-            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; rename it in the source")
+    for key in _texts(source.get("key")):
+        if keys.count(key.casefold()) > 1:
+            yield Mistake("source.key", f"names {given(key.casefold())} twice")
+        if key.casefold() in KEY_COLUMNS or key.startswith("_") or _is_partial(key.casefold()):
+            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; {_renaming(key)}")
+
+
+def _columns(in_files: dict[str, str], rename: dict[str, str]) -> Iterator[Mistake]:
+    """What columns of the source are called, where the definition says it."""
+    for name in {**in_files, **rename}:
+        if in_files and name not in in_files:
+            yield Mistake(f"source.rename.{name}", f"there is no such column in source.schema{nearest(name, in_files)}")
+    for section, called in (("schema", in_files), ("rename", rename.values())):
+        for name in called:
+            if is_reserved(name):
+                problem = f"{given(name)} begins with {RESERVED}, which windowlib keeps for columns of its own"
+                yield Mistake(f"source.{section}", f"{problem}; choose another name")
+    known = [rename.get(name, name) for name in in_files] if in_files else [*rename.values()]
+    if alike := same_but_for_case(known):
+        problem = f"the columns {listed(alike)} differ in case only, which Spark ignores"
+        yield Mistake("source.schema" if in_files else "source.rename", f"{problem}; {_renaming(alike[-1])}")
+
+
+def _renaming(column: str) -> str:
+    return f'call it otherwise: source.rename = {{ "{column}" = "another name" }}'
 
 
 def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
@@ -84,6 +112,21 @@ def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
         yield Mistake("window.gap", f"need either gap or gap_column, given {got}; allowed: {allowed}")
 
 
+def _explosion(window: dict[str, Any], checks: dict[str, Any]) -> Iterator[Mistake]:
+    """Sliding windows of which an event is in so many that it would become as many results."""
+    try:
+        size_ms, slide_ms = parse_duration(window.get("size")), parse_duration(window.get("slide"))
+    except ValueError:
+        return
+    at_most = checks.get("max_windows_per_event", MAX_WINDOWS_PER_EVENT)
+    if window.get("type") == "sliding" and slide_ms > 0 and isinstance(at_most, int):
+        windows = -(-size_ms // slide_ms)
+        if windows > at_most:
+            problem = f"an event would be in {windows:,} windows, each of them a result of its key"
+            allow = f"checks.max_windows_per_event = {windows}"
+            yield Mistake("window.slide", f"{problem}; slide by more, or allow it: {allow} (now {at_most:,})")
+
+
 def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
     """Code of the user's own gives columns that must be declared, and takes the place of [aggregates]."""
     output = _table(window, "output")
@@ -108,12 +151,24 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake("window.reads", f"names {given(name.casefold())} twice")
     for key, name in [*(("window.reads", name) for name in names), *_compared(window)]:
         if OF_ELEMENT.fullmatch(name):
-            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; rename the column in the source")
+            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; {_renaming(name)}")
 
 
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
     if source.get("format") in ("json", "csv") and "schema" not in source:
         yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
+    dialect = _table(source, "dialect")
+    if dialect and source.get("format") not in ("json", "csv"):
+        yield Mistake("source.dialect", "has a meaning for json and csv alone; leave it out")
+    if source.get("format") == "json":
+        for key in ("delimiter", "quote", "escape", "header"):
+            if key in dialect:
+                yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
+    if dialect.get("encoding") == "UTF-16" and not dialect.get("multi_line", source.get("format") == "csv"):
+        yield Mistake("source.dialect.encoding", "UTF-16 can be read with multi_line = true alone")
+    for key in ("include", "exclude"):
+        if key in source and source.get("format") == "delta":
+            yield Mistake(f"source.{key}", "has no meaning for a Delta table, whose log names its files; leave it out")
     yield from _types("source.schema", schema)
 
 
@@ -134,8 +189,8 @@ def _columns_in_schema(
     used += [("window.reads", name) for name in _texts(window.get("reads"))]
     used += _compared(window)
     for output, expression in aggregates.items():
-        used += [(f"aggregates.{output}", name) for name in _readable_columns(expression)]
-    known = {name.casefold() for name in schema} | {"timestamp_ms"}
+        used += [(f"aggregates.{output}", name) for name in columns_of(columns_used, expression)]
+    known = {name.casefold() for name in schema} | {EVENT_TIME}
     for key, name in used:
         if name.casefold() not in known:
             yield Mistake(
@@ -162,6 +217,20 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
         if kind and not kind.startswith(NUMBERS_IN_JSON if in_state else spark_types.NUMBERS):
             why = ", as the trigger remembers it in JSON" if kind.startswith(spark_types.NUMBERS) else ""
             yield Mistake(key, f"column is {kind}; need a number, such as bigint or double{why}")
+
+
+def _numbers_are_added(aggregates: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+    for output, expression in aggregates.items():
+        for function, column in columns_of(columns_added, expression):
+            kind = _type_of(column, schema)
+            if kind and not kind.startswith((*spark_types.NUMBERS, "interval")):
+                yield Mistake(f"aggregates.{output}", not_a_number(function, column, kind))
+
+
+def not_a_number(function: str, column: str, kind: str) -> str:
+    """What is wrong with a sum of what is no number."""
+    problem = f"{function}({column}) adds up what is {kind}; need a number"
+    return f"{problem}: {function}(cast({column} as bigint))" if kind.endswith("string") else problem
 
 
 def _compared(window: dict[str, Any]) -> list[tuple[str, str]]:
@@ -196,8 +265,12 @@ def _type_of(column: Any, schema: dict[str, str]) -> str:
     return types.get(column.casefold(), "") if isinstance(column, str) else ""
 
 
-def _readable_columns(expression: Any) -> list[str]:
+C = TypeVar("C")
+
+
+def columns_of(find: Callable[[str], list[C]], expression: Any) -> list[C]:
+    """What `find` finds in an expression; nothing in one that cannot be read, which is reported already."""
     try:
-        return columns_used(expression) if isinstance(expression, str) else []
+        return find(expression) if isinstance(expression, str) else []
     except ValueError:
-        return []  # reported already, as an expression that cannot be read
+        return []

@@ -83,5 +83,6 @@ def any_of(models: Iterable[type[S]]) -> Any:
     models = list(models)
     union: Any = Annotated[reduce(or_, models), Field(discriminator="type")]
     for model in models:
-        model.model_rebuild(_types_namespace={ANOTHER: union})
+        if model.kind.wraps:
+            model.model_rebuild(_types_namespace={ANOTHER: union})
     return union

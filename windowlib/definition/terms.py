@@ -38,15 +38,20 @@ def terms_of(definition: Definition) -> str:
         "source.path": str(source.path),
         "source.schema": source.columns,
         "source.max_files_per_run": source.max_files_per_run,
-        "source.dedup_horizon": format_duration(source.dedup_horizon_ms),
+        "source.dedup_horizon": format_duration(definition.dedup_horizon_ms),
         "watermark.out_of_orderness": format_duration(watermark.out_of_orderness_ms),
         "watermark.idle_timeout": _optional(watermark.idle_timeout_ms),
-        "watermark.max_future_skew": _optional(watermark.max_future_skew_ms),
+        "watermark.max_future_skew": format_duration(watermark.max_future_skew_ms),
         "checks.max_late_share": checks.max_late_share,
         "checks.max_unusable_share": checks.max_unusable_share,
         "suites": _digest([*suites, *(sorted(checks.suites.glob("*.json")) if checks.suites else ())]),
         "own code": _digest(code_files(definition.own_classes, definition.file.parent)),
     }
+    for key in ("include", "exclude"):
+        if patterns := getattr(source, key):
+            terms[f"source.{key}"] = patterns
+    if dialect := source.dialect.model_dump(exclude_defaults=True):
+        terms["source.dialect"] = dialect
     return json.dumps(terms, sort_keys=True)
 
 
@@ -55,10 +60,21 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str
 
     >>> list(differences({"engine": "spark", "source.path": "/in"}, {"engine": "sail", "source.path": "/in"}))
     ['engine was "spark", is "sail"']
+    >>> list(differences({"window": {"type": "session", "gap_ms": 60_000}}, {"window": {"type": "session"}}))
+    ['window.gap was "1m", is not given']
     """
     for key in sorted(then.keys() | now.keys()):
-        if then.get(key) != now.get(key):
-            yield f"{key} was {json.dumps(then.get(key))}, is {json.dumps(now.get(key))}"
+        match then.get(key), now.get(key):
+            case dict() as before, dict() as after:
+                yield from (f"{key}.{difference}" for difference in differences(before, after))
+            case before, after if before != after:
+                yield f"{key.removesuffix('_ms')} was {_said(key, before)}, is {_said(key, after)}"
+
+
+def _said(key: str, value: Any) -> str:
+    if value is None:
+        return "not given"
+    return json.dumps(format_duration(value) if key.endswith("_ms") and isinstance(value, int) else value)
 
 
 def _optional(duration_ms: int | None) -> str | None:

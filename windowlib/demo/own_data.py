@@ -62,7 +62,7 @@ def look_at(folder: Path, key: str | None = None, timestamp: str | None = None) 
     return OwnData(folder, format, len(files), chosen, time, unit, columns)
 
 
-def definition_text(data: OwnData, name: str, window: str) -> str:
+def definition_text(data: OwnData, name: str, window: str, engine: str = "spark") -> str:
     """A definition in TOML that counts the rows of each key; ``window`` is what stands under ``[window]``."""
     unit = f'timestamp_unit = "{data.timestamp_unit}"\n' if data.timestamp_unit else ""
     schema = ""
@@ -72,13 +72,14 @@ def definition_text(data: OwnData, name: str, window: str) -> str:
     return f"""\
 name = "{name}"
 warehouse = "warehouse"
+engine = "{engine}"
 
 [source]
 format = "{data.format}"
 path = {json.dumps(str(data.folder.absolute()))}
 key = [{json.dumps(data.key)}]
 timestamp = {json.dumps(data.timestamp)}
-{unit}max_files_per_run = {-(-data.files // BATCHES)}                   # about {BATCHES} batches, oldest files first
+{unit}max_files_per_run = {-(-data.files // BATCHES)}                   # files a batch, oldest first
 {schema}
 [watermark]
 out_of_orderness = "5m"                 # raise it when too many events are late

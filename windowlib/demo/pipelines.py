@@ -11,6 +11,7 @@ _DEFINITION = """\
 # {about}
 name = "{name}"
 warehouse = "warehouse"
+engine = "{engine}"
 
 [source]
 format = "parquet"
@@ -35,22 +36,24 @@ total = "sum(value)"
 """
 
 
-def write_definitions(folder: Path) -> tuple[Path, Path]:
+def write_definitions(folder: Path, engine: str = "spark") -> tuple[Path, Path]:
     """Write ``sessions.toml`` and ``sliding.toml`` into ``folder``."""
     gap, size, slide = map(format_duration, (GAP_MS, SIZE_MS, SLIDE_MS))
     sessions, sliding = folder / "sessions.toml", folder / "sliding.toml"
+    ends, slides = f"{gap} without a click ends one", f"the last {size}, every {slide}"
     window = f'type = "session"\ngap = "{gap}"'
-    sessions.write_text(_definition("demo_sessions", f"Sessions of each user: {gap} without a click ends one.", window))
+    sessions.write_text(_definition("demo_sessions", f"Sessions of each user: {ends}.", window, engine))
     window = f'type = "sliding"\nsize = "{size}"\nslide = "{slide}"'
-    sliding.write_text(_definition("demo_sliding", f"Clicks of each user in the last {size}, every {slide}.", window))
+    sliding.write_text(_definition("demo_sliding", f"Clicks of each user in {slides}.", window, engine))
     return sessions, sliding
 
 
-def _definition(name: str, about: str, window: str) -> str:
+def _definition(name: str, about: str, window: str, engine: str) -> str:
     return _DEFINITION.format(
         name=name,
         about=about,
         window=window,
+        engine=engine,
         out_of_orderness=format_duration(OUT_OF_ORDERNESS_MS),
         lateness=format_duration(LATENESS_MS),
     )

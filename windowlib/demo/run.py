@@ -42,11 +42,12 @@ WIDTHS |= {"in flight": 11, "watermark": 29, "seconds": 9}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a demo plays: its folder, the screen, and the Spark session of its runs."""
+    """Where a demo plays: its folder, the screen, the Spark session of its runs, and the engine that this is of."""
 
     folder: Path
     console: Console
     spark: Callable[[], "SparkSession"]
+    engine: str = "spark"
 
     def say(self, text: str) -> None:
         self.console.print(text, soft_wrap=True, highlight=False)
@@ -60,7 +61,7 @@ def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
     _say_what_was_made(stage, truth, settings)
     comparisons = []
     sides = (("sessions", truth.sessions), ("sliding windows", truth.sliding))
-    for file, (what, expected) in zip(write_definitions(stage.folder), sides, strict=True):
+    for file, (what, expected) in zip(write_definitions(stage.folder, stage.engine), sides, strict=True):
         definition = _own_definition(file)
         run_and_show(stage, definition, what)
         comparisons += compare_with_truth(definition, what, expected, truth.unusable)
@@ -86,7 +87,7 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
     }
     for name, window in windows.items():
         file = stage.folder / f"{name}.toml"
-        file.write_text(definition_text(found, name, window))
+        file.write_text(definition_text(found, name, window, stage.engine))
         run_and_show(stage, _own_definition(file), name)
     _say_what_next(stage, stage.folder / "own_sessions.toml")
 

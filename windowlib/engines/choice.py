@@ -6,26 +6,28 @@ Java, over the same tables; it may be chosen from run to run. What it cannot com
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.model.errors import WindowError
+from windowlib.plans import names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+    from sqlglot import exp
 
     from windowlib.definition.definition import Definition
     from windowlib.plans.engine import Engine
 
-# The parts of expressions whose answers the tests compare with Spark's, as sqlglot calls them.
+# The parts of expressions that `windowlib.plans.sql_types` knows, as sqlglot calls them.
 _PROVED = frozenset(
     (
-        *("Count", "Sum", "Avg", "Min", "Max", "First", "Last", "ApproxDistinct", "Filter", "Where", "IgnoreNulls"),
-        *("Star", "Column", "Identifier", "Literal", "Boolean", "Null", "Paren", "Neg", "Div"),
+        *("Filter", "Where", "IgnoreNulls", "Distinct", "Star", "Column", "Identifier", "Literal", "Boolean", "Null"),
+        *("Paren", "Neg", "Div", "Add", "Sub", "Mul"),
         *("And", "Or", "Not", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Is", "In", "Between", "Like"),
-        *("Case", "If", "Coalesce"),
+        *("Case", "If", "Coalesce", "Round"),
     )
 )
 
@@ -37,6 +39,14 @@ class NotOnThisEngine(WindowError):
 def check_engine(definition: Definition) -> None:
     """Raises NotOnThisEngine where the definition's engine cannot give Spark's answer."""
     if definition.engine == "sail" and (why := refusal(definition)):
+        raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+
+
+def check_types(definition: Definition, types: Mapping[str, str] | None) -> None:
+    """Raises NotOnThisEngine where it cannot over columns of these types, as Arrow names them; before they are read."""
+    from windowlib.engines.proved import refusal_by_type
+
+    if definition.engine == "sail" and types and (why := refusal_by_type(definition, types)):
         raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
 
@@ -53,18 +63,24 @@ def refusal(definition: Definition) -> str | None:
 
 
 def not_proved(sql: str) -> str | None:
-    """What an expression uses beyond `_PROVED`, or None.
+    """What an expression uses beyond `_PROVED`, or None; whether its types fit is seen when a batch is planned.
 
-    Arithmetic of whole numbers wraps around on Sail where Spark ends in an error, so only division is there.
-
-    >>> not_proved("sum(bytes) filter (where status >= 400) / count(*)"), not_proved("sum(price * 2)")
-    (None, 'price * 2')
+    >>> not_proved("round(sum(bytes * 2) / count(*), 2)"), not_proved("sum(price % 2)")
+    (None, 'price % 2')
     """
     import sqlglot
 
     tree = sqlglot.parse_one(sql, dialect="spark")
-    foreign = next((node for node in tree.walk() if type(node).__name__ not in _PROVED), None)
+    foreign = next((node for node in tree.walk() if not (_is_proved(node) or type(node).__name__ in _PROVED)), None)
     return None if foreign is None else foreign.sql(dialect="spark")
+
+
+def _is_proved(node: exp.Expr) -> bool:
+    from windowlib.plans.aggregate_calls import call
+    from windowlib.plans.aggregate_functions import FUNCTIONS
+
+    found = call(node)
+    return found is not None and FUNCTIONS[found.name].proved is not None
 
 
 def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
@@ -76,18 +92,8 @@ def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema
 
     if is_sail(spark):
         rows = rows_of_files(spark, base, paths, schema)
-        return rows.withColumnRenamed("_source_file", "_file").drop("_source_row")
+        return rows.withColumnRenamed(names.SOURCE_FILE, "_file").drop(names.SOURCE_ROW)
     return spark.read.schema(schema).parquet(*paths).withColumn("_file", F.col("_metadata.file_path"))
-
-
-def check_keys(keys: Sequence[str], schema: StructType) -> None:
-    """Raises NotOnThisEngine for keys that Sail groups differently from Spark: numbers with a negative zero."""
-    for key in keys:
-        if (kind := schema[key].dataType.simpleString()) in ("float", "double"):
-            raise NotOnThisEngine(
-                f'source.key = {key!r} is a {kind}, which engine = "sail" groups differently (0.0 and -0.0);'
-                ' use "spark"'
-            )
 
 
 def engine_of(spark: SparkSession) -> Engine:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.plans import names
 from windowlib.plans.partitions import folder_values
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ BATCH_ROWS = 1 << 16
 
 
 def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """The rows of Parquet files below `base`: `schema`, _source_file (the path), _source_row (from 0 in its file).
+    """The rows of Parquet files below `base`: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
 
     Columns that stand in the folders' names are read from there; those that a file lacks are null.
     """
@@ -29,7 +32,8 @@ def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema:
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
     pieces = [piece for path in paths for piece in _pieces(path)]
-    made = StructType([*schema, StructField("_source_file", StringType()), StructField("_source_row", LongType())])
+    origin = (StructField(names.SOURCE_FILE, StringType()), StructField(names.SOURCE_ROW, LongType()))
+    made = StructType([*schema, *origin])
     scan = FileScan(str(base), tuple(pieces), to_arrow_schema(made, timezone="UTC"))
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, made)
 
@@ -71,8 +75,8 @@ class FileScan:
         for batch in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=wanted):
             rows = batch.num_rows
             origin = {
-                "_source_file": pa.repeat(pa.scalar(piece.path), rows),
-                "_source_row": pa.array(range(row, row + rows), pa.int64()),
+                names.SOURCE_FILE: pa.repeat(pa.scalar(piece.path), rows),
+                names.SOURCE_ROW: pa.array(range(row, row + rows), pa.int64()),
             }
             yield pa.RecordBatch.from_arrays(
                 [_column(field, batch, {**in_name, **origin}) for field in self.schema], schema=self.schema
@@ -86,4 +90,11 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
         return value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value).cast(field.type), batch.num_rows)
     if field.name not in batch.schema.names:
         return pa.nulls(batch.num_rows, field.type)
-    return batch.column(field.name).cast(field.type)
+    return _one_nan(batch.column(field.name).cast(field.type))
+
+
+def _one_nan(column: pa.Array) -> pa.Array:
+    """The column with one NaN for all: Sail tells them apart by their bits, and takes half of them for the least."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)

@@ -27,6 +27,8 @@ BY_NUMBER = (
     " and slices of consecutive events are put together"
 )
 
+MANY_WINDOWS = 1_000  # of an event: more are worth a note
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -128,7 +130,7 @@ def _jobs(definition: Definition) -> list[str]:
     if source.format in ("json", "csv"):
         found.append("parsing: the text is read once")
     if source.event_id:
-        found.append(f"duplicates: two jobs, by {source.event_id}, over {duration(source.dedup_horizon_ms)}")
+        found.append(f"duplicates: two jobs, by {source.event_id}, over {duration(definition.dedup_horizon_ms)}")
     by_time = may_suffice(spec.assigner, by_event_time=spec.time == "event")
     by_footers = source.format in ("parquet", "delta") and not source.event_id and by_time
     when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
@@ -145,6 +147,9 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("first and last go by event time, then by arrival: they aggregate by sorting, which is slower")
     if isinstance(spec.assigner, DynamicSession) and not general:
         notes.append("a gap for each event: events share a slice only where their times are equal")
+    match spec.assigner:
+        case Sliding(size_ms=size_ms, slide_ms=slide_ms) if size_ms > MANY_WINDOWS * slide_ms:
+            notes.append(f"an event is in {-(-size_ms // slide_ms):,} windows, each of them a result of its key")
     if not definition.source.key:
         notes.append("without a key the events or slices of a batch meet in one task")
     if definition.fires_often:

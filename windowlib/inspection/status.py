@@ -9,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from windowlib.batches.planning import decision_command
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, time_of
 from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
-from windowlib.source.listing import new_files
+from windowlib.source.folder import left_out
+from windowlib.source.listing import waiting_files
 from windowlib.tables import delta
 from windowlib.tables.decision import Decision
 from windowlib.tables.in_flight import OPEN_WINDOWS
-from windowlib.tables.ledger import Commit, Ledger, LedgerState
-from windowlib.tables.meaning import DQ_RESULTS, LEDGER, SOURCE_FILES, WATERMARKS
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
+from windowlib.tables.meaning import DQ_RESULTS, LEDGER, WATERMARKS
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.set_aside import files_set_aside
@@ -86,7 +89,7 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A pipeline's status. What is None or empty is not there yet."""
+    """A pipeline's status. What is None or empty is not there yet. `left_out` are files that patterns leave out."""
 
     pipeline: str
     folder: str
@@ -99,6 +102,7 @@ class Status:
     unfinished: Unfinished | None
     files_waiting: int | None
     source_problem: str | None
+    left_out: list[str]
     set_aside: list[SetAside]
 
 
@@ -110,6 +114,7 @@ def status(definition: Definition, now_ms: int) -> Status:
     windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
+    not_read = left_out(definition) if source_problem is None else []
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
@@ -124,6 +129,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
+        left_out=not_read,
         set_aside=_set_aside(definition),
     )
 
@@ -237,18 +243,17 @@ def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> U
         running=running,
         rejection=state.rejection,
         approved_by=state.approved_by,
-        advice=_advice(definition, state, running),
+        advice=_advice(definition, state, plan, running),
     )
 
 
-def _advice(definition: Definition, state: LedgerState, running: str | None) -> str:
+def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str | None) -> str:
     if running:
         return f"{running} is working on it"
     if state.rejection and not state.approved_by:
-        named = f"--batch {state.last_batch_id}"
         return (
-            f'`windowlib approve {definition.file} {named} --reason "…"` lets the next run commit it anyway;'
-            f' `windowlib abandon {definition.file} {named} --reason "…"` drops it, and the next run plans a new one'
+            f"`{decision_command('approve', definition, plan)}` lets the next run commit it anyway;"
+            f" `{decision_command('abandon', definition, plan)}` drops it, and the next run plans a new one"
         )
     return f"`windowlib run {definition.file}` repeats the same work and finishes it"
 
@@ -256,7 +261,7 @@ def _advice(definition: Definition, state: LedgerState, running: str | None) -> 
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
     """How many files no batch has read yet, or why that cannot be said."""
     try:
-        return len(new_files(definition, tables, _version(commit, SOURCE_FILES.name))), None
+        return len(waiting_files(definition, tables, commit)), None
     except WindowError as error:
         return None, str(error)
 

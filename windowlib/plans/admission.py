@@ -2,7 +2,8 @@
 
 An admitted row has all its key columns, an event time that is neither missing nor too far in the future, a gap > 0
 that ends by MAX_TIMESTAMP_MS where elements bring their own, and at least one window. Everything else is refused with
-one reason, the first that applies in the order of `REASONS`; refused rows never move the watermark.
+one reason, the first that applies in the order of `REASONS`; refused rows never move the watermark, but for those in a
+hole between windows, with which nothing is wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.model.lateness import late_up_to_ms
+from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from windowlib.plans.engine import Engine
 
+FUTURE_AFTER_MS, LATE_UP_TO_MS = names.internal("future_after_ms"), names.internal("late_up_to_ms")
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 
 # Event times whose windows, up to a year longer on both sides, a TIMESTAMP can show: the years 2 to 9998.
@@ -59,34 +62,43 @@ class Admission:
 def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     """Every source row with its event time and the reason to refuse it.
 
-    rows:    the source's columns, _corrupt (string, null when the row could be read)
-    returns: the same and timestamp_ms (long), reason (string, null when admitted); duplicates are not looked for
+    rows:    the source's columns, CORRUPT (string, null when the row could be read)
+    returns: the same and TIMESTAMP_MS (long), REASON (string, null when admitted); duplicates are not looked for;
+             timestamp_ms, the same once more, where the source has no column of that name
     """
-    bounds = {} if admission.future_after_ms is None else {"_future_after_ms": admission.future_after_ms}
+    bounds = {} if admission.future_after_ms is None else {FUTURE_AFTER_MS: admission.future_after_ms}
     if admission.has_holes:
-        bounds["_late_up_to_ms"] = admission.late_up_to_ms
+        bounds[LATE_UP_TO_MS] = admission.late_up_to_ms
     timed = engine.with_values(rows, bounds) if bounds else rows
-    judged = timed.withColumn("timestamp_ms", timestamp_ms(admission)).withColumn("reason", reason(admission))
+    judged = timed.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission)).withColumn(names.REASON, reason(admission))
+    if names.EVENT_TIME not in map(str.casefold, rows.columns):
+        judged = judged.withColumn(names.EVENT_TIME, F.col(names.TIMESTAMP_MS))
     return judged.drop(*bounds) if bounds else judged
 
 
 def timestamp_ms(admission: Admission) -> Column:
     """Event time floored to whole milliseconds; null where it is missing or does not fit."""
-    column = F.col(quoted(admission.timestamp))
+    name = quoted(admission.timestamp)
+    column = F.col(name)
     match admission.timestamp_unit:
         case None:
-            return F.unix_millis(column.cast("timestamp"))
+            return _floored_ms(f"unix_micros(cast({name} AS timestamp))")
         case "s":
             return F.try_multiply(column.cast("long"), F.lit(1000).cast("long"))
         case "us":
-            return F.unix_millis(F.timestamp_micros(column.cast("long")))
+            return _floored_ms(f"cast({name} AS bigint)")
         case _:
             return column.cast("long")
 
 
+def _floored_ms(micros: str) -> Column:
+    """Microseconds as whole milliseconds, downwards before 1970 too; exact up to both ends of 64 bits."""
+    return F.expr(f"{micros} div 1000L - if({micros} % 1000L < 0, 1L, 0L)")
+
+
 def reason(admission: Admission) -> Column:
-    """Why a row is refused, or null; over the rows of `events` with their timestamp_ms."""
-    timestamp = F.col("timestamp_ms")
+    """Why a row is refused, or null; over the rows of `events` with their TIMESTAMP_MS."""
+    timestamp = F.col(names.TIMESTAMP_MS)
     no_key = F.lit(False)
     for key in admission.keys:
         no_key = no_key | F.col(quoted(key)).isNull()
@@ -94,19 +106,19 @@ def reason(admission: Admission) -> Column:
         timestamp.isNull() | ~timestamp.between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
     )
     result = (
-        F.when(F.col("_corrupt").isNotNull() | unfit, "malformed")
+        F.when(F.col(names.CORRUPT).isNotNull() | unfit, "malformed")
         .when(timestamp.isNull(), "null_timestamp")
         .when(no_key, "null_key")
     )
     if admission.future_after_ms is not None:
-        result = result.when(timestamp > F.col("_future_after_ms"), "future")
+        result = result.when(timestamp > F.col(FUTURE_AFTER_MS), "future")
     match admission.assigner:
         case DynamicSession() as session:
             gap = F.col(quoted(session.gap_column))
             result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS - timestamp), "bad_gap")
         case Sliding() as sliding if admission.has_holes:
             # As in Flink: without a window, an element is late by its own time, else it is in a hole.
-            result = result.when(in_hole(sliding) & (timestamp > F.col("_late_up_to_ms")), "hole")
+            result = result.when(in_hole(sliding) & (timestamp > F.col(LATE_UP_TO_MS)), "hole")
     return result
 
 
@@ -114,12 +126,12 @@ def in_hole(assigner: Assigner) -> Column:
     """Whether an event lies between two windows (slide > size)."""
     if not isinstance(assigner, Sliding):
         return F.lit(False)
-    return F.pmod(F.col("timestamp_ms") - assigner.offset_ms, F.lit(assigner.slide_ms)) >= assigner.size_ms
+    return F.pmod(F.col(names.TIMESTAMP_MS) - assigner.offset_ms, F.lit(assigner.slide_ms)) >= assigner.size_ms
 
 
 def own_window_end_ms(assigner: Assigner) -> Column:
     """The end of the last window that an event alone would have; in a hole, the event's own time + 1."""
-    timestamp = F.col("timestamp_ms")
+    timestamp = F.col(names.TIMESTAMP_MS)
     match assigner:
         case Session(gap_ms=gap_ms):
             return timestamp + gap_ms
@@ -151,20 +163,20 @@ def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Col
 def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Column) -> DataFrame:
     """What the driver must know before time can move: one row per source file, reason and bucket of event time.
 
-    events:  the columns of `events`, _source_row, and those of `file`, an expression that differs between files
-    returns: file, reason (null: admitted), rows; of admitted rows also bucket (floor(timestamp_ms / bucket_ms)),
+    events:  the columns of `events`, SOURCE_ROW, and those of `file`, an expression that differs between files
+    returns: file, reason (null: admitted), rows; of admitted rows also bucket (the start of it in ms),
              min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), min_window_end_ms and
-             max_window_end_ms (of the events' own windows)
+             max_window_end_ms (of the events' own windows); the three of times and rows also of rows in a hole
     """
-    admitted = F.col("reason").isNull()
-    timestamp = F.when(admitted, F.col("timestamp_ms"))
+    admitted = F.col(names.REASON).isNull()
+    timestamp = F.when(admitted | (F.col(names.REASON) == "hole"), F.col(names.TIMESTAMP_MS))
     own_end = F.when(admitted, own_window_end_ms(admission.assigner))
-    bucket = F.when(admitted, aligned_start_ms(F.col("timestamp_ms"), bucket_ms)).alias("bucket")
-    return events.groupBy(file.alias("file"), "reason", bucket).agg(
+    bucket = F.when(admitted, aligned_start_ms(F.col(names.TIMESTAMP_MS), bucket_ms)).alias("bucket")
+    return events.groupBy(file.alias("file"), F.col(names.REASON).alias("reason"), bucket).agg(
         F.count(F.lit(1)).alias("rows"),
         F.min(timestamp).alias("min_timestamp_ms"),
         F.max(timestamp).alias("max_timestamp_ms"),
-        F.max_by("_source_row", timestamp).alias("max_row"),
+        F.max_by(names.SOURCE_ROW, timestamp).alias("max_row"),
         F.min(own_end).alias("min_window_end_ms"),
         F.max(own_end).alias("max_window_end_ms"),
     )

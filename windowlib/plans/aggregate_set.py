@@ -10,14 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.guarded import ordered_as_spark
+from windowlib.plans.mergeable.basic import SUM
+from windowlib.plans.sql_kinds import decimal_of
+
+MOST_VALUES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``function(argument_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
+    """``function(argument_sql, more_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
 
-    ``decimal`` is the precision and scale of the sum where decimal numbers are added, ``adds_longs`` whether whole
-    numbers are: known once the events' types are.
+    ``type`` is Spark's name for the type of its result, of sums and averages that of the sum; None until it is known
+    from the events, or from what is stored, and where it does not matter.
 
     >>> str(Aggregate("sum", "`value`", "`value` > 0"))
     'sum(`value`) filter (where `value` > 0)'
@@ -26,11 +31,39 @@ class Aggregate:
     function: str
     argument_sql: str | None
     where_sql: str | None = None
-    decimal: tuple[int, int] | None = None
-    adds_longs: bool = False
+    type: str | None = None
+    more_sql: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """SQL of its arguments, as its function names them."""
+        first = self.argument_sql or "*"
+        if FUNCTIONS[self.function].normal:
+            first = ordered_as_spark(first, self.type)
+        return dict(zip("xy", (first, *self.more_sql), strict=False))
+
+    @property
+    def adds(self) -> bool:
+        """Whether it has a sum."""
+        return SUM in FUNCTIONS[self.function].parts
+
+    @property
+    def decimal(self) -> tuple[int, int] | None:
+        """Precision and scale of a sum of decimals."""
+        return decimal_of(self.type) if self.adds and self.type else None
+
+    @property
+    def adds_longs(self) -> bool:
+        """Whether whole numbers are added."""
+        return self.adds and self.type == "bigint"
+
+    @property
+    def floats(self) -> str | None:
+        """float or double, where those have their least or greatest taken."""
+        return self.type if self.function in ("min", "max") and self.type in ("float", "double") else None
 
     def __str__(self) -> str:
-        call = f"{self.function}({self.argument_sql or '*'})"
+        call = f"{self.function}({', '.join((self.argument_sql or '*', *self.more_sql))})"
         return f"{call} filter (where {self.where_sql})" if self.where_sql else call
 
 
@@ -52,11 +85,15 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class AggregateSet:
-    """All aggregates of a pipeline, its output columns over them, and the source columns they read."""
+    """All aggregates of a pipeline, its output columns over them, and the source columns they read.
+
+    ``most_values`` is how many values an aggregate may keep of one window.
+    """
 
     aggregates: tuple[Aggregate, ...]
     columns: tuple[OutputColumn, ...]
     columns_used: tuple[str, ...] = ()
+    most_values: int = MOST_VALUES
 
     @property
     def needs_arrival(self) -> bool:

@@ -6,73 +6,113 @@ once, nulls included (the last bits of sums of doubles aside). Sums of whole num
 
 count, sum, avg, min and max of numbers are of fixed width, so Spark aggregates them by hash. ``first`` and ``last`` go
 by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the values as text. What is
-computed is in `windowlib.plans.aggregate_functions`.
+computed is described in `windowlib.plans.mergeable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from windowlib.plans.aggregate_functions import FUNCTIONS, SUM, Part
+from windowlib.plans import names
+from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet
+from windowlib.plans.averages import WIDEST, average_of_wide_decimals
 from windowlib.plans.functions import F
+from windowlib.plans.guarded import average_of_decimals, extreme, ordered_as_spark, sum_of_longs
+from windowlib.plans.guarded_sql import guarded_sql, kind_of
+from windowlib.plans.mergeable.basic import SUM
+from windowlib.plans.mergeable.function import Part
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
-
-MAX_PRECISION = 38
 
 
-def typed(aggregates: AggregateSet, events: DataFrame) -> AggregateSet:
-    """The aggregates with the decimal types of their sums, which `events` decide; runs no job."""
-    summed = dict.fromkeys(a.argument_sql for a in aggregates.aggregates if a.argument_sql and _adds(a))
-    sums = [F.expr(f"sum({sql})").alias(f"sum_{number}") for number, sql in enumerate(summed)]
-    types = dict(zip(summed, (field.dataType for field in events.select(*sums).schema), strict=True)) if sums else {}
-    return _with_types(aggregates, [types.get(a.argument_sql or "") for a in aggregates.aggregates])
+def typed(aggregates: AggregateSet, events: DataFrame, *, guarded: bool = False) -> AggregateSet:
+    """The aggregates with the types that `events` decide; runs no job. `guarded`: and their SQL for such an engine."""
+    if guarded:
+        columns = {field.name.casefold(): field.dataType.simpleString() for field in events.schema}
+        aggregates = replace(aggregates, aggregates=tuple(_guarded(one, columns) for one in aggregates.aggregates))
+    wanted = dict.fromkeys(filter(None, map(_typed_by, aggregates.aggregates)))
+    selected = [F.expr(sql).alias(f"of_{number}") for number, sql in enumerate(wanted)]
+    fields = events.select(*selected).schema if selected else ()
+    types = {sql: field.dataType.simpleString() for sql, field in zip(wanted, fields, strict=True)}
+    return _with_types(aggregates, [types.get(_typed_by(one) or "") for one in aggregates.aggregates], guarded)
 
 
-def typed_as_stored(aggregates: AggregateSet, state: DataFrame) -> AggregateSet:
+def typed_as_stored(aggregates: AggregateSet, state: DataFrame, *, guarded: bool = False) -> AggregateSet:
     """The same from rows that hold partials, for a run without events."""
-    types = {field.name: field.dataType for field in state.schema}
-    return _with_types(aggregates, [types.get(f"p{i}_{SUM.name}") for i in range(len(aggregates.aggregates))])
+    types = {field.name: field.dataType.simpleString() for field in state.schema}
+    stored = [_stored_type(one, index, types) for index, one in enumerate(aggregates.aggregates)]
+    return _with_types(aggregates, stored, guarded)
 
 
-def _with_types(aggregates: AggregateSet, sums: Sequence[DataType | None]) -> AggregateSet:
-    from pyspark.sql.types import DecimalType, LongType
-
-    def with_type(aggregate: Aggregate, of: DataType | None) -> Aggregate:
-        decimal = (of.precision, of.scale) if isinstance(of, DecimalType) else None
-        return (
-            replace(aggregate, decimal=decimal, adds_longs=isinstance(of, LongType)) if _adds(aggregate) else aggregate
-        )
-
-    pairs = zip(aggregates.aggregates, sums, strict=True)
-    return replace(aggregates, aggregates=tuple(with_type(aggregate, of) for aggregate, of in pairs))
+def untyped(aggregate: Aggregate) -> Aggregate:
+    """The aggregate as it is before types are known."""
+    return replace(aggregate, type=None)
 
 
-def partials(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
+def _stored_type(aggregate: Aggregate, index: int, types: Mapping[str, str]) -> str | None:
+    function = FUNCTIONS[aggregate.function]
+    if not function.typed_by:
+        return None
+    return function.type_in(types.get(f"p{index}_{function.parts[0].name}", ""))
+
+
+def _typed_by(aggregate: Aggregate) -> str | None:
+    """SQL over events, of the type that decides how an aggregate is computed; None where none does."""
+    return FUNCTIONS[aggregate.function].typed_by.format(**aggregate.arguments) or None
+
+
+def _with_types(aggregates: AggregateSet, types: Sequence[str | None], guarded: bool) -> AggregateSet:
+    found = tuple(replace(one, type=of) for one, of in zip(aggregates.aggregates, types, strict=True))
+    if not guarded:
+        return replace(aggregates, aggregates=found)
+    marks = [f"_aggregate{index}_" for index in range(len(found))]
+    results = {mark: kind for mark, one in zip(marks, found, strict=True) if (kind := _result_type(one))}
+    columns = tuple(replace(c, sql=_marked(guarded_sql(c.sql_over(marks), results))) for c in aggregates.columns)
+    return replace(aggregates, aggregates=found, columns=columns)
+
+
+def _guarded(aggregate: Aggregate, columns: Mapping[str, str]) -> Aggregate:
+    argument, where = (sql and guarded_sql(sql, columns) for sql in (aggregate.argument_sql, aggregate.where_sql))
+    more = tuple(guarded_sql(sql, columns) for sql in aggregate.more_sql)
+    if FUNCTIONS[aggregate.function].orders_by:
+        more = tuple(ordered_as_spark(sql, kind_of(sql, columns)) for sql in more)
+    return replace(aggregate, argument_sql=argument, where_sql=where, more_sql=more)
+
+
+def _marked(sql: str) -> str:
+    """The SQL of an output column with ``{i}`` where the mark of aggregate i stands."""
+    return re.sub(r"_aggregate(\d+)_", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
+
+
+def _result_type(aggregate: Aggregate) -> str | None:
+    if aggregate.function == "avg" and aggregate.type:
+        return _average_type(*aggregate.decimal) if aggregate.decimal else "double"
+    return FUNCTIONS[aggregate.function].result or aggregate.type
+
+
+def partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
     """Aggregate columns over events.
 
-    events:  the source's columns, timestamp_ms long, arrival long     one row per event
+    events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `sums_wrap`: the engine's sums of whole numbers begin again at the other end instead of overflowing.
+    `guarded`: as `windowlib.plans.guarded` has them, for an engine that needs it.
     """
     return [
-        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, sums_wrap), sums_wrap)).alias(name)
+        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, guarded), guarded)).alias(name)
         for aggregate, part, name in _each_part(aggregates)
     ]
 
 
-def merges(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
+def merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
     """Aggregate columns over rows of partials: the same names and types again."""
     return [
-        F.expr(
-            _stored(aggregate, part, part.merge.format(p=_added(aggregate, part, name, sums_wrap)), sums_wrap)
-        ).alias(name)
+        F.expr(_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded), guarded)).alias(name)
         for aggregate, part, name in _each_part(aggregates)
     ]
 
@@ -82,16 +122,16 @@ def partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
     return [name for _, _, name in _each_part(aggregates)]
 
 
-def all_partials(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
+def all_partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
     """Aggregate columns over events: elements (long), last_event_ms, and the partials."""
-    counted = [F.count(F.lit(1)).alias("elements"), F.max("timestamp_ms").alias("last_event_ms")]
-    return [*counted, *partials(aggregates, sums_wrap=sums_wrap)]
+    counted = [F.count(F.lit(1)).alias("elements"), F.max(names.TIMESTAMP_MS).alias("last_event_ms")]
+    return [*counted, *partials(aggregates, guarded=guarded)]
 
 
-def all_merges(aggregates: Sequence[Aggregate], *, sums_wrap: bool = False) -> list[Column]:
+def all_merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
     """The same over rows that hold them."""
     counted = [F.sum("elements").alias("elements"), F.max("last_event_ms").alias("last_event_ms")]
-    return [*counted, *merges(aggregates, sums_wrap=sums_wrap)]
+    return [*counted, *merges(aggregates, guarded=guarded)]
 
 
 def all_partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
@@ -104,9 +144,9 @@ def part_names(aggregate: Aggregate) -> list[str]:
     return [part.name for part in FUNCTIONS[aggregate.function].parts]
 
 
-def finishes(aggregates: AggregateSet) -> dict[str, str]:
+def finishes(aggregates: AggregateSet, *, guarded: bool = False) -> dict[str, str]:
     """The output columns by name, in order, as SQL over rows of merged partials."""
-    finished = [_finish_sql(aggregate, index) for index, aggregate in enumerate(aggregates.aggregates)]
+    finished = [_finish_sql(aggregate, index, guarded) for index, aggregate in enumerate(aggregates.aggregates)]
     return {column.name: column.sql_over(finished) for column in aggregates.columns}
 
 
@@ -116,24 +156,32 @@ def _each_part(aggregates: Sequence[Aggregate]) -> Iterator[tuple[Aggregate, Par
             yield aggregate, part, f"p{index}_{part.name}"
 
 
-def _adds(aggregate: Aggregate) -> bool:
-    return SUM in FUNCTIONS[aggregate.function].parts
+def _partial_sql(aggregate: Aggregate, part: Part, guarded: bool) -> str:
+    arguments, where = aggregate.arguments, aggregate.where_sql
+    argument = arguments["x"]
+    if guarded and aggregate.floats:
+        return extreme(
+            aggregate.function, f"case when {where} then {argument} end" if where else argument, aggregate.floats
+        )
+    given = {**arguments, "x": _added(aggregate, part, argument, guarded)}
+    places = {"filter": f" filter (where {where})", "and_where": f" and ({where})"}
+    return part.partial.format(**given, **(places if where else dict.fromkeys(places, "")))
 
 
-def _partial_sql(aggregate: Aggregate, part: Part, sums_wrap: bool) -> str:
-    sql = part.partial.format(x=_added(aggregate, part, aggregate.argument_sql or "*", sums_wrap))
-    return f"{sql} filter (where {aggregate.where_sql})" if aggregate.where_sql else sql
+def _merge_sql(aggregate: Aggregate, part: Part, name: str, guarded: bool) -> str:
+    if guarded and aggregate.floats:
+        return extreme(aggregate.function, name, aggregate.floats)
+    return part.merge.format(p=_added(aggregate, part, name, guarded))
 
 
-def _added(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
-    """A summand; as a decimal where a sum of whole numbers would not overflow with an error by itself."""
-    wide = part is SUM and aggregate.adds_longs and sums_wrap
-    return f"cast({sql} as decimal({MAX_PRECISION}, 0))" if wide else sql
+def _added(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
+    """A summand; wide where a sum of whole numbers would not overflow with an error by itself."""
+    return sum_of_longs(sql) if part is SUM and aggregate.adds_longs and guarded else sql
 
 
-def _stored(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
+def _stored(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
     """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
-    if part is SUM and aggregate.adds_longs and sums_wrap:
+    if part is SUM and aggregate.adds_longs and guarded:
         return f"cast({sql} as bigint)"
     if part is SUM and aggregate.decimal:
         precision, scale = aggregate.decimal
@@ -141,19 +189,20 @@ def _stored(aggregate: Aggregate, part: Part, sql: str, sums_wrap: bool) -> str:
     return sql
 
 
-def _finish_sql(aggregate: Aggregate, index: int) -> str:
+def _finish_sql(aggregate: Aggregate, index: int, guarded: bool) -> str:
     columns = {part.name: f"p{index}_{part.name}" for part in FUNCTIONS[aggregate.function].parts}
-    finished = FUNCTIONS[aggregate.function].finish.format(**columns)
+    finished = FUNCTIONS[aggregate.function].finish.format(**columns, **aggregate.arguments)
     if aggregate.function == "avg" and aggregate.decimal:
-        return f"cast({finished} as {_average_type(*aggregate.decimal)})"
+        total, count = columns["sum"], f"nullif({columns['count']}, 0)"
+        average = average_of_decimals if guarded else average_of_wide_decimals
+        return f"cast({average(total, count, *aggregate.decimal)} as {_average_type(*aggregate.decimal)})"
     return finished
 
 
 def _average_type(sum_precision: int, scale: int) -> str:
     """Spark's type for the average of decimals: four digits more than they have, where their sum has ten more.
 
-    How wide its decimals were does not follow from a sum at the widest precision: then the average is at the widest,
-    too. (Its last digits are those of Spark's division of such a sum, which keeps six digits after the point.)
+    How wide its decimals were does not follow from a sum at the widest precision: then the average is at the widest.
     """
-    precision = sum_precision - 6 if sum_precision < MAX_PRECISION else MAX_PRECISION
+    precision = sum_precision - 6 if sum_precision < WIDEST else WIDEST
     return f"decimal({precision}, {min(scale + 4, precision)})"

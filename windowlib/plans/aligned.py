@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windowlib.plans import shared
+from windowlib.plans import names, shared
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, in_hole, own_window_end_ms
+from windowlib.plans.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.grid import Grid
 from windowlib.plans.partitions import PARTITION
@@ -51,7 +52,7 @@ def advance(
 ) -> DataFrame:
     """What a batch makes of the slices in flight it can reach.
 
-    events:  the source's columns, timestamp_ms (arrival where an aggregate needs it)        one row per admitted event
+    events:  the source's columns, TIMESTAMP_MS (ARRIVAL where an aggregate needs it)        one row per admitted event
              (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
     state:   key, state_window_start_ms, state_window_end_ms, partials,
              rewritten (bool: the row's file is replaced by this step, not only read)        one row per key and slice
@@ -75,7 +76,7 @@ def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
     if step.shared is not None:
         aggregates = step.aggregates.aggregates
         return shared.aligned_slices(events, step.shared, aggregates, grid.slice_ms, grid.offset_ms)
-    start = aligned_start_ms(F.col("timestamp_ms"), grid.slice_ms, grid.offset_ms)
+    start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)
     return events.groupBy(*step.key_columns, start.alias("state_window_start_ms")).agg(*step.partials())
 
 
@@ -161,7 +162,8 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
         **{name: name for name in step.partial_names},
     }
     return (
-        windows.withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
+        within_bounds(windows, step, "coalesce(window_start_ms, state_window_start_ms)")
+        .withColumn("window_end_ms", F.col("window_start_ms") + grid.size_ms)
         .selectExpr("*", f"{part} AS part")
         .where(f"part IN ('{OPEN}', '{ON_TIME}') OR elements > before")
         .selectExpr(
@@ -178,7 +180,7 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
 def late(events: DataFrame, step: Step) -> DataFrame:
     """The events that are late, each by itself, with the bounds of the last window over it; null in a hole."""
     end = F.when(~in_hole(step.assigner), own_window_end_ms(step.assigner))
-    bounds = {"window_start_ms": end - Grid.of(step.assigner).size_ms, "window_end_ms": end}
+    bounds = {names.WINDOW_START_MS: end - Grid.of(step.assigner).size_ms, names.WINDOW_END_MS: end}
     return late_alone(events, step).withColumns(bounds)
 
 

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow
+from windowlib.plans import names
 from windowlib.plans.aggregates import finishes
+from windowlib.plans.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.step import BATCH_ID, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from windowlib.plans.engine import Counters
+
+
+REACHED, NUMBER = names.internal("reached"), names.internal("number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class CountWindows:
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
     """What a batch makes of the slices in flight.
 
-    events:  the source's columns, timestamp_ms, arrival (long, unique)              one row per admitted event
+    events:  the source's columns, TIMESTAMP_MS, ARRIVAL (long, unique)              one row per admitted event
     state:   key, slice_index (from 0), partials                                     one row per key and slice
     returns: the columns of `state`, `results` (without bounds; firing is k), `replaced` (null), part (open, on_time),
              end_partition (0 while open, then the day of the last event)                     see windowlib.plans.step
@@ -67,20 +72,20 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 
 def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFrame:
-    """The events and _number: the running number in their key, from 1, in order of arrival."""
-    rows = events.withColumn("_reached", F.lit(None).cast("long"))
+    """The events and NUMBER: the running number in their key, from 1, in order of arrival."""
+    rows = events.withColumn(REACHED, F.lit(None).cast("long"))
     if state is not None:
-        reached = f"slice_index * {_windows(step).slice_size} + elements AS _reached"
+        reached = f"slice_index * {_windows(step).slice_size} + elements AS {REACHED}"
         rows = step.engine.union([rows, state.selectExpr(*map(quoted, step.keys), reached)])
     # Rows of the state have no arrival, so they come before the events of their key.
-    so_far = _over(step, "ORDER BY arrival NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
-    number = f"coalesce(max(_reached) {so_far}, 0) + count(arrival) {so_far}"
-    return rows.withColumn("_number", F.expr(number)).where("arrival IS NOT NULL")
+    so_far = _over(step, f"ORDER BY {names.ARRIVAL} NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    number = f"coalesce(max({REACHED}) {so_far}, 0) + count({names.ARRIVAL}) {so_far}"
+    return rows.withColumn(NUMBER, F.expr(number)).where(f"{names.ARRIVAL} IS NOT NULL")
 
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
     """One row per key and slice of numbered events: slice_index, partials."""
-    index = F.expr(f"(_number - 1) div {_windows(step).slice_size}").alias("slice_index")
+    index = F.expr(f"({NUMBER} - 1) div {_windows(step).slice_size}").alias("slice_index")
     return events.groupBy(*step.key_columns, index).agg(*step.partials())
 
 
@@ -129,12 +134,12 @@ def _rows(each: DataFrame, step: Step) -> DataFrame:
         "window_start": "cast(null AS timestamp)",
         "window_end": "cast(null AS timestamp)",
         "last_event_time": "timestamp_millis(last_event_ms)",
-        **finishes(step.aggregates),
+        **finishes(step.aggregates, guarded=step.engine.guarded),
         "firing": "cast(_firing AS int)",
         "timing": "'early'",
         "batch_id": BATCH_ID,
     }
-    return each.selectExpr(
+    return within_bounds(each, step, None).selectExpr(
         *map(quoted, step.keys),
         *(f"if(_firing = 0, {name}, null) AS {name}" for name in state_columns(step) if name not in step.keys),
         f"cast(null AS {WINDOWS}) AS replaced",

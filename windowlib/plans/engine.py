@@ -41,10 +41,10 @@ class Counters:
 class Engine:
     """How an engine does what differs between engines; here by Spark's own means.
 
-    `sums_wrap`: a sum of whole numbers that leaves 64 bits wraps around; else it is an error.
+    `guarded`: its numbers need what `windowlib.plans.guarded` does to be Spark's where they end.
     """
 
-    sums_wrap = False
+    guarded = False
 
     def counters(self) -> Counters:
         """New counters, for one job."""

@@ -14,8 +14,10 @@ from typing import Any
 
 from windowlib.model import aggregates
 from windowlib.model.errors import InvalidSpec
-from windowlib.plans.aggregate_functions import FUNCTIONS, TIMESTAMP, Add, Fold, Value, greatest
+from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate
+from windowlib.plans.mergeable.basic import greatest
+from windowlib.plans.mergeable.function import TIMESTAMP, Add, Fold, Value
 
 ARGUMENT = "_argument_"
 
@@ -96,6 +98,8 @@ class Folds:
 def finished(of: Sequence[Aggregate], accumulator: Sequence[Any]) -> list[Any]:
     """What SQL aggregates come to, as Python values, for a function that goes on from them."""
     held, values = iter(accumulator[2:]), list[Any]()
-    for function in (FUNCTIONS[one.function] for one in of):
-        values.append(function.value(*islice(held, len(function.parts))))
+    for one in of:
+        function = FUNCTIONS[one.function]
+        shares = one.more_sql if function.share else ()
+        values.append(function.value(*islice(held, len(function.parts)), *shares))
     return values

@@ -26,11 +26,14 @@ from windowlib.model.functions import ProcessContext, ProcessFunction
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS
-from windowlib.plans.aggregate_functions import ARRIVAL, FUNCTIONS, TIMESTAMP
+from windowlib.plans import names
+from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregates import finishes
+from windowlib.plans.bounds import within_bounds
 from windowlib.plans.engine import Counters
 from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable, finished
 from windowlib.plans.functions import quoted
+from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
 from windowlib.plans.stream import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED
@@ -78,8 +81,8 @@ def program(
     folds = Folds(aggregates.aggregates, own) if by_sql or own is not None else None
     process = None
     if outputs is not None:
-        names = tuple(column.name for column in aggregates.columns)
-        process = OwnCode(spec.process, aggregates.aggregates if by_sql else None, names)
+        given = tuple(column.name for column in aggregates.columns)
+        process = OwnCode(spec.process, aggregates.aggregates if by_sql else None, given)
     return Program(replace(spec, aggregate=folds, process=process), tuple(reads), outputs)
 
 
@@ -120,7 +123,7 @@ def advance(
 ) -> DataFrame:
     """What a batch makes of the windows in flight it can reach.
 
-    events:   the source's columns, timestamp_ms, arrival                          one row per admitted event
+    events:   the source's columns, TIMESTAMP_MS, ARRIVAL                          one row per admitted event
     state:    the columns of `state_columns`                                       one row per key and window
     contents: the columns of `stored_columns`                                      one row per key, state window, chunk
     returns:  the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
@@ -165,12 +168,17 @@ def made_rows(
 
 def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
     """The events that the operator found to be late, with the window missed. dropped: arrival and window of each."""
-    return events.join(F.broadcast(dropped.select("arrival", "window_start_ms", "window_end_ms")), "arrival")
+    columns = {"arrival": names.ARRIVAL, "window_start_ms": names.WINDOW_START_MS, "window_end_ms": names.WINDOW_END_MS}
+    missed = dropped.select(*(F.col(name).alias(alias) for name, alias in columns.items()))
+    return events.join(F.broadcast(missed), names.ARRIVAL)
 
 
 def state_columns(step: Step) -> list[str]:
-    """The columns of a row of `open_windows`, its partition column aside."""
-    return [*step.keys, *BOUNDS, *step.partial_names, *STATE]
+    """The columns of a row of `open_windows`, its partition column aside.
+
+    Partials come last: a log has statistics of the first 32 columns, and files are found by those of the others.
+    """
+    return [*step.keys, *BOUNDS, *STATE, *step.partial_names]
 
 
 def stored_columns(step: Step) -> list[str]:
@@ -182,13 +190,12 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
     """The batch's elements: key, times, and their value: arguments of the aggregates, columns that code reads."""
     arguments = []
     for index, aggregate in enumerate(step.aggregates.aggregates):
-        sql = aggregate.argument_sql or "1"
-        if FUNCTIONS[aggregate.function].by_arrival:
-            sql = f"named_struct('value', {sql})"
+        given = {**aggregate.arguments, "x": aggregate.argument_sql or "1"}
+        sql = FUNCTIONS[aggregate.function].element.format(**given)
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
         arguments.append(F.expr(filtered).alias(argument(index)))
     read = [F.col(quoted(name)).alias(READ + name) for name in run.reads]
-    times = [F.col("timestamp_ms").alias(TIMESTAMP), F.col("arrival").alias(ARRIVAL)]
+    times = [F.col(names.TIMESTAMP_MS).alias(TIMESTAMP), F.col(names.ARRIVAL).alias(ARRIVAL)]
     return events.select(*step.key_columns, *times, *arguments, *read)
 
 
@@ -259,7 +266,7 @@ def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
     shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}
     stored = ["contents"] if run.spec.keeps_elements else []
     numbered = ["firing", "timing", "replaced", "arrival", *([] if run.outputs is None else ["result_number"])]
-    return with_instant(made, step).selectExpr(
+    return with_instant(within_bounds(made, step, "window_start_ms"), step).selectExpr(
         *map(quoted, step.keys),
         *(f"{sql} AS {quoted(name)}" for name, sql in {**shown, **results}.items()),
         *STATE,

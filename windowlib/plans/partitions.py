@@ -6,11 +6,14 @@ While a plan writes both, the column `end_partition` holds either.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date, timedelta
-from urllib.parse import unquote
 
 DAY_MS = 86_400_000
 PARTITION = "end_partition"
+NOTHING = "__HIVE_DEFAULT_PARTITION__"
 FIRST_DAY = date(1970, 1, 1)
 
 
@@ -46,15 +49,49 @@ RESULT_DAY = window_day("unix_millis(window_end) - 1")
 """The day of a row of `results`, as SQL."""
 
 
-def folder_values(path: str) -> dict[str, str]:
-    """The values that stand in the folders of a file's path.
+def folder_values(path: str) -> dict[str, str | None]:
+    """The values that stand in the folders of a file's path, as Hive and Spark write them; None for their null.
 
-    >>> folder_values("day=2026-03-02/user=a%20b/1.parquet")
-    {'day': '2026-03-02', 'user': 'a b'}
+    >>> folder_values("day=2026-03-02/user=a%20b/of=__HIVE_DEFAULT_PARTITION__/1.parquet")
+    {'day': '2026-03-02', 'user': 'a b', 'of': None}
     """
-    return {
-        name: unquote(value) for name, is_given, value in (p.partition("=") for p in path.split("/")[:-1]) if is_given
-    }
+    parts = (part.partition("=") for part in path.split("/")[:-1])
+    return {_unescaped(name): None if value == NOTHING else _unescaped(value) for name, given, value in parts if given}
+
+
+def folder_type(values: Iterable[str | None]) -> str:
+    """The type that Spark infers from the values of a folder's column; "other" where that is neither of the first four.
+
+    >>> [folder_type(values) for values in (["01", None], ["4294967296"], ["2026-03-02"], ["a", "1"], ["1.5"])]
+    ['int', 'bigint', 'date', 'string', 'other']
+    """
+    kinds = {_kind(value) for value in values if value is not None} or {"string"}
+    if kinds <= {"int", "bigint"}:
+        return "bigint" if "bigint" in kinds else "int"
+    if "string" in kinds or kinds == {"date"}:
+        return "string" if "string" in kinds else "date"
+    return "other"
+
+
+def _kind(value: str) -> str:
+    if re.fullmatch(r"-?[0-9]{1,18}", value):
+        return "int" if -(1 << 31) <= int(value) < 1 << 31 else "bigint"
+    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        with suppress(ValueError):
+            date.fromisoformat(value)
+            return "date"
+        return "string"
+    # Whatever Java may take for a number or Spark for a time.
+    return "other" if re.fullmatch(r"\s*[+-]?[0-9.].*|\s*[+-]?(?:NaN|Infinity)\s*", value, re.DOTALL) else "string"
+
+
+def _unescaped(text: str) -> str:
+    """A character for each %XX, as Spark writes those that folders cannot have.
+
+    >>> _unescaped("50%25 %zz")
+    '50% %zz'
+    """
+    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
 
 
 def day(partition: int | str) -> date:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.model.rerun import TimeRange
+from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
@@ -47,7 +48,7 @@ def chains(intervals: Sequence[DataFrame], asked: TimeRange | None, step: Step) 
 def own_windows(events: DataFrame, step: Step) -> DataFrame:
     """The window that each event has alone: key, window_start_ms, window_end_ms."""
     end = own_window_end_ms(step.assigner).alias("window_end_ms")
-    return events.select(*step.key_columns, F.col("timestamp_ms").alias("window_start_ms"), end)
+    return events.select(*step.key_columns, F.col(names.TIMESTAMP_MS).alias("window_start_ms"), end)
 
 
 def in_chains(rows: DataFrame, known: DataFrame, step: Step, start: str, end: str, *, inside: bool = True) -> DataFrame:
@@ -55,12 +56,15 @@ def in_chains(rows: DataFrame, known: DataFrame, step: Step, start: str, end: st
 
     A chain holds all that touches it, so an interval lies in one wholly, or outside.
     """
+    first, last = names.internal("chain_start_ms"), names.internal("chain_end_ms")
     named = known.select(
-        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "chain_start_ms", "chain_end_ms"
+        *(F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(step.keys)),
+        F.col("chain_start_ms").alias(first),
+        F.col("chain_end_ms").alias(last),
     )
-    within = (F.expr(start) >= F.col("chain_start_ms")) & (F.expr(end) <= F.col("chain_end_ms"))
+    within = (F.expr(start) >= F.col(first)) & (F.expr(end) <= F.col(last))
     for i, key in enumerate(step.keys):
-        within = within & (F.col(f"_key{i}") == F.col(quoted(key)))
+        within = within & (F.col(names.internal(f"key{i}")) == F.col(quoted(key)))
     return rows.join(named, within, "left_semi" if inside else "left_anti")
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import DynamicSession, Session
-from windowlib.plans import shared
+from windowlib.plans import names, shared
 from windowlib.plans.admission import aligned_start_ms
+from windowlib.plans.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
     """What a batch makes of the windows in flight it can reach.
 
-    events:  the source's columns, timestamp_ms (arrival where an aggregate needs it)        one row per admitted event
+    events:  the source's columns, TIMESTAMP_MS (ARRIVAL where an aggregate needs it)        one row per admitted event
              (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
     state:   key, window_start_ms, window_end_ms, state_window_start_ms, state_window_end_ms,
              partials, published (array of windows)                                          one row per key and window
@@ -58,7 +59,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
     """One row per key and slice: window_start_ms, window_end_ms (of the session the slice makes alone), partials."""
-    timestamp = F.col("timestamp_ms")
+    timestamp = F.col(names.TIMESTAMP_MS)
     if step.shared is not None and isinstance(step.assigner, Session):
         return shared.session_slices(events, step.shared, step.aggregates.aggregates, step.assigner.gap_ms)
     match step.assigner:
@@ -69,7 +70,7 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
         case _:
             raise AssertionError(f"not a session: {step.assigner}")
     ends = (F.max(timestamp) + gap).alias("window_end_ms")
-    keys = [*step.key_columns, bucket.alias("_bucket")]
+    keys = [*step.key_columns, bucket.alias(names.internal("bucket"))]
     return events.groupBy(*keys).agg(F.min(timestamp).alias("window_start_ms"), ends, *step.partials())
 
 
@@ -112,7 +113,7 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
     fires = f"NOT ({dropped}) AND {last} <= {WATERMARK_OUT} AND (elements > before OR {last} > {WATERMARK_IN})"
     kept = f"NOT ({dropped}) AND {last} > {LATE_OUT}"
     published = "published" if step.keeps_fired_windows else f"cast(array() AS {WINDOWS})"
-    flagged = with_instant(windows, step).selectExpr(
+    flagged = with_instant(within_bounds(windows, step, "window_start_ms"), step).selectExpr(
         "*", f"{dropped} AS _dropped", f"{fires} AS _fires", f"{kept} AS _kept", f"{published} AS replaced"
     )
     fired_part = (
@@ -142,12 +143,15 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
 
 def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
     """The events whose session was late as a whole, with its bounds. dropped: key, window_start_ms, window_end_ms."""
+    start, end, time = F.col(names.WINDOW_START_MS), F.col(names.WINDOW_END_MS), F.col(names.TIMESTAMP_MS)
     windows = dropped.select(
-        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "window_start_ms", "window_end_ms"
+        *(F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(step.keys)),
+        F.col("window_start_ms").alias(names.WINDOW_START_MS),
+        F.col("window_end_ms").alias(names.WINDOW_END_MS),
     )
-    inside = (F.col("timestamp_ms") >= F.col("window_start_ms")) & (F.col("timestamp_ms") < F.col("window_end_ms"))
+    inside = (time >= start) & (time < end)
     for i, key in enumerate(step.keys):
-        inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
+        inside = inside & (F.col(names.internal(f"key{i}")) == F.col(quoted(key)))
     return late_alone(events, step).join(windows, inside)
 
 

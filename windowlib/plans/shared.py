@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from windowlib.model.slices import shared_slices_of_a_session
+from windowlib.plans import names
 from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet
-from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, part_names
+from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, part_names, untyped
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Slicing:
 
     def typed(self, aggregates: AggregateSet) -> AggregateSet:
         """A definition's aggregates with the types that they have here."""
-        known = {replace(aggregate, decimal=None, adds_longs=False): aggregate for aggregate in self.aggregates}
+        known = {untyped(aggregate): aggregate for aggregate in self.aggregates}
         return replace(aggregates, aggregates=tuple(known[aggregate] for aggregate in aggregates.aggregates))
 
 
@@ -50,11 +51,11 @@ def all_aggregates(sets: Iterable[AggregateSet]) -> AggregateSet:
 def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
     """The shared slices.
 
-    events:  the source's columns, timestamp_ms                                       one row per admitted event
+    events:  the source's columns, TIMESTAMP_MS                                       one row per admitted event
     returns: key, state_window_start_ms, window_start_ms (the time of the first event), partials
                                                                                       one row per key and slice
     """
-    timestamp = F.col("timestamp_ms")
+    timestamp = F.col(names.TIMESTAMP_MS)
     start = aligned_start_ms(timestamp, slicing.width_ms, slicing.offset_ms).alias(START)
     partials = all_partials(slicing.aggregates)
     return events.groupBy(*slicing.key_columns, start).agg(F.min(timestamp).alias(FIRST), *partials)

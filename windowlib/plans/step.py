@@ -93,11 +93,11 @@ class Step:
 
     def partials(self) -> list[Column]:
         """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
-        return all_partials(self.aggregates.aggregates, sums_wrap=self.engine.sums_wrap)
+        return all_partials(self.aggregates.aggregates, guarded=self.engine.guarded)
 
     def merges(self) -> list[Column]:
         """The same over rows that hold them."""
-        return all_merges(self.aggregates.aggregates, sums_wrap=self.engine.sums_wrap)
+        return all_merges(self.aggregates.aggregates, guarded=self.engine.guarded)
 
     @property
     def partial_names(self) -> list[str]:
@@ -141,7 +141,7 @@ def results(step: Step, fired: str) -> list[str]:
         "window_start": "timestamp_millis(window_start_ms)",
         "window_end": "timestamp_millis(window_end_ms)",
         "last_event_time": "timestamp_millis(last_event_ms)",
-        **finishes(step.aggregates),
+        **finishes(step.aggregates, guarded=step.engine.guarded),
         "firing": "1",
         "timing": f"if(window_end_ms - 1 <= {WATERMARK_IN}, 'late', 'on_time')",
         "batch_id": BATCH_ID,

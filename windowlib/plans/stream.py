@@ -18,8 +18,8 @@ from windowlib.model.elements import Element
 from windowlib.model.errors import WindowError
 from windowlib.model.state import Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
-from windowlib.plans.aggregate_functions import ARRIVAL, TIMESTAMP
 from windowlib.plans.folds import ARGUMENT
+from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 
 MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
 STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of a state row, of stored elements

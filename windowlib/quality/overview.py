@@ -41,7 +41,7 @@ class Chart:
 def overview_page(name: str, batches: Sequence[Validated], pages: Mapping[tuple[int, str], str], index: str) -> str:
     """The page for a pipeline's batches (newest first); `pages` are links by batch and suite, `index` is one to all."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"count": _count, "time": _time}
+    environment.filters |= {"count": _count, "time": _time, "figure": lambda value: f"{value:.4g}"}
     ordinary = [batch for batch in batches if not batch.is_rerun]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=name,

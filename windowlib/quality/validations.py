@@ -33,8 +33,8 @@ class Validated:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """The configurations of the expectations that were not met."""
-        return [one["expectation_config"] for suite in self.suites for one in suite["results"] if not one["success"]]
+        """The outcomes of the expectations that were not met."""
+        return [one for suite in self.suites for one in suite["results"] if not one["success"]]
 
 
 def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:

@@ -21,6 +21,7 @@ from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding
 from windowlib.model.errors import InvalidSpec, WatermarkRegression
 from windowlib.model.lateness import is_late
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.replay.batches import BatchOutcome, Event
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
@@ -28,7 +29,7 @@ from windowlib.tables.read import read_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLAN_TIME_MS = 0  # no rule of a replay depends on it
+PLAN_TIME_MS = MAX_TIMESTAMP_MS  # no rule of a replay depends on it, and no event is too far ahead of it
 EVENTS = pa.schema(
     [
         ("key", pa.string()),

@@ -14,6 +14,7 @@ from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.model.windows import TimeWindow
+from windowlib.plans import names
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.stream import window_of
 from windowlib.replay.scenarios import Json, bounds_of
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READS = {"id": pa.string(), "value": pa.int64(), "gap_ms": pa.int64()}
-EVENTS = pa.schema([("key", pa.string()), ("timestamp_ms", pa.int64()), ("arrival", pa.int64()), *READS.items()])
+EVENTS = pa.schema(
+    [("key", pa.string()), (names.TIMESTAMP_MS, pa.int64()), (names.ARRIVAL, pa.int64()), *READS.items()]
+)
 OUTPUTS = {"value": "bigint", "ids": "array<string>"}
 
 
@@ -114,7 +117,7 @@ class SparkSteps:
 
 def _table(element: Element) -> pa.Table:
     value = {name: element.value.get(name) for name in READS}
-    row = {"key": element.key, "timestamp_ms": element.timestamp_ms, "arrival": element.arrival, **value}
+    row = {"key": element.key, names.TIMESTAMP_MS: element.timestamp_ms, names.ARRIVAL: element.arrival, **value}
     return pa.Table.from_pylist([row], EVENTS)
 
 

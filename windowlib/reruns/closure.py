@@ -16,7 +16,7 @@ from windowlib.model.rerun import TimeRange, needed, readmitted
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
-from windowlib.reruns.events import Events, asked_of, read_events, rules_of
+from windowlib.reruns.events import CHOSEN, Events, asked_of, read_events, rules_of
 from windowlib.reruns.source import KnownFile, reading
 from windowlib.tables.delta import DataFile
 from windowlib.tables.statistics import overlapping_ms
@@ -114,7 +114,7 @@ def _chains(inputs: Inputs, sliced: Events, events: DataFrame | None, asked: Tim
         one.withColumn("chosen", F.lit(False)) for one in _known(inputs.tables, bounds, sliced.rows, step, span)
     ]
     if late_only and events is not None:
-        own = reruns.own_windows(events.where("_chosen"), step)
+        own = reruns.own_windows(events.where(CHOSEN), step)
         intervals.append(own.withColumn("chosen", F.lit(True)))
     if not intervals:
         return nothing

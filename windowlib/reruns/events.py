@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.reading import admission_of, source_columns
+from windowlib.batches.reading import admission_of
 from windowlib.batches.steps import step_of
 from windowlib.engines.choice import engine_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.plans import admission
+from windowlib.plans import admission, names
 from windowlib.plans.admission import Admission
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EVENT_MS = "unix_millis(event_time)"
-PLACE = ["_source_file", "_source_row"]
+PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
+CHOSEN = names.internal("chosen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,32 +105,33 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     """The events of the files that count.
 
     Rows that were refused as duplicates or as too far in the future stay refused; late ones that the rerun does
-    not choose stay late. With `late_only` the chosen ones are marked by _chosen.
+    not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
     """
     from windowlib.plans.aggregates import typed, typed_as_stored
 
     changed = [file.path for file in files if file.changed]
     if inputs.rerun.late_only and changed:
-        names = ", ".join(changed)
-        raise RerunRefused(f"{names} changed since it was read: rerun its time range before readmitting late events")
+        raise RerunRefused(
+            f"{', '.join(changed)} changed since it was read: rerun its time range before readmitting late events"
+        )
     check_files(inputs.definition, files, covered, inputs.rerun.accept_gap)
     step = scratch(inputs)
     present = [file.now for file in files if file.now]
     if not present:
         stored = inputs.tables.rows("open_windows")
         if stored is not None:
-            step = replace(step, aggregates=typed_as_stored(step.aggregates, stored))
+            step = replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))
         return Events(files, step)
     raw = source.rows(inputs.spark, inputs.definition, present, inputs.staging / inputs.staged.unused("read"))
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
     if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
-        rows = rows.withColumn("arrival", raw.arrival())
-    step = replace(step, aggregates=typed(step.aggregates, rows))
+        rows = rows.withColumn(names.ARRIVAL, raw.arrival())
+    step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
     rows = _without_excluded(inputs, rows, files, raw, covered, step)
     if not changed:
-        return Events(files, step, rows.where("reason IS NULL"))
+        return Events(files, step, rows.where(f"{names.REASON} IS NULL"))
     rows = _without_repeated(inputs, rows)
-    return Events(files, step, rows.where("reason IS NULL"), _changed(inputs, rows, raw, changed))
+    return Events(files, step, rows.where(f"{names.REASON} IS NULL"), _changed(inputs, rows, raw, changed))
 
 
 def rules_of(inputs: Inputs) -> RerunRules:
@@ -152,28 +154,29 @@ def _judge(inputs: Inputs) -> Admission:
 def _without_excluded(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange, step: Step
 ) -> DataFrame:
-    """Rows without those that stay refused or late; with `late_only` also _chosen."""
+    """Rows without those that stay refused or late; with `late_only` also CHOSEN."""
     unchanged = [file.path for file in files if file.now and not file.changed]
     rows_of = ["source_file", "source_row"]
     late = _late(inputs, unchanged, covered)
     excluded = [] if late is None else [late.where("NOT chosen").select(*rows_of)]
     if (refused := of_files(inputs, "quarantine", unchanged)) is not None:
         excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
-    names = inputs.spark.createDataFrame(list(raw.paths.items()), "_source_file string, source_file string")
+    uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
 
     def placed(these: DataFrame) -> DataFrame:
         """The places of rows, as `rows` names them."""
-        return names.join(these, "source_file").select("_source_file", F.col("source_row").alias("_source_row"))
+        return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
 
     if excluded:
         rows = rows.join(placed(step.engine.union(excluded)), PLACE, "left_anti")
     if not inputs.rerun.late_only:
         return rows
     if late is None:
-        return rows.withColumn("_chosen", F.lit(False))
-    chosen = placed(late.where("chosen")).distinct().withColumn("_is_chosen", F.lit(True))
-    marked = rows.join(chosen, PLACE, "left").withColumn("_chosen", F.coalesce("_is_chosen", F.lit(False)))
-    return marked.drop("_is_chosen")
+        return rows.withColumn(CHOSEN, F.lit(False))
+    listed = names.internal("is_chosen")
+    chosen = placed(late.where("chosen")).distinct().withColumn(listed, F.lit(True))
+    marked = rows.join(chosen, PLACE, "left").withColumn(CHOSEN, F.coalesce(listed, F.lit(False)))
+    return marked.drop(listed)
 
 
 def _without_repeated(inputs: Inputs, rows: DataFrame) -> DataFrame:
@@ -189,12 +192,12 @@ def _without_repeated(inputs: Inputs, rows: DataFrame) -> DataFrame:
 def _changed(inputs: Inputs, rows: DataFrame, raw: source.Rows, changed: Sequence[str]) -> Changed:
     """Looks at the rows of changed files as a batch would."""
     paths = {uri: path for uri, path in raw.paths.items() if path in changed}
-    of_changed = rows.where(F.col("_source_file").isin(list(paths)))
-    refused = quarantined(of_changed, source_columns(of_changed, inputs.definition), inputs.plan.batch_id)
+    of_changed = rows.where(F.col(names.SOURCE_FILE).isin(list(paths)))
+    refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id)
     return Changed(
         intake.look(of_changed, _judge(inputs), inputs.definition.storage.state_partition_ms, paths),
         source.with_path(inputs.spark, refused, raw.paths),
-        of_changed.where("reason IS NULL"),
+        of_changed.where(f"{names.REASON} IS NULL"),
     )
 
 

@@ -24,7 +24,7 @@ def preview_page(definition: Definition, preview: Preview) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
-        file=definition.file.name,
+        file=definition.file,
         preview=preview,
         made=instant(preview.at_ms),
         watermark=instant(preview.watermark_ms),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windowlib.batches.inputs import Inputs
 from windowlib.model.rerun import TimeRange
-from windowlib.plans import reruns
+from windowlib.plans import names, reruns
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
@@ -194,8 +194,9 @@ def _seen_ids(inputs: Inputs, changed: Changed) -> Changes:
     of = inputs.definition.source
     if not of.event_id:
         return Changes()
-    oldest_ms = inputs.watermark_in_ms - of.dedup_horizon_ms
-    ids = changed.events.select(F.col(quoted(of.event_id)).cast("string").alias("event_id"), "timestamp_ms")
+    oldest_ms = inputs.watermark_in_ms - inputs.definition.dedup_horizon_ms
+    event_id, time = F.col(quoted(of.event_id)).cast("string"), F.col(names.TIMESTAMP_MS)
+    ids = changed.events.select(event_id.alias("event_id"), time.alias("timestamp_ms"))
     new = ids.where(f"event_id IS NOT NULL AND timestamp_ms > {oldest_ms}")
     if (seen := inputs.tables.rows("seen_ids")) is not None:
         new = new.join(seen.select("event_id"), "event_id", "left_anti")

@@ -6,7 +6,7 @@ one that was read, is an error that names it, unless the rerun says that it may 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow.parquet as pq
@@ -16,9 +16,10 @@ from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.assigners import DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
-from windowlib.source.contents import Contents
+from windowlib.source.contents import Contents, FileState
+from windowlib.source.found import Found
 from windowlib.tables import delta
-from windowlib.tables.ledger import Commit, SourceFile
+from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import RerunRefused
@@ -67,14 +68,13 @@ class KnownFile:
 def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[KnownFile]:
     """Every file that was read, in arrival order; one that was renamed or unpacked again as it is there now."""
     table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
-    there, before = source.found_files(definition), source.known_files(tables, at)
+    before = source.known_files(tables, at)
+    there = _there(definition, before)
     known = []
     with Contents.of(definition) as contents:
         found_as = {found.path: found for found in there} | source.renamed(contents, there, before.values())
         for row in delta.rows(table, delta.files(table, at), SOURCE_FILES.columns):
             found = found_as.get(row["path"])
-            if found is not None and not (definition.source.path / found.path).is_file():
-                found = None  # in the log of a Delta table, but vacuumed
             then = before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):
                 then = found.state
@@ -84,10 +84,18 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
     return sorted(known, key=lambda file: file.then.sequence)
 
 
+def _there(definition: Definition, known: Mapping[str, FileState]) -> list[Found]:
+    """The files that are there now. A Delta table's never change, and its log need not reach back to those read."""
+    if definition.source.format != "delta":
+        return source.found_files(definition)
+    there = (file for file in known.values() if (definition.source.path / file.path).is_file())
+    return [Found(*file.identity, (0, file.path)) for file in there]
+
+
 def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
     """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it."""
     assigner = definition.spec.assigner
-    gap_column = assigner.gap_column if isinstance(assigner, DynamicSession) else None
+    gap_column = definition.source.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
     chosen = []
     for file in known:
         reach_ms = 0

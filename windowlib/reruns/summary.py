@@ -13,7 +13,7 @@ from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.events import of_files
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened, rows_of
 from windowlib.reruns.previews import Summary
-from windowlib.source.listing import new_files
+from windowlib.source.listing import waiting_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,9 +69,8 @@ def windows_opened(inputs: Inputs) -> int:
 
 def _waiting(inputs: Inputs) -> int | None:
     """How many new files no run has read; None where the source cannot be listed."""
-    at = inputs.before.versions.get("source_files") if inputs.before else None
     try:
-        return len(new_files(inputs.definition, inputs.opened, at, check=False))
+        return len(waiting_files(inputs.definition, inputs.opened, inputs.before, check=False))
     except WindowError:
         return None
 

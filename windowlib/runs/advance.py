@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.definition import Definition
 from windowlib.quality import check
-from windowlib.runs.attempt import BatchReport, begin, complete, explaining, roll_forward
+from windowlib.runs.attempt import BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
 from windowlib.runs.run import PLANS, Note, Run, claimed, first_plan, next_due, silent
 from windowlib.source.listing import FilesChanged
+from windowlib.tables import disk
 from windowlib.tables.ledger import Clock, wall_clock_ms
+from windowlib.tables.lost import losses_named
 from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
@@ -47,8 +49,9 @@ def advance(
 
 def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None) -> Generator[BatchReport]:
     """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
-    if first_plan(run) is None:
-        return
+    with losses_named(run.ledger.tables):
+        if first_plan(run) is None:
+            return
     check.preload()
     sessions: list[SparkSession] = []
     limit_ms = run.definition.batch_timeout_ms
@@ -57,7 +60,7 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
         sessions[:] = [spark()]
         return sessions[0]
 
-    with claimed(run) as claim:
+    with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables), claimed(run) as claim:
         left, plans_left = max_batches, PLANS
         while left != 0 and (due := next_due(run, claim)):
             try:
@@ -68,6 +71,8 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
                 if (plans_left := plans_left - 1) == 0:
                     raise
                 continue  # the next look plans the batch again
+            except GivenUp:
+                continue
             left, plans_left = left and left - 1, PLANS
             yield report
             if run.rerun and run.rerun.is_that_of(due.plan.rerun):

@@ -28,11 +28,13 @@ from windowlib.runs.publication import fix, publication, publish
 from windowlib.runs.run import Due, Run
 from windowlib.runs.spark_errors import explained
 from windowlib.source import listing as source
-from windowlib.tables import delta, prepare
+from windowlib.tables import delta, disk, prepare
 from windowlib.tables.lease import superseded_explains
-from windowlib.tables.ledger import Claim, LedgerState, Superseded
+from windowlib.tables.ledger import Superseded
+from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import Changes, staging_folder
+from windowlib.tables.rerun import RerunRefused
 from windowlib.tables.standing import check_counts, standing
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ class Attempt:
     due: Due
     inputs: Inputs
     versions: Mapping[str, int]
+
+
+class GivenUp(WindowError):
+    """A rerun that another run had left cannot be done; its batch is abandoned, and this run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +84,40 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
 
 
 def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
-    """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` when the checks refuse it."""
+    """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` when the checks refuse it.
+
+    One that fails before it is prepared leaves no files: on a full disk each retry would take more of it.
+    """
     started, run, plan = time.monotonic(), attempt.run, attempt.due.plan
-    outcome = _computed(attempt, shared)
-    source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
-    checks = _judged(attempt, outcome)
-    made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
+    try:
+        outcome = _computed(attempt, shared)
+        source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
+        checks = _judged(attempt, outcome)
+        made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
+        prepared = prepare.write(run.ledger.root, made)
+    except Exception:
+        _discard(attempt)
+        raise
     refused = _refusal(checks, attempt.due.state)
-    fix(run.ledger, attempt.claim, made, refused)
-    shutil.rmtree(attempt.inputs.staging, ignore_errors=True)
-    with suppress(OSError):
-        attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
+    fix(run.ledger, attempt.claim, made, prepared, refused)
+    _remove_staging(attempt)
     if refused:
         check_may_run(run.definition, run.ledger.state())
     publish(run.ledger, attempt.claim, made)
     return _report(made, started)
+
+
+def _discard(attempt: Attempt) -> None:
+    """Deletes the files of an attempt that no row of the ledger will name."""
+    with suppress(OSError):  # what it failed at is what must be said
+        attempt.inputs.staged.discard()
+    _remove_staging(attempt)
+
+
+def _remove_staging(attempt: Attempt) -> None:
+    shutil.rmtree(attempt.inputs.staging, ignore_errors=True)
+    with suppress(OSError):
+        attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
 
 
 def roll_forward(run: Run, claim: Claim, due: Due) -> BatchReport:
@@ -110,16 +135,25 @@ def _report(made: Publication, started: float) -> BatchReport:
 
 
 def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
-    """The outcome of a batch. A rerun that cannot be done is given up at once, so that no operator must abandon it."""
-    inputs = replace(attempt.inputs, shared=shared)
+    """The outcome of a batch. A rerun that cannot be done is given up at once, so that no operator must abandon it.
+
+    One that a full disk stops can be done once there is room: the next run does it. Raises `GivenUp` where another run
+    was asked for it.
+    """
+    run, inputs = attempt.run, replace(attempt.inputs, shared=shared)
     if inputs.plan.rerun is None:
         return batch.compute(inputs)
     try:
         return rerun.compute(inputs)
     except Exception as error:
-        inputs.staged.discard()
-        row = {"kind": "abandon", "batch_id": inputs.plan.batch_id, "who": "windowlib", "reason": str(error)}
-        attempt.run.ledger.write(row, attempt.claim.epoch)
+        if disk.refusal_of(error, run.ledger.root) is None:
+            row = {"kind": "abandon", "batch_id": inputs.plan.batch_id, "who": "windowlib", "reason": str(error)}
+            run.ledger.write(row, attempt.claim.epoch)
+        if isinstance(error, RerunRefused) and not (run.rerun and run.rerun.is_that_of(inputs.plan.rerun)):
+            which = f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run had left,"
+            note = f"{which} is given up"
+            run.note(f"{note}: {error}")
+            raise GivenUp(note) from error
         raise
 
 
@@ -141,7 +175,8 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
     with explained(run.definition), superseded_explains(run.ledger, claim):
         try:
-            yield
+            with disk.refusals_named(run.ledger.root, due.plan.batch_id):
+                yield
         except delta.Conflict as error:
             raise Superseded(
                 f"another run is working on batch {due.plan.batch_id} ({error}); this one leaves"

@@ -10,7 +10,8 @@ from windowlib.definition.definition import Definition
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
 from windowlib.tables import delta
-from windowlib.tables.ledger import Ledger, LedgerState
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER
 
 SECONDS_UNKNOWN = 0.0

@@ -24,6 +24,7 @@ import typer
 
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
+from windowlib.tables.disk import refusal_of
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -126,11 +127,29 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
 
 def tell(error: Exception, command: str, whose: str = "") -> int:
     """Prints the sentence about an error (of one pipeline among several: `whose`) and gives its exit code."""
+    error = _explained(error)
     code = exit_code(error)
     unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
     sentence = _unexpected(error, command) if unforeseen else error
     print(f"error: {whose + ': ' if whose else ''}{sentence}", file=sys.stderr)
     return code
+
+
+def _explained(error: Exception) -> Exception:
+    """What an error means for the tables of the command's pipeline, where it means something."""
+    if (root := pipeline_folder.get()) is None:
+        return error
+    if refusal := refusal_of(error, root):
+        return refusal
+    if isinstance(error, FileNotFoundError):
+        from windowlib.tables.lost import LostFiles, check_all
+        from windowlib.tables.opened import Tables
+
+        try:
+            check_all(Tables(root))
+        except LostFiles as lost:
+            return lost
+    return error
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -173,17 +192,18 @@ def exit_code(error: BaseException) -> int:
 def _unexpected(error: Exception, command: str) -> str:
     """A sentence about an unforeseen error, and where its traceback was put."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    file = _log_folder() / f"windowlib-{command}-{moment}-{os.getpid()}.txt"
-    file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    text, name = "".join(traceback.format_exception(error)), f"windowlib-{command}-{moment}-{os.getpid()}.txt"
     first_line = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first_line} (full traceback: {file})"
-
-
-def _log_folder() -> Path:
-    """The pipeline's own, where it has tables already and lets us write; else the machine's temporary folder."""
-    root = pipeline_folder.get()
-    if root is not None and root.is_dir():
+    for folder in _log_folders():
         with suppress(OSError):
-            (root / "logs").mkdir(exist_ok=True)
-            return root / "logs"
-    return Path(tempfile.gettempdir())
+            folder.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+            return f"{type(error).__name__}: {first_line} (full traceback: {folder / name})"
+    return f"{type(error).__name__}: {first_line} (no folder can be written to for the traceback)"
+
+
+def _log_folders() -> list[Path]:
+    """The pipeline's own, where it has tables already; else, and where that lets us not write, the temporary one."""
+    root = pipeline_folder.get()
+    own = [root / "logs"] if root is not None and root.is_dir() else []
+    return [*own, Path(tempfile.gettempdir())]

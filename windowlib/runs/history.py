@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windowlib.tables import delta
-from windowlib.tables.ledger import LedgerState
+from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.opened import Tables
 

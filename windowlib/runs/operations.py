@@ -29,8 +29,9 @@ from windowlib.tables.foreign import (
     foreign_changes,
     rows_changed,
 )
-from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Claim, Clock, Commit, Ledger, LedgerState, Plan, plan_row, wall_clock_ms
+from windowlib.tables.lease import deciding
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.prepare import Publication, TableChange, check_adoptable
 from windowlib.tables.standing import COUNTED, changes_since, fence, is_ours
@@ -44,10 +45,10 @@ class NothingToDo(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a decision does, table by table (only those that change), and what goes with it, in sentences."""
+    """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
 
     title: str
-    rows: tuple[RowChange, ...]
+    rows: tuple[RowChange, ...] | None
     notes: tuple[str, ...]
 
 
@@ -65,29 +66,42 @@ class _Target:
 def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
     """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
     ledger = ledger_of(definition, clock)
-    rows, notes = [], []
-    for change in _changed(ledger, ledger.state()):
+    rows, notes, state = [], list[str](), ledger.state()
+    for change in _changed(ledger, state):
         rows.append(rows_changed(change.table, delta.files(change.table, change.newest), files_before(change)))
         notes += _who_changed(change)
+    notes += [
+        f"batch {row['batch_id']}, an adoption that is not finished, is abandoned"
+        for row in _adoption_given_up(state, "", "")
+    ]
     return Forecast("take back what another program changed", tuple(rows), tuple(notes))
 
 
 def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
-    """Takes back what other programs changed; returns the names of those tables. A batch that waits keeps waiting.
+    """Takes back what other programs changed; returns the names of those tables.
 
+    A batch that waits keeps waiting, but for an adoption of just these changes that was not finished: it is abandoned.
     Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
     """
     ledger = ledger_of(definition, clock)
     _changed(ledger, ledger.state())
     _, claim = ledger.claim()
-    with lease(ledger, claim):
-        changed = _changed(ledger, ledger.state())
+    with deciding(ledger, claim):
+        state = ledger.state()
+        changed = _changed(ledger, state)
         for change in changed:
             files_before(change)
-        ledger.write({"kind": "restore", "who": who, "reason": reason}, claim.epoch)
+        rows = [{"kind": "restore", "who": who, "reason": reason}]
+        ledger.write_together([*_adoption_given_up(state, who, reason), *rows], state, claim.epoch)
         for change in changed:
             delta.restore(change.table, change.newest, change.ours)
     return [change.name for change in changed]
+
+
+def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
+    """The row that abandons an adoption which was prepared and not finished: what it adopts goes away."""
+    if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
+        yield {"kind": "abandon", "batch_id": state.plan.batch_id, "who": who, "reason": f"restore: {reason}"}
 
 
 def _changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:
@@ -219,7 +233,7 @@ def _do(
     check_fingerprint(definition, ledger.state().commit, OTHER_PIPELINE)
     find(ledger, ledger.state())
     before, claim = ledger.claim()
-    with lease(ledger, claim):
+    with deciding(ledger, claim):
         if before.left_by_a_dead_run:
             fence(ledger.tables)  # it may only be slow, and still roll a batch forward
         state = ledger.state()

@@ -1,7 +1,8 @@
 """What one batch makes visible, and how: prepared once, then rolled forward by the run that finds it.
 
     made = publication(attempt, versions, outcome, checks)     # every file of every table, and the commit row
-    fix(ledger, claim, made, refused)                          # fixed: from here on nothing is computed
+    prepared = prepare.write(root, made)                       # all of it on the disk
+    fix(ledger, claim, made, prepared, refused)                # fixed: from here on nothing is computed
     publish(ledger, claim, made)                               # the tables, then the ledger's commit row
 
 The commit row comes last: from then on the batch exists (`windowlib.tables.prepare`).
@@ -11,17 +12,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Outcome
 from windowlib.definition.instants import utc
 from windowlib.quality.check import dq_rows
 from windowlib.tables import prepare
-from windowlib.tables.ledger import Claim, Ledger, Plan
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Claim, Plan
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.tables.opened import Tables
-from windowlib.tables.prepare import Publication
+from windowlib.tables.prepare import Prepared, Publication
 from windowlib.tables.publish import Changes, table_change
 
 if TYPE_CHECKING:
@@ -50,23 +53,26 @@ def publication(
         "definition": plan.definition,
         "terms": plan.terms,
         "correction": plan.rerun.to_json() if plan.rerun else None,
+        "decision": plan.decision.to_json() if plan.decision else None,
         "counts": {name: value for name, value in outcome.figures.items() if value is not None},
     }
-    return Publication(
-        f"{plan.batch_id}-{uuid.uuid4()}",
-        plan.batch_id,
-        tuple(table_change(tables, name, changed.get(name, Changes()), versions.get(name)) for name in COMMIT_ORDER),
-        row,
-        tuple(map(asdict, checks)),
-    )
+    made = Publication(f"{plan.batch_id}-{uuid.uuid4()}", plan.batch_id, (), row, tuple(map(asdict, checks)))
+    for name in COMMIT_ORDER:
+        try:
+            change = table_change(tables, name, changed.get(name, Changes()), versions.get(name))
+        except Exception:
+            with suppress(OSError):
+                prepare.drop(tables.root, made)  # so far
+            raise
+        made = replace(made, changes=(*made.changes, change))
+    return made
 
 
-def fix(ledger: Ledger, claim: Claim, made: Publication, refused: str | None) -> None:
-    """Writes a publication down, so that every later attempt rolls exactly this one forward.
+def fix(ledger: Ledger, claim: Claim, made: Publication, prepared: Prepared, refused: str | None) -> None:
+    """Names a publication that was written down, so that every later attempt rolls exactly this one forward.
 
     `refused` says why the checks hold it back until an operator approves it. Raises `Superseded`.
     """
-    prepared = prepare.write(ledger.root, made)
     row = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
     ledger.write({**row, "reason": refused}, claim.epoch)
 

@@ -14,7 +14,8 @@ from windowlib.batches.planning import check_may_run, ledger_of, next_plan, othe
 from windowlib.definition.definition import Definition
 from windowlib.source import listing as source
 from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Claim, Clock, Ledger, LedgerState, Plan
+from windowlib.tables.ledger import Clock, Ledger
+from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
 from windowlib.tables.rerun import DoneAlready, Rerun
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.standing import fence

@@ -9,10 +9,12 @@ from pathlib import Path
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.source.contents import FileState
-from windowlib.source.listing import SourceError, known_files
+from windowlib.source.found import SourceError
+from windowlib.source.listing import known_files
 from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Clock, LedgerState, NothingToDecide, Rejected, wall_clock_ms
-from windowlib.tables.set_aside import Decision, decide, files_set_aside
+from windowlib.tables.ledger import Clock, NothingToDecide, Rejected, wall_clock_ms
+from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.set_aside import SetAside, decide, files_set_aside
 
 
 def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
@@ -28,7 +30,7 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
         if path in files_set_aside(definition.root):
             raise NothingToDecide(f"{path} is set aside already")
         _check_not_read(definition, before, path, known_files(ledger.tables, before.pinned("source_files")))
-        decide(definition.root, Decision(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason))
+        decide(definition.root, SetAside(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason))
     return path
 
 
@@ -38,7 +40,7 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
         raise NothingToDecide(f"{path} is not set aside; set aside are: {', '.join(sorted(aside)) or 'none'}")
-    decide(definition.root, Decision(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason, back=True))
+    decide(definition.root, SetAside(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason, back=True))
     return path
 
 

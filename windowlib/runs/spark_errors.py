@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost, lost
 from windowlib.model.errors import InvalidSpec, WindowError
-from windowlib.source.listing import SourceError
+from windowlib.plans.bounds import TOO_MANY
+from windowlib.source.found import SourceError
 
-OVERFLOWS = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW")
+OVERFLOWS = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 VALUES = (
     "CAST_INVALID_INPUT",
     "CAST_OVERFLOW",
     "DIVIDE_BY_ZERO",
     "REMAINDER_BY_ZERO",
-    "NUMERIC_VALUE_OUT_OF_RANGE",
     "INVALID_ARRAY_INDEX",
     "CANNOT_PARSE_TIMESTAMP",
     "DATETIME_OVERFLOW",
@@ -44,8 +44,14 @@ TYPES = (
 )
 FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 
+_TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
 _NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
+# Sail has no names for them.
+_SAILS_OVERFLOW = re.compile(
+    r"value of \S+ is out of range \w+|\S+ is too (?:large|small) to store in a Decimal128.*|\w+ overflow on .*"
+)
+_SAILS_DIVISION = re.compile(r"[Dd]ivi(?:sion|de) by zero")
 
 
 class WorkerError(WindowError):
@@ -53,8 +59,11 @@ class WorkerError(WindowError):
 
 
 @contextmanager
-def explained(definition: Definition) -> Iterator[None]:
-    """Raises `InvalidSpec` or `SourceError` where the user can correct what Spark fails at, or `EngineLost`."""
+def explained(definition: Definition, *, of_a_batch: bool = True) -> Iterator[None]:
+    """Raises `InvalidSpec` or `SourceError` where the user can correct what Spark fails at, or `EngineLost`.
+
+    What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped.
+    """
     try:
         yield
     except WindowError:
@@ -65,7 +74,8 @@ def explained(definition: Definition) -> Iterator[None]:
                 f"the Spark engine ({definition.spark.master}) ended, or dropped this run's session, in the middle of a"
                 f" batch; nothing of it was committed: run `windowlib run {definition.file}` again"
             ) from error
-        mistake = _mistake(definition, str(error)) if _is_sparks(error) else None
+        then = _then(definition) if of_a_batch else "nothing was changed."
+        mistake = _mistake(definition, str(error), then) if _is_sparks(error) else None
         if mistake is None:
             raise
         raise mistake from error
@@ -87,21 +97,26 @@ def _is_sparks(error: Exception) -> bool:
     return type(error).__module__.startswith(("pyspark.", "py4j."))
 
 
-def _mistake(definition: Definition, text: str) -> WindowError | None:
+def _mistake(definition: Definition, text: str, then: str) -> WindowError | None:
+    if found := _TOO_MANY.search(text):
+        return InvalidSpec(
+            f"{definition.file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
+            f" such as approx_count_distinct; {then}"
+        )
     if ours := _OURS.findall(text):
-        return WorkerError(f"{definition.file}: {ours[-1]}; {_then(definition)}")
-    if (found := _NAMED.search(text)) is None:
-        return None
-    name, message = found[1], found[2]
+        return WorkerError(f"{definition.file}: {ours[-1]}; {then}")
+    name, message = _named(text)
     if name in OVERFLOWS:
-        message = f"a number grows beyond its type ({message})"
-        return InvalidSpec(_aggregates(definition, message, "Use a wider type, as in sum(cast(x as decimal(38, 0)))"))
+        message = f"a number grows beyond its type ({message.strip()})."
+        return InvalidSpec(
+            _aggregates(definition, message, "Use a wider type, as in sum(cast(x as decimal(38, 0)))", then)
+        )
     if name in VALUES:
         return InvalidSpec(
-            _aggregates(definition, message, "Use try_cast, try_divide and the like, or repair the source")
+            _aggregates(definition, message, "Use try_cast, try_divide and the like, or repair the source", then)
         )
     if name in TYPES:
-        return InvalidSpec(_aggregates(definition, message, "Make it fit the columns of the source"))
+        return InvalidSpec(_aggregates(definition, message, "Make it fit the columns of the source", then))
     if name in FILES:
         return SourceError(
             f"a file cannot be read: {message} Nothing of this batch was committed. Repair the file, or set it aside:"
@@ -110,12 +125,18 @@ def _mistake(definition: Definition, text: str) -> WindowError | None:
     return None
 
 
-def _aggregates(definition: Definition, message: str, advice: str) -> str:
+def _named(text: str) -> tuple[str, str]:
+    """Spark's name for an error, and what it says of it; Sail's errors get the names that Spark has for them."""
+    if found := _NAMED.search(text):
+        return found[1], found[2]
+    if found := _SAILS_OVERFLOW.search(text):
+        return OVERFLOWS[0], found[0]
+    return ("DIVIDE_BY_ZERO", "division by zero.") if _SAILS_DIVISION.search(text) else ("", "")
+
+
+def _aggregates(definition: Definition, message: str, advice: str, then: str) -> str:
     expressions = ", ".join(f"{name} = {sql!r}" for name, sql in definition.expressions.items())
-    return (
-        f"{definition.file} does not fit its source: {message} [aggregates] has {expressions}. {advice};"
-        f" {_then(definition)}"
-    )
+    return f"{definition.file} does not fit its source: {message} [aggregates] has {expressions}. {advice}; {then}"
 
 
 def _then(definition: Definition) -> str:

@@ -18,7 +18,7 @@ from windowlib.engines.choice import check_engine
 from windowlib.engines.shipping import ship
 from windowlib.quality import judge
 from windowlib.source import listing as source
-from windowlib.tables.ledger import Plan
+from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -170,6 +170,6 @@ def is_small(definition: Definition, plan: Plan) -> bool:
     files, at_most = plan.files, definition.source.max_files_per_run
     if at_most and len(files) >= at_most:
         ledger = planning.ledger_of(definition)
-        waiting = source.new_files(definition, ledger.tables, ledger.state().pinned("source_files"))
+        waiting = source.waiting_files(definition, ledger.tables, ledger.state().commit)
         return sum(file.size_bytes for file in waiting) <= SMALL_BYTES[definition.source.format]
     return sum(file.size_bytes for file in files) <= SMALL_BYTES[definition.source.format]

@@ -17,6 +17,7 @@ from windowlib.engines.connect import EngineLost
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.run import Note, Run, first_plan, silent
+from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import Ended, advance_together
 from windowlib.tables.ledger import Clock, Superseded, wall_clock_ms
@@ -134,10 +135,14 @@ def run_together(
 
 
 def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: Callable[[str], None]) -> T:
-    """What `work` makes on the Spark session that a definition asks for, outside any batch."""
+    """What `work` makes on the Spark session that a definition asks for, outside any batch.
+
+    What Spark fails at is said as a run says it (`windowlib.runs.spark_errors`).
+    """
     spark = spark_sessions(definition)
     try:
-        return work(_announced(spark, definition, say)())
+        with explained(definition, of_a_batch=False):
+            return work(_announced(spark, definition, say)())
     finally:
         spark.close()
 

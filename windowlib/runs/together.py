@@ -10,10 +10,9 @@ mistake it is then says so itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.planning import ledger_of
@@ -22,11 +21,14 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
 from windowlib.quality import check
-from windowlib.runs.attempt import Attempt, BatchReport, begin, complete, explaining, roll_forward
+from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
 from windowlib.runs.run import PLANS, Due, Note, Run, claimed, first_plan, next_due, silent
-from windowlib.source.listing import FilesChanged, Found, found_files
-from windowlib.tables.ledger import Claim, Clock, wall_clock_ms
+from windowlib.source.delta_source import Cursor
+from windowlib.source.found import Found
+from windowlib.source.listing import FilesChanged, found_files
+from windowlib.tables.ledger import Clock, wall_clock_ms
+from windowlib.tables.ledger_rows import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -94,13 +96,14 @@ def advance_together(
 class Listing:
     """The files of each source, looked for once in each round: a file that arrives meanwhile is new to all or none."""
 
-    known: dict[tuple[str, Path], list[Found]] = field(default_factory=dict)
+    known: dict[tuple[Hashable, ...], list[Found]] = field(default_factory=dict)
 
-    def files(self, definition: Definition) -> list[Found]:
-        """Every file that was there when a pipeline first asked."""
-        where = definition.source.format, definition.source.path
+    def files(self, definition: Definition, cursor: Cursor | None) -> list[Found]:
+        """Every file that was there when a pipeline first asked; of a Delta table, after a cursor."""
+        source = definition.source
+        where = source.format, source.path, source.include, source.exclude, cursor
         if where not in self.known:
-            self.known[where] = found_files(definition)
+            self.known[where] = found_files(definition, cursor)
         return self.known[where]
 
     def forget(self) -> None:
@@ -169,9 +172,11 @@ class Member:
 
     @contextmanager
     def _planned_again(self) -> Iterator[None]:
-        """Leaves a batch whose files have changed to be planned again, `PLANS` times at most."""
+        """Leaves a batch whose files have changed to be planned again, `PLANS` times at most; or one is given up."""
         try:
             yield
+        except GivenUp:
+            return
         except FilesChanged:
             self.plans_left -= 1
             if self.plans_left == 0:

@@ -7,10 +7,11 @@ import shutil
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.tables import prepare
-from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Clock, LedgerState, NothingToDecide, Plan, wall_clock_ms
+from windowlib.tables.lease import deciding
+from windowlib.tables.ledger import Clock, NothingToDecide, wall_clock_ms
+from windowlib.tables.ledger_rows import LedgerState, Plan
 from windowlib.tables.publish import staging_folder
-from windowlib.tables.standing import give_up
+from windowlib.tables.standing import check_own, give_up
 
 
 def approve(
@@ -37,19 +38,22 @@ def abandon(
     """Abandons the frozen batch: tables go back to the newest commit, the next run makes a new plan. Returns its id.
 
     With `batch_id` only that batch. Raises `NothingToDecide` where none is planned, or another one; `Superseded` while
-    a run is at work.
+    a run is at work; `ForeignChange` where another program has changed a table that would have to go back.
     """
     ledger = ledger_of(definition, clock)
     _meant(ledger.state().plan, batch_id, "is planned")
     before, claim = ledger.claim()
-    with lease(ledger, claim):
+    with deciding(ledger, claim):
         frozen = _meant(before.plan, batch_id, "is planned")
+        pinned = before.commit.versions if before.commit else {}
+        if before.prepared:
+            check_own(ledger.tables, pinned)
         row = {"kind": "abandon", "batch_id": frozen.batch_id, "who": who, "reason": reason}
         ledger.write(row, claim.epoch)
         # Should this process die here, the next run does it: `windowlib.tables.standing`.
         if before.prepared:
             made = prepare.read(ledger.root, before.prepared)
-            give_up(ledger.tables, before.commit.versions if before.commit else {}, made)
+            give_up(ledger.tables, pinned, made)
             prepare.drop(ledger.root, made)
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)

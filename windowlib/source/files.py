@@ -5,19 +5,23 @@ Which files are new, and whether they have changed: `windowlib.source.listing`. 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windowlib.definition.aggregate_sql import columns_added
 from windowlib.definition.definition import Definition
+from windowlib.definition.rules import not_a_number
 from windowlib.model.errors import StateMismatch
-from windowlib.plans.partitions import folder_values
-from windowlib.source.listing import SourceError
-from windowlib.tables.ledger import SourceFile
+from windowlib.plans import names
+from windowlib.plans.partitions import folder_type, folder_values
+from windowlib.source import text
+from windowlib.source.found import SourceError
+from windowlib.tables.ledger_rows import SourceFile
+
+IN_FOLDERS = "partition"  # of what type a column is that stands in the names of folders
 
 
 def check_readable(
@@ -28,12 +32,12 @@ def check_readable(
     `pinned` are the types that earlier batches saw: `StateMismatch` when they have changed. For json and csv the
     declared types count.
     """
-    if definition.source.format == "csv":
-        for file in files:
-            _check_header(definition, definition.source.path / file.path)
     if definition.source.format in ("json", "csv"):
-        return {name: definition.source.columns[name] for name in used_columns(definition)}
-    seen = dict(pinned or {})
+        for file in files:
+            text.check_file(definition, definition.source.path / file.path)
+        return {name: definition.source.columns[definition.source.in_files(name)] for name in used_columns(definition)}
+    seen = {name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS}  # as earlier releases say
+    in_folders = folder_types([file.path for file in files])
     for file in files:
         path = definition.source.path / file.path
         try:
@@ -49,8 +53,13 @@ def check_readable(
                 f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
                 ' coerce_timestamps="us" in pandas and pyarrow.'
             )
-        types = {f.name: str(f.type) for f in schema} | dict.fromkeys(folder_values(file.path), "partition")
+        own = {f.name: str(f.type) for f in schema}
+        own |= {name: f"{IN_FOLDERS} {in_folders[name]}" for name in folder_values(file.path)}
+        _check_names(definition, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
+        types = {definition.source.named(name): kind for name, kind in own.items()}
         for name in used_columns(definition):
+            if name == names.EVENT_TIME and name not in types:
+                continue  # then it is windowlib's own
             if name not in types:
                 raise StateMismatch(f"{path} has no column {name!r}; it has {', '.join(sorted(types))}")
             before = seen.setdefault(name, types[name])
@@ -63,16 +72,27 @@ def check_readable(
     return seen
 
 
-def _check_header(definition: Definition, path: Path) -> None:
-    """Raises `StateMismatch` when a CSV file's first line does not name the declared columns in their order."""
-    with pa.input_stream(path, compression="detect") as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-        header = next(csv.reader(lines), None)
-    declared = list(definition.source.columns)
-    if header is not None and [name.casefold() for name in header] != [name.casefold() for name in declared]:
-        raise StateMismatch(
-            f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in {definition.file}:"
-            f" {', '.join(declared)}, in that order"
+def folder_types(paths: Sequence[str]) -> dict[str, str]:
+    """The types of the columns that stand in the names of the folders of these files, by name, in order."""
+    values = [folder_values(path) for path in paths]
+    known = dict.fromkeys(name for one in values for name in one)
+    return {name: folder_type(one.get(name) for one in values) for name in known}
+
+
+def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> None:
+    """Raises `SourceError` for columns that cannot be told apart, or that are called like windowlib's own."""
+    if absent := [name for name in definition.source.rename if name not in columns]:
+        raise SourceError(f"{path} has no column {absent[0]!r}, which source.rename names; it has {', '.join(columns)}")
+    known = [definition.source.named(name) for name in columns]
+    if taken := [name for name in known if names.is_reserved(name)]:
+        raise SourceError(
+            f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
+            " own; call it otherwise in the files"
+        )
+    if alike := names.same_but_for_case(known):
+        raise SourceError(
+            f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; call one of"
+            ' them otherwise: source.rename = { "column" = "another name" }, or in the files'
         )
 
 
@@ -82,6 +102,11 @@ def _same_type(a: str, b: str) -> bool:
 
 def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
     source = definition.source
+    for output, expression in definition.expressions.items():
+        for function, column in columns_added(expression):
+            if types.get(column, "").removeprefix("large_") in ("string", "binary", "bool", "date32[day]"):
+                kind = types[column].removeprefix("large_")
+                raise SourceError(f"aggregates.{output}: {not_a_number(function, column, kind)}")
     given = types.get(source.timestamp)
     if given is None:
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,13 +22,18 @@ from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbli
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
-from windowlib.tables.ledger import SourceFile
+from windowlib.tables.ledger_rows import SourceFile
 
 _UNITS_PER_MS = {"ms": 1, "us": 1000}
 
 
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
     """What the files hold; None where their footers do not suffice, so that the rows themselves must be looked at."""
+    return _looked(folder, tuple(files), replace(admission, keys=tuple(admission.keys)))
+
+
+@lru_cache(maxsize=4)  # asked for twice in a batch
+def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> Seen | None:
     assigner = admission.assigner
     if not may_suffice(assigner, by_event_time=admission.by_event_time):
         return None
@@ -49,6 +54,7 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> See
             None,
             Bucket(span.low_ms, span.high_ms, own_end_ms(span.high_ms)),
             own_end_ms(span.low_ms),
+            newest_ms=span.high_ms,
         )
         for file, span in found
     ]
@@ -84,6 +90,8 @@ def _spans(path: Path, admission: Admission) -> list[_Span] | None:
     """The row groups of a file that have rows; None where its footer leaves something open."""
     footer = pq.read_metadata(path)
     indices = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    if len(indices) < footer.num_columns:
+        return None  # a.b may be a column, or b in a
     if not {admission.timestamp, *admission.keys} <= indices.keys():
         return None
     spans = []

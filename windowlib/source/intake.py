@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from windowlib.plans import names
 from windowlib.plans.admission import REASONS, Admission, figures, own_end_of
 from windowlib.plans.functions import F
 from windowlib.plans.reach import Bucket
 from windowlib.source.contents import Checksums
-from windowlib.tables.ledger import Plan
+from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -29,7 +30,7 @@ class FileFigures:
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The admitted event with the greatest time; of several the one in the file that comes first by name."""
+    """The event with the greatest time, admitted or in a hole; of several the one whose file comes first by name."""
 
     timestamp_ms: int
     file: str
@@ -41,7 +42,7 @@ class Group:
     """Rows of one file that are admitted and lie in one span of time, or are refused for one reason (no span).
 
     `first_end_ms` is the least end of a window that one of its events would have alone, `newest_row` the row of its
-    greatest time.
+    greatest time, and `newest_ms` that time (None: its rows do not move the watermark).
     """
 
     file: str
@@ -50,6 +51,7 @@ class Group:
     bucket: Bucket | None = None
     first_end_ms: int = 0
     newest_row: int = 0
+    newest_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Seen:
 def summed_up(groups: Sequence[Group], admission: Admission) -> Seen:
     """What groups of rows come to; they are sorted by the names of their files."""
     admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
-    newest = max(admitted, key=lambda pair: pair[1].max_timestamp_ms, default=None)
+    moving = [Newest(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None]
     of_file: dict[str, list[Group]] = {}
     for group in groups:
         of_file.setdefault(group.file, []).append(group)
@@ -89,7 +91,7 @@ def summed_up(groups: Sequence[Group], admission: Admission) -> Seen:
         reasons={reason: sum(group.rows for group in groups if group.reason == reason) for reason in REASONS},
         files={file: _figures(members) for file, members in of_file.items()},
         buckets=[bucket for _, bucket in admitted],
-        newest=newest and Newest(newest[1].max_timestamp_ms, newest[0].file, newest[0].newest_row),
+        newest=max(moving, key=lambda newest: newest.timestamp_ms, default=None),
     )
 
 
@@ -112,9 +114,9 @@ def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[s
 
 def _group(path: str, row: Row) -> Group:
     if row["reason"] is not None:
-        return Group(path, row["rows"], row["reason"])
+        return Group(path, row["rows"], row["reason"], newest_row=row["max_row"], newest_ms=row["max_timestamp_ms"])
     bucket = Bucket(row["min_timestamp_ms"], row["max_timestamp_ms"], row["max_window_end_ms"])
-    return Group(path, row["rows"], None, bucket, row["min_window_end_ms"], row["max_row"])
+    return Group(path, row["rows"], None, bucket, row["min_window_end_ms"], row["max_row"], bucket.max_timestamp_ms)
 
 
 def as_judged_by(seen: Seen, admission: Admission) -> Seen:
@@ -136,8 +138,8 @@ def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
     """
     by_checksum = {zlib.crc32(uri.encode()): path for uri, path in paths.items()}
     if len(by_checksum) < len(paths):
-        return F.col("_source_file"), paths
-    return F.crc32(F.col("_source_file").cast("binary")), by_checksum
+        return F.col(names.SOURCE_FILE), paths
+    return F.crc32(F.col(names.SOURCE_FILE).cast("binary")), by_checksum
 
 
 def read_files(plan: Plan, seen: Seen, checksums: Checksums) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Which files of the source are new, and whether those that were read are still what they were.
 
 A source is a sequence of files, numbered 1, 2, 3, … in *arrival order*: modification time, then name, among those a
-plan finds new; for a Delta source, version, then name. A file is read once and must not change afterwards. Folders and
-files whose name begins with `_` or `.` are not looked at: write there, then rename.
+plan finds new; for a Delta source, version, then name. A file is read once and must not change afterwards. What is
+looked at: `windowlib.source.folder`.
 
 What a file *is* is its content. A file that was copied back or unpacked again (another time, the same content) has not
 changed; one that was renamed (the old name gone, the same content under a new one) is not new
@@ -11,19 +11,19 @@ changed; one that was renamed (the old name gone, the same content under a new o
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import unquote
 
 from windowlib.definition.definition import Definition
-from windowlib.model.errors import TryAgain, WindowError
+from windowlib.model.errors import TryAgain
 from windowlib.source.contents import Contents, FileState
+from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files
+from windowlib.source.folder import folder_files
+from windowlib.source.found import Found, SourceError
 from windowlib.tables import delta
-from windowlib.tables.ledger import SourceFile
+from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
 from windowlib.tables.set_aside import files_set_aside
@@ -31,46 +31,29 @@ from windowlib.tables.set_aside import files_set_aside
 WAITS_MS = 5_000  # a longer `min_file_age` is not waited out: the next run takes the file
 
 
-class SourceError(WindowError):
-    """The source cannot be read as the definition says."""
-
-
 class FilesChanged(SourceError, TryAgain):
     """A file was changed or removed between its plan and its commit: the batch is planned again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A file in the source folder, not yet numbered. `order` sorts by arrival."""
-
-    path: str
-    size_bytes: int
-    modified_ns: int
-    order: tuple[int, str]
-
-    @property
-    def state(self) -> FileState:
-        """What tells it from a changed one at first sight."""
-        return FileState(self.path, self.size_bytes, self.modified_ns)
+def found_files(definition: Definition, cursor: Cursor | None = None) -> list[Found]:
+    """Every file that is there now; of a Delta table, what came after a cursor."""
+    if definition.source.format == "delta":
+        return delta_files(definition, cursor)
+    return folder_files(definition)
 
 
-def found_files(definition: Definition) -> list[Found]:
-    """Every file that is there now."""
-    return _delta_files(definition) if definition.source.format == "delta" else _folder_files(definition)
-
-
-Look = Callable[[Definition], list[Found]]
+Look = Callable[[Definition, Cursor | None], list[Found]]
 
 
 def next_files(
-    definition: Definition, tables: Tables, at: int | None, now_ms: int, look: Look = found_files
+    definition: Definition, tables: Tables, commit: Commit | None, found: Sequence[Found], now_ms: int
 ) -> list[Found]:
-    """The files that the next batch may read, in arrival order; `at` is the version of `source_files`.
+    """The files that the next batch may read, in arrival order, of those that were found.
 
     Left out is what is younger than `source.min_file_age`. Where nothing else is new, that age is waited for, at most
     `WAITS_MS`; a file that changed meanwhile is left out. Raises as `new_files`.
     """
-    fresh, least_ms = new_files(definition, tables, at, look), definition.source.min_file_age_ms
+    fresh, least_ms = new_files(definition, tables, commit, found), definition.source.min_file_age_ms
     settled = [file for file in fresh if abs(now_ms - file.modified_ns // 1_000_000) >= least_ms]
     if settled or not fresh or least_ms > WAITS_MS:
         return settled
@@ -82,15 +65,21 @@ def next_files(
     ]
 
 
+def waiting_files(definition: Definition, tables: Tables, commit: Commit | None, *, check: bool = True) -> list[Found]:
+    """The files that are there now and that no batch up to `commit` has read. Raises as `new_files`, `found_files`."""
+    found = found_files(definition, cursor_of(definition, commit))
+    return new_files(definition, tables, commit, found, check=check)
+
+
 def new_files(
-    definition: Definition, tables: Tables, at: int | None, look: Look = found_files, *, check: bool = True
+    definition: Definition, tables: Tables, commit: Commit | None, found: Sequence[Found], *, check: bool = True
 ) -> list[Found]:
-    """The files no batch has read, in arrival order; `at` is the version of `source_files`.
+    """The files, of those that were found, that no batch up to `commit` has read, in arrival order.
 
     Left out is what an operator has set aside, and what was read under another name that is gone. Raises `SourceError`
-    when the folder is missing or, with `check`, the content of a file that was read has changed since.
+    when, with `check`, the content of a file that was read has changed since.
     """
-    found, known = look(definition), known_files(tables, at)
+    known = known_files(tables, _read_by(commit))
     with Contents.of(definition) as contents:
         for file in found if check else ():
             before = known.get(file.path)
@@ -104,6 +93,30 @@ def new_files(
         fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)
         moved = {file.path for file in renamed(contents, found, known.values()).values()}
     return [file for file in fresh if file.path not in moved]
+
+
+def cursor_of(definition: Definition, commit: Commit | None) -> Cursor | None:
+    """Where to read a Delta source on from; None of other sources. Earlier releases read a log from its beginning."""
+    if definition.source.format != "delta":
+        return None
+    return Cursor.of(commit.definition) if commit else beginning(definition)
+
+
+def next_cursor(
+    tables: Tables, commit: Commit | None, found: Sequence[Found], taken: Sequence[SourceFile], before: Cursor | None
+) -> Cursor | None:
+    """How far a Delta source is read by a batch that takes these of the files found; None of other sources."""
+    if before is None:
+        return None
+    known, paths = known_files(tables, _read_by(commit)), {file.path for file in taken}
+    unread = [file for file in found if file.path not in known]
+    ours, left = ([f for f in unread if (f.path in paths) is wanted] for wanted in (True, False))
+    return cursor_after(ours, left, before)
+
+
+def _read_by(commit: Commit | None) -> int | None:
+    """The version of `source_files` that says what was read."""
+    return commit.versions.get(SOURCE_FILES.name) if commit else None
 
 
 def renamed(contents: Contents, found: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
@@ -168,51 +181,3 @@ def _read_in(file: Path) -> Mapping[str, FileState]:
     table = delta.read_parquet(file, SOURCE_FILES.columns)
     columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns", "sha256"))
     return {state[0]: FileState(*state) for state in zip(*columns, strict=True)}
-
-
-def _folder_files(definition: Definition) -> list[Found]:
-    folder = definition.source.path
-    if not folder.is_dir():
-        raise SourceError(
-            f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}"
-        )
-    found = []
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder)
-        if any(part.startswith(("_", ".")) for part in name.parts) or not path.is_file():
-            continue
-        stat = path.stat()
-        found.append(Found(str(name), stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, str(name))))
-    return found
-
-
-def _delta_files(definition: Definition) -> list[Found]:
-    folder = definition.source.path
-    log = folder / "_delta_log"
-    if not log.is_dir():
-        raise SourceError(
-            f"{folder} is not a Delta table (it has no _delta_log); correct source.path in {definition.file}"
-        )
-    commits = sorted(log.glob("*.json"))
-    if not commits or int(commits[0].stem) != 0:
-        raise SourceError(
-            f"the log of {folder} no longer begins at version 0, so files may be missing; keep its log longer"
-        )
-    found: dict[str, Found] = {}
-    for commit in commits:
-        version = int(commit.stem)
-        for line in commit.read_text().splitlines():
-            action = json.loads(line)
-            if (remove := action.get("remove")) and remove.get("dataChange", True):
-                raise SourceError(
-                    f"version {version} of {folder} removes rows ({remove['path']}); a Delta source must be append-only"
-                )
-            add = action.get("add")
-            if add and add.get("dataChange", True):
-                if add.get("deletionVector"):
-                    raise SourceError(
-                        f"version {version} of {folder} uses deletion vectors; a Delta source must be append-only"
-                    )
-                path = unquote(add["path"])
-                found[path] = Found(path, add["size"], add["modificationTime"] * 1_000_000, (version, path))
-    return list(found.values())

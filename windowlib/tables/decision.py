@@ -6,17 +6,21 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from windowlib.definition.instants import instant
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`adopt`: changes that another program made to the tables are kept. `rollback`: the tables are again as batch
-    `to_batch_id` left them.
+    `to_batch_id` left them. `advance_watermark`: nothing at or below `to_ms` is expected any more; of these three the
+    only one that computes.
     """
 
-    kind: Literal["adopt", "rollback"]
+    kind: Literal["adopt", "rollback", "advance_watermark"]
     who: str
     reason: str
     to_batch_id: int | None = None
+    to_ms: int | None = None
 
     @property
     def title(self) -> str:
@@ -27,6 +31,8 @@ class Decision:
         """
         if self.kind == "adopt":
             return "adopt what another program changed"
+        if self.to_ms is not None:
+            return f"advance the watermark to {instant(self.to_ms)}"
         return f"roll back to batch {self.to_batch_id}"
 
     def undoes(self, batch_id: int) -> bool:

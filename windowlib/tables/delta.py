@@ -9,6 +9,7 @@ The statistics of a file are read from its footer (`windowlib.tables.footers`).
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -102,6 +103,19 @@ def version(table: Table) -> int | None:
     """The newest version, or None where there is no table."""
     newest = table.newest()
     return None if newest is None else newest.version()
+
+
+def columns(table: Table, at: int | None = None) -> list[dict[str, Any]]:
+    """The columns of a table that exists, at a version or (None) the newest, and those that it is partitioned by.
+
+    What is said of them in comments is left out.
+    """
+    found = table.newest() if at is None else table.at(at)
+    assert found is not None, "the table exists"
+    fields: list[dict[str, Any]] = json.loads(found.schema().to_json())["fields"]
+    for one in fields:
+        one["metadata"] = {name: value for name, value in one["metadata"].items() if name != "comment"}
+    return [*fields, {"partitioned by": found.metadata().partition_columns}]
 
 
 def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:

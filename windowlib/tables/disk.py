@@ -3,16 +3,104 @@
 A file that was written is in the machine's memory; after a power cut it may be empty, or gone. Here a file, and the
 folders that name it, are made to last. The order in which a run does so is its promise: data files, then the prepare
 file and its row, then the log entries, then the commit row (`windowlib.tables.prepare`).
+
+A disk that is full or read-only answers in the words of whoever wrote: Python, delta-rs, Spark. `refusals_named` says
+it once, in ours.
 """
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+from windowlib.model.errors import TryAgain
+
+FULL, READ_ONLY = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,)
+_NUMBERED = re.compile(r"\b(?:os error|[Ee]rrno):? (\d+)")
+PLENTY_BYTES = 1 << 20  # so much is free only where another disk is full, or a file was too large and is gone again
 AT_ONCE = 8  # a disk answers several flushes together in little more time than one
+
+
+class CannotWrite(TryAgain):
+    """The disk is full or read-only. What was committed is whole, and the next run finishes what was not."""
+
+
+@contextmanager
+def refusals_named(root: Path, batch_id: int | None = None) -> Iterator[None]:
+    """Raises `CannotWrite` for any error of the block that says so of a disk; `root` is where the tables are.
+
+    `batch_id` is the batch that the block works on.
+    """
+    free_before = free_bytes(root)
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, CannotWrite) and batch_id is None:
+            raise
+        if refusal := refusal_of(error, root, batch_id, free_before):
+            raise refusal from error
+        raise
+
+
+def refusal_of(
+    error: BaseException, root: Path, batch_id: int | None = None, free_before: int | None = None
+) -> CannotWrite | None:
+    """What an error says of the disk; None where it says something else.
+
+    `free_before` is how many bytes were free when the work on `batch_id` began.
+    """
+    then = f", and the next run finishes batch {batch_id}" if batch_id else " and run again"
+    whole = "Nothing is lost, and nothing half done is visible by the ledger"
+    match _reason(error):
+        case None:
+            return None
+        case number if number in READ_ONLY:
+            return CannotWrite(f"{root} is on a disk that is read-only. {whole}: make it writable{then}")
+    free, needed = free_bytes(root), ""
+    if batch_id and free_before is not None:
+        needed = f"; batch {batch_id} needs more than the {in_kb(free_before)} that were free when it began"
+    elsewhere = ", or in the engine's folder for temporary files" if free is None or free >= PLENTY_BYTES else ""
+    left = "" if free is None else f" ({in_kb(free)} free{needed})"
+    return CannotWrite(f"no space is left for {root}{left}{elsewhere}. {whole}: make room{then}")
+
+
+def _reason(error: BaseException) -> int | None:
+    """The number of the system's error by which a disk has refused, in this error or what it came from."""
+    seen: BaseException | None = error
+    while seen is not None:
+        numbers = {getattr(seen, "errno", None), *map(int, _NUMBERED.findall(str(seen)))}
+        numbers |= {number for number in (*FULL, *READ_ONLY) if os.strerror(number) in str(seen)}
+        if found := [number for number in (*FULL, *READ_ONLY) if number in numbers]:
+            return found[0]
+        seen = seen.__cause__ or seen.__context__
+    return None
+
+
+def free_bytes(folder: Path) -> int | None:
+    """How much may still be written below a folder that may not exist yet; None where the system does not say.
+
+    >>> free_bytes(Path("/")) > 0, free_bytes(Path("/no/such/folder")) == free_bytes(Path("/"))
+    (True, True)
+    """
+    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    try:
+        found = os.statvfs(there)
+    except OSError:
+        return None
+    return found.f_bavail * found.f_frsize
+
+
+def in_kb(size_bytes: int) -> str:
+    """
+    >>> in_kb(0), in_kb(12_345_678)
+    ('0 KB', '12,056 KB')
+    """
+    return f"{size_bytes // 1024:,} KB"
 
 
 def sync(files: Iterable[Path], root: Path) -> None:

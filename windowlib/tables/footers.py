@@ -65,7 +65,7 @@ def _low(value: Any) -> Any:
         case int():
             return value
         case float():
-            return value if value == value and abs(value) != float("inf") else None
+            return None  # footers leave NaN out, and readers take it for the greatest number
         case str():
             return value[:LONGEST_TEXT]
         case datetime():

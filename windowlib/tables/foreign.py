@@ -16,7 +16,7 @@ from windowlib.tables import delta, log
 from windowlib.tables.delta import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
-from windowlib.tables.prepare import APP_ID, Publication
+from windowlib.tables.prepare import APP_ID, Publication, takes_columns_back
 from windowlib.tables.standing import Versions, changes_since, is_ours
 
 MOST_ROWS_COMPARED = 2_000_000
@@ -81,9 +81,8 @@ def files_before(change: Foreign) -> list[DataFile]:
     for one in change.entries:
         if one.changes_columns:
             raise CannotUndo(
-                f"version {one.version} of table {change.name} ({one.operation}) changed its columns or its protocol,"
-                " which windowlib cannot take back. Spark can: RESTORE TABLE"
-                f" delta.`{change.table.folder}` TO VERSION AS OF {change.ours}"
+                f"version {one.version} of table {change.name} ({one.operation}) changed its columns, which windowlib"
+                f" cannot take back. {takes_columns_back(change.table.folder, one)}"
             )
     wanted = delta.files(change.table, change.ours)
     check_files_exist(change.table, wanted, f"no way back to version {change.ours} of table {change.name}")
@@ -134,7 +133,8 @@ def rows_changed(table: Table, before: Sequence[DataFile], after: Sequence[DataF
     gone = [f for path, f in old.items() if path not in new]
     come = [f for path, f in new.items() if path not in old]
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
-    if rows_gone + rows_come > MOST_ROWS_COMPARED:
+    there = all((table.folder / f.path).exists() for f in (*gone, *come))
+    if rows_gone + rows_come > MOST_ROWS_COMPARED or not there:
         return RowChange(name, rows_come, rows_gone, exact=False)
     less, more = _rows(table, gone), _rows(table, come)
     return RowChange(name, (more - less).total(), (less - more).total())

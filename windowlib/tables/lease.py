@@ -8,7 +8,10 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables.ledger import Claim, Ledger, Superseded
+from windowlib.tables.delta import Conflict
+from windowlib.tables.disk import CannotWrite
+from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger_rows import Claim
 
 
 @contextmanager
@@ -54,10 +57,20 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def deciding(ledger: Ledger, claim: Claim) -> Iterator[None]:
+    """As `lease`, for an operator's command: raises `Superseded` where another run or program was faster."""
+    with lease(ledger, claim), superseded_explains(ledger, claim):
+        try:
+            yield
+        except Conflict as error:
+            raise Superseded(f"another run or program has changed a table meanwhile ({error}): look again") from error
+
+
 def _release(ledger: Ledger, claim: Claim) -> None:
     try:
         ledger.write({"kind": "release"}, claim.epoch)
     except Superseded:
         return  # the run that took over holds it now
-    except (OSError, DeltaError):
-        return  # the end of this process releases it as well; how the run itself ended must not be hidden
+    except (OSError, DeltaError, CannotWrite):
+        ledger.forgo(claim)  # how the run itself ended must not be hidden

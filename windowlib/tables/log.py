@@ -8,6 +8,7 @@ files), which delta-rs passes over in silence: here it is an error that names th
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,7 @@ class Entry:
     changes_data: bool
     changes_columns: bool
     has_vectors: bool = False  # deletion vectors
+    at_ms: int | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -64,29 +66,61 @@ def entries(folder: Path, after: int, up_to: int) -> Iterator[Entry]:
 
 def entry(folder: Path, version: int) -> Entry:
     """The commit that made a version. Raises `DamagedLog`."""
+    return _entry(version, actions(folder, version))
+
+
+def actions(folder: Path, version: int) -> list[dict[str, Any]]:
+    """The same as it is written: one object for each action. Raises `DamagedLog`."""
     file = file_of(folder, version)
     try:
-        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except FileNotFoundError as error:
         raise DamagedLog(f"{file} is not there: {_way_back(folder, version)}") from error
     except ValueError as error:
         raise DamagedLog(f"{file} is cut off or not JSON ({error}): {_way_back(folder, version)}") from error
-    if not actions:
+    if not found:
         raise DamagedLog(f"{file} is empty: {_way_back(folder, version)}")
-    return _entry(version, actions)
+    return found
 
 
 def since_last_at(paths: Iterable[str], since: Iterable[Entry]) -> list[Entry]:
     """Those of some commits that came after the table last held exactly these files, which it held before the first.
 
-    What was changed and taken back counts no more.
+    What was changed and taken back counts no more; of changes of columns only the caller knows whether they were.
     """
     start = frozenset(paths)
     live, kept = start, list[Entry]()
     for one in since:
         live = (live - one.removed) | one.added
-        kept = [] if live == start and not one.changes_columns else [*kept, one]
+        kept = [*kept, one]
+        if live == start:
+            kept = [one for one in kept if one.changes_columns]
     return kept
+
+
+def check_entries(folder: Path) -> None:
+    """Raises `DamagedLog` where an entry after the newest checkpoint is empty or not there. Reads none of them."""
+    found, checkpoint = dict[int, os.DirEntry[str]](), -1
+    with os.scandir(folder / "_delta_log") as names:
+        for one in names:
+            number, _, kind = one.name.partition(".")
+            if number.isdigit() and kind == "json":
+                found[int(number)] = one
+            elif number.isdigit() and kind.startswith("checkpoint"):
+                checkpoint = max(checkpoint, int(number))
+    for version in range(checkpoint + 1, max(found, default=-1) + 1):
+        if version not in found and not file_of(folder, version).exists():  # made since, where others are at work
+            raise DamagedLog(f"{file_of(folder, version)} is not there: {_way_back(folder, version)}")
+        if version in found and found[version].stat().st_size == 0:
+            raise DamagedLog(f"{found[version].path} is empty: {_way_back(folder, version)}")
+
+
+def check_later(folder: Path, after: int) -> None:
+    """The same of the entries after a version, one by one."""
+    while (file := file_of(folder, after + 1)).exists():
+        after += 1
+        if file.stat().st_size == 0:
+            raise DamagedLog(f"{file} is empty: {_way_back(folder, after)}")
 
 
 def check(folder: Path) -> None:
@@ -117,6 +151,7 @@ def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:
         changes_data=any(one.get("dataChange", True) for one in (*adds, *removes)),
         changes_columns=any("metaData" in one or "protocol" in one for one in actions),
         has_vectors=any(one.get("deletionVector") for one in adds),
+        at_ms=info.get("timestamp"),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables.log import check, entry, file_of
+from windowlib.tables.log import check, check_entries, check_later, entry, file_of
 
 
 @dataclass(slots=True)
@@ -34,9 +34,11 @@ class Table:
         if self._open is None or self._first_commit != first_commit:
             if first_commit is None and not self._has_log():
                 return None
+            check_entries(self.folder)
             with explained(self.folder):
                 self._open, self._first_commit, self.listed = DeltaTable(str(self.folder)), first_commit, {}
         elif file_of(self.folder, self._open.version() + 1).exists():
+            check_later(self.folder, self._open.version())
             with explained(self.folder):
                 self._open.update_incremental()
         return self._open

@@ -23,7 +23,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -88,13 +89,21 @@ class Prepared:
 
 
 def write(root: Path, publication: Publication) -> Prepared:
-    """Writes a publication down and makes it, and every file that it adds, last. Raises OSError."""
+    """Writes a publication down and makes it, and every file that it adds, last.
+
+    Raises OSError where the disk refuses; then the files that were written for it are deleted.
+    """
     text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    disk.sync((root / one.name / added.path for one in publication.changes for added in one.add), root)
-    file.write_bytes(text)
-    disk.sync([file], root)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        disk.sync((root / one.name / added.path for one in publication.changes for added in one.add), root)
+        file.write_bytes(text)
+        disk.sync([file], root)
+    except OSError:
+        with suppress(OSError):  # a disk that is read-only keeps them
+            drop(root, publication)
+        raise
     return Prepared(str(file.relative_to(root)), checksum(text))
 
 
@@ -182,7 +191,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     if done := [one.version for one in ours if APP_ID in one.transactions]:
         return Judged(change, Standing.DONE, done[-1])
     _check_there(folder, change)
-    changed = log.since_last_at((file.path for file in delta.files(table, change.start)), since)
+    changed = changed_since(table, change.start, since)
     check_adoptable(folder, [one for one in changed if one not in ours])
     live = frozenset(file.path for file in delta.files(table, newest))
     lost = frozenset(one.path for one in change.remove) - live
@@ -207,15 +216,36 @@ def _check_there(folder: Path, change: TableChange) -> None:
         )
 
 
+def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -> list[log.Entry]:
+    """Those of the commits `since` version `start` by which the table's files, or its columns, differ from then.
+
+    A change of its settings, or one of columns that was taken back, changes no columns here.
+    """
+    if any(one.changes_columns for one in since) and delta.columns(table, start or 0) == delta.columns(table):
+        since = [replace(one, changes_columns=False) for one in since]
+    return log.since_last_at((file.path for file in delta.files(table, start)), since)
+
+
 def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
     """Raises `ForeignChange` unless the commits changed no row and no column."""
     for one in since:
         if one.changes_data or one.changes_columns:
+            way_back = (
+                f"Its columns changed. {takes_columns_back(folder, one)}"
+                if one.changes_columns
+                else "`windowlib restore` takes that back, `windowlib adopt` keeps it; with --dry-run each shows what"
+                " it would do"
+            )
             raise ForeignChange(
                 f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"
-                f" {one.user or 'unknown'}. Nothing was touched. `windowlib restore` takes that back, `windowlib adopt`"
-                " keeps it; with --dry-run each shows what it would do"
+                f" {one.user or 'unknown'}. Nothing was touched. {way_back}"
             )
+
+
+def takes_columns_back(folder: Path, changed: log.Entry) -> str:
+    """How a change of a table's columns is taken back."""
+    before = changed.version - 1
+    return f"Spark can take that back: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {before}"
 
 
 # -- rolling forward --------------------------------------------------------------------------------------------------

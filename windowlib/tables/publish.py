@@ -101,10 +101,18 @@ def _target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
 
 def table_schema(schema: StructType, columns: list[str], partition: Mapping[str, str]) -> Schema:
     """A Delta schema: `columns` of a Spark schema, all nullable, then partition columns (name → Delta type)."""
-    known = {f["name"]: f for f in json.loads(schema.json())["fields"]}
+    known = {f["name"]: f for f in map(_nullable, json.loads(schema.json())["fields"])}
     fields = [{**known[name], "nullable": True, "metadata": {}} for name in columns]
     fields += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in partition.items()]
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def _nullable(kind: Any) -> Any:
+    """A type, or a field, in which all may be null: whether an engine knows better differs from batch to batch."""
+    if not isinstance(kind, dict):
+        return [_nullable(one) for one in kind] if isinstance(kind, list) else kind
+    always = {"nullable": True, "containsNull": True, "valueContainsNull": True}
+    return {name: always.get(name, _nullable(value)) for name, value in kind.items()}
 
 
 def changes_schema(results: Schema) -> Schema:
@@ -156,7 +164,7 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
 
 def _same_columns(table: Table, version: int, schema: Schema) -> None:
     def columns(of: Schema) -> dict[str, str]:
-        return {f["name"]: json.dumps(f["type"]) for f in json.loads(of.to_json())["fields"]}
+        return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(of.to_json())["fields"]}
 
     have, want = columns(table.at(version).schema()), columns(schema)
     if have != want:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -13,6 +14,10 @@ from windowlib.model.errors import WindowError
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import OUTSIDE, TABLES
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from pyspark.sql import SparkSession
 
 
 class UnknownTable(WindowError, LookupError):
@@ -51,12 +56,37 @@ def table_versions(definition: Definition) -> dict[str, int]:
     return dict(commit.versions) if commit else {}
 
 
-def snapshot(folder: Path, version: int) -> pa.Table:
-    """The rows of the table in `folder` at `version`.
+def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list[str]:
+    """Registers the published tables, all as of the newest commit, under their names; gives the names.
 
-    Arrow reads the files itself: deltalake's own file system is called from Arrow's threads, which now and then abort
-    the process when it ends.
+    DuckDB reads files when it is asked, and only those that a query needs. Later commits are seen after another call.
+    """
+    versions = table_versions(definition)
+    for name, version in versions.items():
+        table, files = _opened(definition.root / name, version)
+        connection.register(name, table.to_pyarrow_dataset(filesystem=files))
+    return list(versions)
+
+
+def spark_views(spark: SparkSession, definition: Definition) -> list[str]:
+    """The same as temporary views of a Spark session that reads Delta tables (`spark_session(with_delta=True)`)."""
+    versions = table_versions(definition)
+    for name, version in versions.items():
+        reader = spark.read.format("delta").option("versionAsOf", version)
+        reader.load(str(definition.root / name)).createOrReplaceTempView(name)
+    return list(versions)
+
+
+def snapshot(folder: Path, version: int) -> pa.Table:
+    """The rows of the table in `folder` at `version`."""
+    table, files = _opened(folder, version)
+    return table.to_pyarrow_table(filesystem=files)
+
+
+def _opened(folder: Path, version: int) -> tuple[DeltaTable, fs.FileSystem]:
+    """A table, and what Arrow reads its files with.
+
+    deltalake's own file system is called from Arrow's threads, which now and then abort the process when it ends.
     """
     files = fs.SubTreeFileSystem(str(folder.absolute()), fs.LocalFileSystem())
-    table = DeltaTable(str(folder), version=version)
-    return table.to_pyarrow_table(filesystem=files)
+    return DeltaTable(str(folder), version=version), files

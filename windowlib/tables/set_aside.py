@@ -17,7 +17,7 @@ from windowlib.tables.opened import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SetAside:
     """What an operator said about a file; with `back` it may be read again. `path` is relative to the source."""
 
     path: str
@@ -27,7 +27,7 @@ class Decision:
     back: bool = False
 
 
-def decide(root: Path, decision: Decision) -> None:
+def decide(root: Path, decision: SetAside) -> None:
     """Adds a decision to those that are kept."""
     table = Table(root / SET_ASIDE.name)
     tries = delta.Tries()
@@ -42,12 +42,12 @@ def decide(root: Path, decision: Decision) -> None:
         return
 
 
-def files_set_aside(root: Path) -> dict[str, Decision]:
+def files_set_aside(root: Path) -> dict[str, SetAside]:
     """By path, the files that are set aside now."""
     table = Table(root / SET_ASIDE.name)
     rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
     newest = {row["path"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    decisions = (Decision(**{name: row[name] for name in Decision.__dataclass_fields__}) for row in newest.values())
+    decisions = (SetAside(**{name: row[name] for name in SetAside.__dataclass_fields__}) for row in newest.values())
     return {one.path: one for one in decisions if not one.back}
 
 

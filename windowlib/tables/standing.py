@@ -18,10 +18,10 @@ from pathlib import Path
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta, disk, log
 from windowlib.tables.delta import RESTORED
-from windowlib.tables.ledger import Commit
+from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
-from windowlib.tables.prepare import APP_ID, Publication, TableChange, check_adoptable, created
+from windowlib.tables.prepare import APP_ID, Publication, TableChange, changed_since, check_adoptable, created
 
 Versions = Mapping[str, int]
 GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
@@ -88,6 +88,12 @@ def fence(tables: Tables) -> None:
             break
 
 
+def check_own(tables: Tables, pinned: Versions) -> None:
+    """Raises `ForeignChange` where another program has changed a table since `pinned`; touches none."""
+    for name in COMMIT_ORDER:
+        _seen(tables[name], pinned.get(name))
+
+
 def give_up(tables: Tables, pinned: Versions, publication: Publication) -> None:
     """Brings every table back to what it held at `pinned`, and moves each of them on by a commit in any case.
 
@@ -122,17 +128,14 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     if newest is None:
         raise log.DamagedLog(f"table {table.folder.name} does not exist: the newest run left it at version {pinned}")
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
-    if paths_of(table, newest) == paths_of(table, pinned):
-        return _Seen(newest, since)  # whatever came was taken back
-    changed = log.since_last_at(paths_of(table, pinned), since)
+    changed = changed_since(table, pinned, since)
     check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
     return _Seen(newest, since, restore=any(map(is_ours, changed)))
 
 
 def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Entry]:
     """The commits after the table last held what it did at `pinned`, up to `newest`; None: an empty table."""
-    entries = log.entries(table.folder, 0 if pinned is None else pinned, newest)
-    return log.since_last_at(paths_of(table, pinned), entries)
+    return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))
 
 
 def is_ours(entry: log.Entry) -> bool:

@@ -113,7 +113,8 @@ def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> st
 
 def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
     file = pq.ParquetFile(path)
-    schema = file.schema_arrow
+    own = file.schema_arrow
+    schema = pa.schema([field.with_name(definition.source.named(field.name)) for field in own])
     folders = folder_values(name)
     shown = shown_columns(definition)
     if any(folders.get(column) not in (None, text) for column, text in zip(key.columns, key.texts, strict=True)):
@@ -121,7 +122,8 @@ def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterato
     wanted = _without(key, folders).values(schema)
     names = [column for column in used_columns(definition) if column in schema.names]
     first = 0
-    for batch in file.iter_batches(columns=names):
+    for raw in file.iter_batches(columns=[*map(definition.source.in_files, names)]):
+        batch = raw.rename_columns([*map(definition.source.named, raw.schema.names)])
         places = _places(batch, wanted)
         chosen = batch.take(places)
         times = times_ms(chosen.column(definition.source.timestamp), definition.source.timestamp_unit)
@@ -144,7 +146,7 @@ def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
     return pc.indices_nonzero(mask)
 
 
-def _without(key: Key, folders: Mapping[str, str]) -> Key:
+def _without(key: Key, folders: Mapping[str, str | None]) -> Key:
     """The part of a key that is not in the folders' names."""
     kept = [part for part in zip(key.columns, key.texts, key.types, strict=True) if part[0] not in folders]
     columns, texts, types = zip(*kept, strict=True) if kept else ((), (), ())

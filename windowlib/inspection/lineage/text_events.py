@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.runs.spark_errors import explained
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
-from windowlib.tables.ledger import SourceFile
+from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +40,7 @@ def text_rows(
         with tempfile.TemporaryDirectory() as staging:
             return _read(spark, definition, known, key, columns, Path(staging))
 
-    with explained(definition):
-        return with_spark(definition, read, lambda what: None)
+    return with_spark(definition, read, lambda what: None)
 
 
 def _read(
@@ -53,6 +51,7 @@ def _read(
     columns: Sequence[str],
     staging: Path,
 ) -> list[TextRow]:
+    from windowlib.plans import names
     from windowlib.plans.admission import Admission, timestamp_ms
     from windowlib.plans.functions import F, quoted
 
@@ -63,9 +62,9 @@ def _read(
     rows = source.rows(spark, definition, files, staging)
     of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
     found = (
-        rows.frame.withColumn("_timestamp_ms", timestamp_ms(admission))
-        .where(reduce(and_, of_key, F.col("_timestamp_ms").isNotNull()))
-        .select("_source_file", "_source_row", "_timestamp_ms", *map(quoted, columns))
+        rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission))
+        .where(reduce(and_, of_key, F.col(names.TIMESTAMP_MS).isNotNull()))
+        .select(names.SOURCE_FILE, names.SOURCE_ROW, names.TIMESTAMP_MS, *map(quoted, columns))
         .collect()
     )
     return [(rows.paths[row[0]], row[1], row[2], dict(zip(columns, row[3:], strict=True))) for row in found]

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.inspection.verify.asked import Asked
-from windowlib.inspection.verify.events import Counted
+from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans import names
 from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.functions import F
 from windowlib.plans.grid import Grid
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from windowlib.batches.inputs import Inputs
 
 START, END = "window_start_ms", "window_end_ms"
+SLICE, FIRST, LAST, NEVER = map(names.internal, ("slice", "first", "last", "never"))  # of events
+GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 
 
 def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
@@ -66,15 +69,15 @@ def _slices(given: Counted, grid: Grid) -> DataFrame:
     Where no window over a slice was late, and nothing is recorded of the event, its batch does not matter.
     """
     step = given.step
-    start = aligned_start_ms(F.col("timestamp_ms"), grid.slice_ms, grid.offset_ms)
-    last = aligned_start_ms(F.col("_slice"), grid.slide_ms, grid.offset_ms)
-    least = F.col("_slice") + grid.slice_ms - grid.size_ms
+    start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)
+    last = aligned_start_ms(F.col(SLICE), grid.slide_ms, grid.offset_ms)
+    least = F.col(SLICE) + grid.slice_ms - grid.size_ms
     first = -aligned_start_ms(-least, grid.slide_ms, -grid.offset_ms)
-    placed = given.rows.withColumn("_slice", start).withColumns({"_first": first, "_last": last})
-    plain = f"_first + {grid.size_ms} - 1 > _late_in AND _readmitted_by = 0"
-    by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in (("_batch", "0L"), ("_late_in", "_never"))}
-    known = step.engine.with_values(placed, {"_never": MIN_WATERMARK}).withColumns(by)
-    listed = F.sum(F.expr("if(_is_late, 1L, 0L)")).alias("_listed")
-    groups = ["_slice", "_first", "_last", "_batch", "_late_in", "_readmitted_by"]
+    placed = given.rows.withColumn(SLICE, start).withColumns({FIRST: first, LAST: last})
+    plain = f"{FIRST} + {grid.size_ms} - 1 > {LATE_IN} AND {READMITTED_BY} = 0"
+    by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in ((BATCH, "0L"), (LATE_IN, NEVER))}
+    known = step.engine.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
+    listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
+    groups = [F.col(name).alias("_" + name.removeprefix(names.RESERVED)) for name in GROUPS]
     summed = known.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)
     return summed.withColumn("_last_end", F.col("_last") + grid.size_ms)

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 from windowlib.inspection.verify.events import Counted
 from windowlib.inspection.verify.expected import Expected
-from windowlib.plans.counts import CountWindows
+from windowlib.plans import names
+from windowlib.plans.counts import NUMBER, CountWindows
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
     from windowlib.batches.inputs import Inputs
+
+TOTAL, FIRST, LAST = map(names.internal, ("total", "first", "last"))
 
 
 def expected(inputs: Inputs, given: Counted) -> Expected:
@@ -22,18 +25,19 @@ def expected(inputs: Inputs, given: Counted) -> Expected:
     assert isinstance(windows, CountWindows), f"not count windows: {windows}"
     size, slide, width = windows.size, windows.slide, windows.slice_size
     of_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
-    numbered = given.rows.withColumn("_number", F.expr(f"row_number() OVER ({of_key} ORDER BY arrival)").cast("long"))
-    index = F.expr(f"(_number - 1) div {width}").alias("slice_index")
-    slices = numbered.groupBy(*step.key_columns, index).agg(*step.partials(), F.max("_number").alias("_number"))
+    in_order = F.expr(f"row_number() OVER ({of_key} ORDER BY {names.ARRIVAL})")
+    numbered = given.rows.withColumn(NUMBER, in_order.cast("long"))
+    index = F.expr(f"({NUMBER} - 1) div {width}").alias("slice_index")
+    slices = numbered.groupBy(*step.key_columns, index).agg(*step.partials(), F.max(NUMBER).alias(NUMBER))
     slices = inputs.staged.write_and_read(slices, inputs.staged.unused("slices"))
-    totals = slices.groupBy(*step.key_columns).agg(F.max("_number").alias("_total"))
+    totals = slices.groupBy(*step.key_columns).agg(F.max(NUMBER).alias(TOTAL))
     whole = slices.join(totals, list(step.keys)) if step.keys else slices.crossJoin(totals)
     first = f"((slice_index + 1) * {width} + {slide - 1}) div {slide}"  # the first firing after its last element
-    last = f"least((slice_index * {width} + {size}) div {slide}, _total div {slide})"
-    ranged = whole.selectExpr("*", f"{first} AS _first", f"{last} AS _last").where("_first <= _last")
-    fired = ranged.selectExpr("*", "explode(sequence(_first, _last)) AS firing")
+    last = f"least((slice_index * {width} + {size}) div {slide}, {TOTAL} div {slide})"
+    ranged = whole.selectExpr("*", f"{first} AS {FIRST}", f"{last} AS {LAST}").where(f"{FIRST} <= {LAST}")
+    fired = ranged.selectExpr("*", f"explode(sequence({FIRST}, {LAST})) AS firing")
     keys = [*map(quoted, step.keys)]
     results = fired.groupBy(*keys, "firing").agg(*step.merges())
-    needed = f"slice_index * {width} >= (_total div {slide} + 1) * {slide} - {size} OR _number = _total"
+    needed = f"slice_index * {width} >= ({TOTAL} div {slide} + 1) * {slide} - {size} OR {NUMBER} = {TOTAL}"
     in_flight = whole.where(needed).select(*keys, "slice_index", *step.partial_names)
     return Expected(step, results, in_flight)

@@ -19,7 +19,7 @@ from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.recorded import ReadFile, Recorded
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.plans import admission
+from windowlib.plans import admission, names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
 from windowlib.source import rows as source
@@ -29,16 +29,18 @@ from windowlib.tables.statistics import of_sources
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PLACE = ["_source_file", "_source_row"]
+PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
+PATH, CORRECTED_BY, LISTED = names.internal("path"), names.internal("corrected_by"), names.internal("listed")
+BATCH, LATE_IN, READMITTED_BY, IS_LATE = map(names.internal, ("batch", "late_in", "readmitted_by", "is_late"))
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The rows that count, and the plan's view of them with the types that they give.
 
-    rows: the source's columns that are used, timestamp_ms (arrival where it matters), _batch (that read it), _late_in
-          (windows whose last ms is not above it were late then), _readmitted_by (a rerun that has it in a window since,
-          or 0), _is_late (whether `late_events` has it in no window)
+    rows: the source's columns that are used, TIMESTAMP_MS (ARRIVAL where it matters), BATCH (that read it), LATE_IN
+          (windows whose last ms is not above it were late then), READMITTED_BY (a rerun that has it in a window since,
+          or 0), IS_LATE (whether `late_events` has it in no window)
     """
 
     rows: DataFrame
@@ -58,12 +60,12 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     rows = admission.events(raw.frame, judge, step.engine)
     definition = inputs.definition
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival:
-        rows = rows.withColumn("arrival", raw.arrival())
+        rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     from windowlib.plans.aggregates import typed
 
-    step = replace(step, aggregates=typed(step.aggregates, rows))
-    used = [name for name in (*used_columns(definition), "timestamp_ms", "arrival") if name in rows.columns]
-    rows = asked.sampled(rows.where("reason IS NULL"), definition.source.key)
+    step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
+    used = [name for name in (*used_columns(definition), names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]
+    rows = asked.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
     return Counted(_marked(inputs, rows, _names(inputs, files, raw, recorded), files), step)
 
@@ -76,29 +78,31 @@ def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.Rows, recorded
         file = by_path[path]
         late_in_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermarks_in_ms[file.batch_id])
         rows.append((uri, path, file.batch_id, late_in_ms, file.corrected_by))
-    columns = "_source_file string, _path string, _batch long, _late_in long, _corrected_by long"
+    columns = f"{names.SOURCE_FILE} string, {PATH} string, {BATCH} long, {LATE_IN} long, {CORRECTED_BY} long"
     return inputs.spark.createDataFrame(rows, columns)
 
 
-def _marked(inputs: Inputs, rows: DataFrame, names: DataFrame, files: Sequence[ReadFile]) -> DataFrame:
+def _marked(inputs: Inputs, rows: DataFrame, known: DataFrame, files: Sequence[ReadFile]) -> DataFrame:
     """`rows` with what is recorded about each, without those that are refused."""
     paths = [file.known.path for file in files]
     refused, late = _of_files(inputs, "quarantine", paths), _of_files(inputs, "late_events", paths)
-    place = [F.col("source_file").alias("_path"), F.col("source_row").alias("_source_row")]
-    rows = rows.join(F.broadcast(names), "_source_file").drop("_source_file")
+    place = [F.col("source_file").alias(PATH), F.col("source_row").alias(names.SOURCE_ROW)]
+    rows = rows.join(F.broadcast(known), names.SOURCE_FILE).drop(names.SOURCE_FILE)
     if refused is not None:
         places = refused.where("reason IN ('duplicate', 'future')").select(*place)
-        rows = rows.join(places, ["_path", "_source_row"], "left_anti")
+        rows = rows.join(places, [PATH, names.SOURCE_ROW], "left_anti")
     readmitted_by = F.lit(0).cast("long")
     is_late = F.lit(False)
     if late is not None:
-        marks = late.where("window_start IS NOT NULL").select(*place, "readmitted_by", F.lit(True).alias("_listed"))
-        rows = rows.join(marks, ["_path", "_source_row"], "left")
-        readmitted_by = F.coalesce("readmitted_by", readmitted_by)
-        is_late = F.coalesce(F.col("_listed") & F.col("readmitted_by").isNull(), is_late)
-    by = F.when(F.col("_corrected_by") > 0, F.col("_corrected_by")).otherwise(readmitted_by)
-    marked = rows.withColumns({"_readmitted_by": by, "_is_late": is_late})
-    return marked.drop("_path", "_source_row", "_corrected_by", "readmitted_by", "_listed")
+        marks = late.where("window_start IS NOT NULL").select(
+            *place, F.col("readmitted_by").alias(READMITTED_BY), F.lit(True).alias(LISTED)
+        )
+        rows = rows.join(marks, [PATH, names.SOURCE_ROW], "left")
+        readmitted_by = F.coalesce(READMITTED_BY, readmitted_by)
+        is_late = F.coalesce(F.col(LISTED) & F.col(READMITTED_BY).isNull(), is_late)
+    by = F.when(F.col(CORRECTED_BY) > 0, F.col(CORRECTED_BY)).otherwise(readmitted_by)
+    marked = rows.withColumns({READMITTED_BY: by, IS_LATE: is_late})
+    return marked.drop(PATH, names.SOURCE_ROW, CORRECTED_BY, LISTED)
 
 
 def _of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from windowlib.inspection.verify.compared import Compared
 from windowlib.inspection.verify.report import UNEXPECTED, Difference
 from windowlib.tables import delta, log
-from windowlib.tables.ledger import Commit
+from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.opened import Tables
-from windowlib.tables.standing import is_ours
+from windowlib.tables.standing import changes_since, is_ours
 
 LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
 
@@ -17,15 +17,11 @@ def foreign(tables: Tables, commit: Commit) -> dict[str, log.Entry]:
     found = {}
     for name in LOOKED_AT:
         pinned, newest = commit.versions.get(name), delta.version(tables[name])
-        if pinned is not None and newest is not None and _paths(tables, name, pinned) != _paths(tables, name, newest):
-            for entry in log.entries(tables[name].folder, pinned, newest):
+        if pinned is not None and newest is not None:
+            for entry in changes_since(tables[name], pinned, newest):
                 if not is_ours(entry) and (entry.changes_data or entry.changes_columns):
                     found[name] = entry
     return found
-
-
-def _paths(tables: Tables, name: str, version: int) -> set[str]:
-    return {file.path for file in delta.files(tables[name], version)}
 
 
 def as_compared(entries: dict[str, log.Entry], commit: Commit) -> dict[str, Compared]:

@@ -20,7 +20,8 @@ from windowlib.model.rerun import TimeRange, readmitted
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.source import KnownFile, known_files
 from windowlib.tables import delta
-from windowlib.tables.ledger import Commit, Ledger, SourceFile, wall_clock_ms
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import LEDGER, SOURCE_FILES
 from windowlib.tables.opened import Tables
 

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowlib.inspection.verify.asked import Asked
-from windowlib.inspection.verify.events import Counted
+from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
 from windowlib.inspection.verify.settled import Part, Past, settle
 from windowlib.model.assigners import DynamicSession, Session
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.rerun import TimeRange
+from windowlib.plans import names
 from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
@@ -39,7 +40,7 @@ SAID = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,said:string,
 
 def parts_of(inputs: Inputs, given: Counted) -> DataFrame:
     """Key, window_start_ms, window_end_ms, _batch, _late_in, _readmitted_by, partials, _listed: one row per part."""
-    step, time = given.step, F.col("timestamp_ms")
+    step, time = given.step, F.col(names.TIMESTAMP_MS)
     match step.assigner:
         case Session(gap_ms=gap_ms):
             bucket, gap = aligned_start_ms(time, gap_ms), F.lit(gap_ms)
@@ -47,9 +48,10 @@ def parts_of(inputs: Inputs, given: Counted) -> DataFrame:
             bucket, gap = time, F.max(F.col(quoted(session.gap_column)).cast("long"))
         case _:
             raise AssertionError(f"not a session: {step.assigner}")
-    listed = F.sum(F.expr("if(_is_late, 1L, 0L)")).alias("_listed")
+    listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
     bounds = [F.min(time).alias(START), (F.max(time) + gap).alias(END)]
-    slices = given.rows.groupBy(*step.key_columns, *OF_PART, bucket.alias("_bucket"))
+    of_part = [F.col(name).alias(alias) for name, alias in zip((BATCH, LATE_IN, READMITTED_BY), OF_PART, strict=True)]
+    slices = given.rows.groupBy(*step.key_columns, *of_part, bucket.alias("_bucket"))
     joined = step.engine.with_islands(slices.agg(*bounds, *step.partials(), listed), [*step.keys, *OF_PART])
     whole = [F.min(START).alias(START), F.max(END).alias(END), F.sum("_listed").alias("_listed")]
     parts = joined.groupBy(*step.key_columns, *OF_PART, "_island").agg(*whole, *step.merges()).drop("_island")

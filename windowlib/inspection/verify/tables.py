@@ -59,7 +59,7 @@ def in_flight(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
 
 def finished(rows: DataFrame, shape: Shape, step: Step) -> DataFrame:
     """Rows of partial aggregates as they are compared."""
-    outputs = finishes(step.aggregates)
+    outputs = finishes(step.aggregates, guarded=step.engine.guarded)
     return rows.selectExpr(
         *(f"{outputs.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
     )

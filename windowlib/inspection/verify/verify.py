@@ -31,7 +31,9 @@ from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange, needed
 from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
-from windowlib.tables.ledger import Clock, Ledger, Plan
+from windowlib.source.place import check_place
+from windowlib.tables.ledger import Clock, Ledger
+from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.opened import Tables
 from windowlib.tables.publish import staging_folder
 
@@ -77,6 +79,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
             " compared: give that definition"
         )
+    check_place(definition, commit)
     opened = Tables(definition.root)
     past = recorded(definition, opened, commit, then)
     changed = foreign(opened, commit)
@@ -220,7 +223,7 @@ def _not_compared(definition: Definition, read: Read) -> list[str]:
         )
     reasons = [
         ("duplicate", definition.source.event_id),
-        ("future", definition.watermark.max_future_skew_ms is not None),
+        ("future", definition.watermark.guards_by_choice),
     ]
     if refused := [reason for reason, may_be in reasons if may_be]:
         found.append(

@@ -1,0 +1,50 @@
+"""What an aggregate of the matrix is, and how its oracles see values: by exact arithmetic, and in order of time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from tests.engines.matrix_values import Type, times
+
+# What the values of a key come to, in the order of their arrival; their times are those of `times`.
+Oracle = Callable[[Type, Sequence[Any]], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """SQL of a column `{c}`, the types that have it, what it must come to, whether 1e-9 of that is near enough."""
+
+    name: str
+    sql: str
+    of: Callable[[Type], bool]
+    oracle: Oracle
+    nearly: bool = False
+
+
+def known(values: Sequence[Any]) -> list[Any]:
+    """The values that are not null."""
+    return [value for value in values if value is not None]
+
+
+def rank(value: Any) -> Any:
+    """What values are ordered by: NaN above all numbers, null below all in a struct or an array."""
+    match value:
+        case float() | int() | Decimal():
+            return (1, 0) if math.isnan(value) else (0, value)
+        case str():
+            return value.encode()
+        case dict():
+            return tuple((one is not None, rank(one) if one is not None else 0) for one in value.values())
+        case list():
+            return [(one is not None, one or 0) for one in value]
+    return value
+
+
+def in_time(values: Sequence[Any]) -> list[Any]:
+    """The values in the order of (event time, arrival)."""
+    order = sorted(range(len(values)), key=lambda row: (times()[row], row))
+    return [values[row] for row in order]

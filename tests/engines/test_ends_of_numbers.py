@@ -1,0 +1,87 @@
+"""Numbers that one engine once got wrong by how it reads and floors them, as whole pipelines on both."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.engines.sail import is_sail
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.both]
+
+DEFINITION = """
+name = "numbers"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["key"]
+timestamp = "at"
+timestamp_unit = "us"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "1m"
+[window]
+type = "tumbling"
+size = "1h"
+[aggregates]
+events = "count(*)"
+total = "sum(x)"
+least = "min(x)"
+most = "max(x)"
+"""
+HOUR_US = 3_600_000_000
+SCHEMA = pa.schema([("key", pa.string()), ("at", pa.int64()), ("x", pa.float64())])
+
+
+def run(folder: Path, spark: SparkSession, batches: Sequence[Sequence[tuple[str, int, float]]]) -> Definition:
+    """A run after each file has arrived."""
+    (folder / "incoming").mkdir()
+    (folder / "numbers.toml").write_text(DEFINITION)
+    definition = load_definition(folder / "numbers.toml")
+    engine = "sail" if is_sail(spark) else "spark"
+    definition = definition.model_copy(update={"root": folder / "warehouse" / "numbers", "engine": engine})
+    for number, rows in enumerate(batches):
+        path = folder / "incoming" / f"{number}.parquet"
+        made = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
+        pq.write_table(pa.Table.from_pylist(made, schema=SCHEMA), path)
+        os.utime(path, ns=(number + 1, number + 1))
+        advance(definition, lambda: spark)
+    return definition
+
+
+def published(definition: Definition) -> dict[str, dict[str, Any]]:
+    return {row["key"]: row for row in read_table(definition, "results").to_pylist()}
+
+
+def test_a_key_without_numbers_is_not_given_those_of_another(spark: SparkSession, tmp_path: Path) -> None:
+    first = [("a", 0, math.nan), ("b", 1, 5.0), ("b", 2, 5.0)]  # by its statistics, a column of fives
+    found = published(run(tmp_path, spark, [first, [("clock", 3 * HOUR_US, 1.0)]]))
+    assert all(math.isnan(found["a"][name]) for name in ("total", "least", "most"))
+    assert [found["b"][name] for name in ("events", "total", "least", "most")] == [2, 10.0, 5.0, 5.0]
+
+
+def test_event_times_are_floored_on_both_sides_of_1970(spark: SparkSession, tmp_path: Path) -> None:
+    times = {"before": -1, "ms": -1000, "at": 0, "after": 999, "hour": -HOUR_US, "earlier": -HOUR_US - 1}
+    definition = run(tmp_path, spark, [[*((key, us, 1.0) for key, us in times.items()), ("clock", 3 * HOUR_US, 1.0)]])
+    windows = {key: row["window_start"].timestamp() / 3600 for key, row in published(definition).items()}
+    assert windows == {"before": -1, "ms": -1, "at": 0, "after": 0, "hour": -1, "earlier": -2}
+    last = {key: row["last_event_time"].timestamp() for key, row in published(definition).items()}
+    assert (last["before"], last["after"], last["earlier"]) == (-0.001, 0.0, -3600.001)
+
+
+def test_event_times_at_the_ends_of_64_bits_are_malformed(spark: SparkSession, tmp_path: Path) -> None:
+    ends = [("a", 2**63 - 1, 1.0), ("b", -(2**63), 1.0), ("b", -(2**63) + 999, 1.0)]
+    definition = run(tmp_path, spark, [[*ends, ("c", 0, 1.0), ("clock", 3 * HOUR_US, 1.0)]])
+    assert [row["reason"] for row in read_table(definition, "quarantine").to_pylist()] == ["malformed"] * 3
+    assert list(published(definition)) == ["c"]

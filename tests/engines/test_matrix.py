@@ -1,0 +1,133 @@
+"""Published numbers are right or refused: `tests.engines.matrix` through the whole pipeline."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.engines import matrix
+from tests.engines.matrix import TOO_LARGE, Column, columns
+from tests.engines.matrix_values import BATCHES, CASES, times
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.engines.choice import NotOnThisEngine, not_proved
+from windowlib.engines.sail import is_sail
+from windowlib.model.errors import WindowError
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+HEAD = """
+name = "matrix"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["key"]
+timestamp = "at"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "1m"
+"""
+WINDOWS = {
+    "tumbling": '[window]\ntype = "tumbling"\nsize = "1h"\nallowed_lateness = "1d"\n',
+    "session": '[window]\ntype = "session"\ngap = "30m"\nallowed_lateness = "1d"\n',
+}
+START, END = datetime(1969, 12, 31, 23, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)
+BOUNDS = {
+    "tumbling": (START, END),
+    "session": (
+        times()[0].replace(microsecond=0),
+        datetime(1970, 1, 1, 0, 29, 59, 999_000, tzinfo=UTC),
+    ),
+}
+
+
+def pipeline(folder: Path, window: str, aggregates: Iterable[Column], engine: str) -> Definition:
+    """The pipeline of these columns; no file has arrived."""
+    (folder / "incoming").mkdir(parents=True)
+    lines = "".join(f'{one.name} = "{one.sql}"\n' for one in aggregates)
+    (folder / "matrix.toml").write_text(f"{HEAD}{WINDOWS[window]}[aggregates]\n{lines}")
+    definition = load_definition(folder / "matrix.toml")
+    return definition.model_copy(update={"root": folder / "warehouse" / "matrix", "engine": engine})
+
+
+def arrive(folder: Path, batch: int) -> None:
+    path = folder / "incoming" / f"{batch}.parquet"
+    pq.write_table(matrix.table(batch), path)
+    os.utime(path, ns=(batch + 1, batch + 1))
+
+
+def test_what_sail_computes_is_not_refused_by_its_form() -> None:
+    trusted = {one.aggregate.sql.format(c="x") for one in columns() if matrix.unproved(one) is None}
+    assert {sql: why for sql in trusted if (why := not_proved(sql))} == {}
+
+
+SESSIONS_DO = pytest.mark.long("sessions have the same parts, and merge them too; on Sail they are in make test")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param("tumbling", marks=pytest.mark.classic),
+        pytest.param("tumbling", marks=[pytest.mark.embedded, SESSIONS_DO], id="tumbling on Sail"),
+        pytest.param("session", marks=pytest.mark.embedded),
+    ],
+)
+def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    engine = "sail" if is_sail(spark) else "spark"
+    wanted = [one for one in columns() if engine == "spark" or matrix.unproved(one) is None]
+    definition = pipeline(tmp_path, window, wanted, engine)
+    wrong = []
+    for batch in range(BATCHES):
+        arrive(tmp_path, batch)
+        advance(definition, lambda: spark, clock=lambda: 1_772_409_600_000)
+        if batch == 0:
+            continue
+        found = matrix.by_key(read_table(definition, "results"))
+        assert sorted(found) == [matrix.key(number) for number in range(CASES)]
+        for number in range(CASES):
+            row = found[matrix.key(number)]
+            assert (row["window_start"], row["window_end"]) == BOUNDS[window]
+            for one in wanted:
+                if number >= len(one.type.cases):
+                    continue
+                case = one.type.cases[number]
+                expected, got = one.expected(case, batch + 1), row[one.name]
+                if not matrix.same(got, expected, nearly=one.aggregate.nearly):
+                    wrong.append((batch, one.sql, one.type.shown, case.name, got, expected))
+    assert wrong == []
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
+@pytest.mark.parametrize("what", TOO_LARGE)
+def test_what_does_not_fit_is_an_error_that_says_so(spark: SparkSession, tmp_path: Path, what: str) -> None:
+    sql, column, batches = TOO_LARGE[what]
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    engine = "sail" if is_sail(spark) else "spark"
+    (tmp_path / "matrix.toml").write_text(f'{HEAD}{WINDOWS["session"]}[aggregates]\nx = "{sql}"\n')
+    definition = load_definition(tmp_path / "matrix.toml")
+    definition = definition.model_copy(update={"root": tmp_path / "warehouse" / "matrix", "engine": engine})
+    for number, values in enumerate(batches):
+        made = [{"key": "k", "at": END, column: value} for value in values]
+        if number == len(batches) - 1:
+            made.append({"key": "clock", "at": END + timedelta(days=1)})
+        path = folder / f"{number}.parquet"
+        pq.write_table(pa.Table.from_pylist(made, schema=matrix.SCHEMA), path)
+        os.utime(path, ns=(number + 1, number + 1))
+    with pytest.raises(WindowError) as said:
+        advance(definition, lambda: spark, clock=lambda: 1_772_409_600_000)
+    if column == "wide" and engine == "sail":
+        assert isinstance(said.value, NotOnThisEngine)
+    else:
+        assert re.search("grows beyond its type|[Dd]ivision by zero", str(said.value)), said.value
+    assert not (definition.root / "results" / "_delta_log").exists()

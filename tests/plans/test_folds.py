@@ -1,0 +1,95 @@
+"""Aggregates folded one value at a time come to what the matrix says, in whatever groups their parts are merged."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import sqlglot
+
+from tests.engines import matrix
+from tests.engines.matrix import Column, columns
+from tests.engines.matrix_values import ROWS, times
+from windowlib.definition.aggregate_sql import read_aggregates
+from windowlib.plans.aggregate_calls import call
+from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.folds import Folds, argument, finished
+from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
+from windowlib.plans.sql_kinds import decimal_of
+
+PLAIN = ("Column", "Literal")
+
+
+def plain() -> Iterator[Column]:
+    """The columns that are one call, of columns alone."""
+    for one in columns():
+        tree = sqlglot.parse_one(one.sql, dialect="spark")
+        found = call(tree)
+        if found and found.condition is None and all(type(of).__name__ in PLAIN for of in found.arguments):
+            yield one
+
+
+def elements(one: Column, number: int) -> Iterator[dict[str, Any]]:
+    """The elements of a case, as the plan gives them to a fold."""
+    found = call(sqlglot.parse_one(one.sql, dialect="spark"))
+    assert found
+    element = FUNCTIONS[found.name].element
+    for row, value in enumerate(one.type.cases[number].values()):
+        given = Decimal(value) if decimal_of(one.type.shown) and value is not None else value
+        if isinstance(given, float) and FUNCTIONS[found.name].normal:
+            given = float("nan") if math.isnan(given) else given + 0.0
+        of_row = {one.type.column: given, "at": times()[row], "nth": float(row)}
+        x, *more = (of_row[of.name] for of in found.arguments if type(of).__name__ == "Column")
+        timestamp_ms = int(times()[row].timestamp() * 1000)
+        yield {TIMESTAMP: timestamp_ms, ARRIVAL: row, argument(0): _element(element, x, *more)}
+
+
+def _element(template: str, x: Any, y: Any = None) -> Any:
+    """What the SQL of an element comes to."""
+    match template:
+        case "{x}":
+            return x
+        case "named_struct('value', {x})":
+            return {"value": x}
+        case "cast({x} as double)":
+            return None if x is None else float(x)
+        case "case when {x} is not null then named_struct('value', {x}) end":
+            return None if x is None else {"value": x}
+    if y is None or (x is None and "'by'" not in template):
+        return None
+    return {"by": y, "value": x} if "'by'" in template else {"x": float(x), "y": float(y)}
+
+
+def test_what_is_folded_is_every_function_that_can_be() -> None:
+    found = {of.name for one in plain() if (of := call(sqlglot.parse_one(one.sql, dialect="spark")))}
+    assert found == set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("one", list(plain()), ids=lambda one: one.name)
+def test_folds_come_to_what_the_matrix_says(one: Column) -> None:
+    decimal.getcontext().prec = 76
+    aggregates = read_aggregates({"x": one.sql}).aggregates
+    if not FUNCTIONS[aggregates[0].function].folds:
+        return
+    folds, rng, wrong = Folds(aggregates), random.Random(one.name), []
+    for number, case in enumerate(one.type.cases):
+        given = list(elements(one, number))
+        assert len(given) == 3 * ROWS
+        groups = [folds.create_accumulator() for _ in range(4)]
+        for element in given:
+            at = rng.randrange(4)
+            groups[at] = folds.add(groups[at], element)
+        rng.shuffle(groups)
+        merged = folds.merge(folds.merge(groups[0], groups[1]), folds.merge(groups[2], groups[3]))
+        [got] = finished(aggregates, merged)
+        expected = one.expected(case, 3)
+        if isinstance(got, Decimal) and isinstance(expected, Decimal):
+            got = got.quantize(expected, decimal.ROUND_HALF_UP)
+        if not matrix.same(got, expected, nearly=one.aggregate.nearly):
+            wrong.append((case.name, got, expected))
+    assert wrong == []

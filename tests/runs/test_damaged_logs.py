@@ -1,0 +1,107 @@
+"""Any entry of any table's log, damaged: the next run names it, or its tables are those of an undisturbed one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline, pipeline_of
+from windowlib.runs.advance import advance
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.log import DamagedLog
+from windowlib.tables.meaning import TABLES
+from windowlib.tables.standing import LostRows
+
+BATCHES = 2
+EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # damage of an entry, or every fourth
+VALUES = [10 * number + digit for number in range(1, BATCHES + 2) for digit in range(3)]
+
+
+def emptied(entry: Path, following: Path) -> None:
+    entry.write_bytes(b"")
+
+
+def cut(entry: Path, following: Path) -> None:
+    text = entry.read_bytes()
+    entry.write_bytes(text[: len(text) // 2])
+
+
+def removed(entry: Path, following: Path) -> None:
+    entry.unlink()
+
+
+def exchanged(entry: Path, following: Path) -> None:
+    """Two entries, in the wrong order."""
+    if following.exists():
+        text = entry.read_bytes()
+        entry.write_bytes(following.read_bytes())
+        following.write_bytes(text)
+
+
+def reordered(entry: Path, following: Path) -> None:
+    """The lines of an entry, which have no order."""
+    entry.write_text("\n".join(reversed(entry.read_text().splitlines())) + "\n")
+
+
+NAMED = (emptied, cut, removed)
+DAMAGES: tuple[Callable[[Path, Path], None], ...] = (*NAMED, exchanged, reordered)
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pipeline that has read all its files but the last."""
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(Ledger, "_is_free", lambda *_: True)  # who has released a claim may be in the damaged entry
+    folder = tmp_path / "committed"
+    for number in range(1, BATCHES + 1):
+        pipeline(folder)
+        arrive(folder, number)
+        advance(pipeline_of(folder), no_spark)
+    arrive(folder, BATCHES + 1)
+    return folder
+
+
+@pytest.mark.fault(
+    "any entry of a table's log is empty, cut, gone, or exchanged with the next one",
+    "the error names the entry and the way back, or no row is lost",
+)
+def test_no_damage_goes_unnoticed(committed: Path, tmp_path: Path) -> None:
+    logs = [sorted((committed / "warehouse" / "values" / name / "_delta_log").glob("*.json")) for name in TABLES]
+    entries = [entry.relative_to(committed) for log in logs for entry in log]
+    assert len(entries) > 20
+    ends = set()
+    for entry, damage in itertools.islice(itertools.product(entries, DAMAGES), 0, None, EACH):
+        folder = Path(shutil.copytree(committed, tmp_path / "damaged"))
+        try:
+            ends.add((damage.__name__, end(folder, folder / entry, damage)))
+        except BaseException as error:
+            error.add_note(f"{entry}: {damage.__name__}")
+            raise
+        shutil.rmtree(folder)
+    assert {(damage.__name__, "named") for damage in NAMED} <= ends
+
+
+def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
+    """What comes of a run: `named` or `whole`."""
+    following = entry.with_name(f"{int(entry.stem) + 1:020}.json")
+    newest = not following.exists()
+    damage(entry, following)
+    said = None
+    try:
+        advance(pipeline_of(folder), no_spark)
+    except (DamagedLog, LostRows) as error:
+        said = str(error)
+    if said is None:
+        Reader(folder).watch()
+        assert Reader(folder).all_values() == VALUES
+        assert damage not in NAMED or (damage is removed and newest), "the damage went unnoticed"
+        return "whole"
+    assert "\n" not in said
+    assert str(entry if damage in NAMED else entry.parent.parent.name) in said
+    assert "from a backup" in said
+    return "named"

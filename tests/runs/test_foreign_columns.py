@@ -1,0 +1,108 @@
+"""Another program changes a table's columns and none of its files: the next run says so before it computes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, Field
+
+from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.runs.operations import forecast_adopt, forecast_restore
+from windowlib.tables import delta
+from windowlib.tables.foreign import CannotUndo
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.opened import Tables
+from windowlib.tables.prepare import ForeignChange
+
+VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A pipeline that has read one file of two."""
+    compute_simply(monkeypatch)
+    definition = pipeline(tmp_path)
+    arrive(tmp_path, 1)
+    advance(definition, no_spark)
+    arrive(tmp_path, 2)
+    return definition
+
+
+def versions(definition: Definition) -> dict[str, int | None]:
+    opened = Tables(definition.root)
+    return {name: delta.version(opened[name]) for name in COMMIT_ORDER}
+
+
+def add_column(table: DeltaTable) -> None:
+    table.alter.add_columns([Field("note", "string")])
+
+
+@pytest.mark.fault(
+    "another program adds a column and no row",
+    "the next run stops before it computes, names version, operation and user, and says how Spark takes it back",
+)
+@pytest.mark.parametrize("name", ["results", "open_windows", "source_files"])
+@pytest.mark.parametrize("later", [False, True], ids=["", "and changes a setting afterwards"])
+def test_a_column_that_another_program_added_stops_the_run(begun: Definition, name: str, later: bool) -> None:
+    table = DeltaTable(begun.root / name)
+    left = table.version()
+    add_column(table)
+    if later:
+        set_property(table)
+    before = versions(begun)
+    said = rf"table {name} was changed by another program: version {left + 1}, ADD COLUMN, .*TO VERSION AS OF {left}"
+    with pytest.raises(ForeignChange, match=said):
+        advance(begun, no_spark)
+    assert versions(begun) == before
+    for forecast in (forecast_restore, forecast_adopt):
+        with pytest.raises(CannotUndo, match="columns"):
+            forecast(begun)
+    DeltaTable(begun.root / name).restore(left)
+    goes_on(begun)
+
+
+def goes_on(definition: Definition) -> None:
+    advance(definition, no_spark)
+    assert Reader(definition.file.parent).all_values() == VALUES
+
+
+def set_property(table: DeltaTable) -> None:
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 400 days"})
+
+
+def set_comment(table: DeltaTable) -> None:
+    table.alter.set_column_metadata("value", {"comment": "what was counted"})
+
+
+@pytest.mark.parametrize("harmless", [set_property, set_comment])
+def test_settings_and_comments_are_no_columns(begun: Definition, harmless: Callable[[DeltaTable], None]) -> None:
+    harmless(DeltaTable(begun.root / "results"))
+    goes_on(begun)
+
+
+def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And taken back: the batch is published as it was prepared."""
+    with monkeypatch.context() as patch:
+        patch.setattr(delta, "commit_logged", stopping(delta.commit_logged, "results"))
+        with pytest.raises(RuntimeError, match="stopped"):
+            advance(begun, no_spark)
+    table = DeltaTable(begun.root / "results")
+    left = table.version()
+    add_column(table)
+    with pytest.raises(ForeignChange, match=rf"table results .* ADD COLUMN, .*TO VERSION AS OF {left}"):
+        advance(begun, no_spark)
+    DeltaTable(begun.root / "results").restore(left)
+    goes_on(begun)
+
+
+def stopping(commit: Callable[..., int], name: str) -> Callable[..., int]:
+    def committing(table: delta.Table, *rest: object) -> int:
+        if table.folder.name == name:
+            raise RuntimeError("stopped")
+        return commit(table, *rest)
+
+    return committing

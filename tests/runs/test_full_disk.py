@@ -1,0 +1,209 @@
+"""A disk that takes no more: full at every step of a run, or read-only. Real ones, mounted for the test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import clicks, clock, tables
+from tests.disks import filled, in_memory, read_only
+from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, pipeline, pipeline_of
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.runs.advance import advance
+from windowlib.runs.exits import UNEXPECTED, pipeline_folder, tell
+from windowlib.tables.disk import CannotWrite
+
+VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
+A_RUN_KB = 128  # more than a run of one batch takes
+ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))
+ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 12)
+EACH_STEP = 1 if ALL else 12
+
+
+def no_spark() -> Any:
+    return None
+
+
+@pytest.fixture
+def simply(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute_simply(monkeypatch)
+
+
+@pytest.fixture
+def begun(simply: None, tmp_path: Path) -> Path:
+    """A pipeline that has read one file of two."""
+    folder = tmp_path / "begun"
+    pipeline(folder)
+    arrive(folder, 1)
+    advance(pipeline(folder), no_spark)
+    arrive(folder, 2)
+    return folder
+
+
+@pytest.fixture
+def small(mounts: None, begun: Path, tmp_path: Path) -> Iterator[Path]:
+    """The same on a small disk."""
+    with in_memory(tmp_path / "disk", size_mb=8) as disk:
+        yield shutil.copytree(begun, disk / "pipeline")
+
+
+def as_undisturbed(folder: Path) -> None:
+    """The next run finishes what is left, to the tables of a run that nothing disturbed."""
+    advance(pipeline_of(folder), no_spark)
+    reader = Reader(folder)
+    reader.watch()
+    assert reader.all_values() == VALUES
+    assert reader.results_alone() == [10, 11, 12, 20, 22]
+
+
+@pytest.mark.fault(
+    "the disk is full, at any step of a run",
+    "the run says which folder, how much was free, and to make room; the next run finishes the batch",
+)
+def test_full_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
+    ends = set()
+    for room_kb in ROOMS_KB:
+        with in_memory(tmp_path / f"{room_kb}", size_mb=8) as disk:
+            folder = Path(shutil.copytree(begun, disk / "pipeline"))
+            with filled(disk, leaving_kb=room_kb):
+                ends.add(end_on_a_full_disk(folder))
+            as_undisturbed(folder)
+    assert ends == {"nothing planned", "planned", "prepared", "committed"}
+
+
+def end_on_a_full_disk(folder: Path) -> str:
+    """How far a run comes, where it must say in one sentence why it came no further."""
+    if said := refusal(lambda: advance(pipeline_of(folder), no_spark)):
+        assert said.startswith(f"no space is left for {pipeline_of(folder).root} ("), said
+        assert said.endswith((": make room, and the next run finishes batch 2", ": make room and run again")), said
+    Reader(folder).watch()
+    if committed(folder) == 2:
+        return "committed"
+    assert said
+    state = ledger_of(pipeline_of(folder)).state()
+    return "prepared" if state.prepared else "planned" if state.plan else "nothing planned"
+
+
+def refusal(act: Callable[[], object]) -> str | None:
+    """What is said of the disk, in one sentence; None where all is well."""
+    said = None
+    try:
+        act()
+    except CannotWrite as error:
+        said = str(error)
+    assert "\n" not in (said or "")
+    return said
+
+
+def committed(folder: Path) -> int:
+    """The newest batch that exists."""
+    commit = ledger_of(pipeline_of(folder)).state().commit
+    return commit.batch_id if commit else 0
+
+
+def test_what_is_needed_is_said(small: Path) -> None:
+    with filled(small.parent, leaving_kb=40), pytest.raises(CannotWrite, match=r"needs more than the \d+ KB that were"):
+        advance(pipeline_of(small), no_spark)
+
+
+def test_retries_on_a_full_disk_leave_no_files(small: Path) -> None:
+    """Each of them fails while it computes or publishes, and takes no more than the ledger's rows about its claim."""
+    root, frozen = pipeline_of(small).root, plan(pipeline_of(small))
+    before = data_files(root)
+    for leaving_kb in (24, 32):
+        with filled(small.parent, leaving_kb), pytest.raises(CannotWrite, match="batch 2"):
+            advance(pipeline_of(small), no_spark)
+        assert data_files(root) == before
+    assert ledger_of(pipeline_of(small)).state().plan == frozen
+    as_undisturbed(small)
+
+
+def data_files(root: Path) -> set[Path]:
+    """The files of every table but the ledger, whether or not a commit names them, and of whatever is prepared."""
+    found = (file for file in root.rglob("*") if file.is_file() and "_delta_log" not in file.parts)
+    return {file for file in found if file.parent.name != "ledger"}
+
+
+@pytest.mark.fault(
+    "the disk becomes read-only, at any step of a run", "the run says so; the next one finishes the batch"
+)
+def test_read_only_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
+    steps = steps_of(Path(shutil.copytree(begun, tmp_path / "undisturbed")))
+    for number in range(1, steps, EACH_STEP):
+        with in_memory(tmp_path / f"{number}", size_mb=8) as disk, ExitStack() as until_then:
+            folder = Path(shutil.copytree(begun, disk / "pipeline"))
+
+            def at_that_step(step: int) -> None:
+                if step == number:  # noqa: B023
+                    until_then.enter_context(read_only(disk))
+
+            said = refusal(lambda: steps_of(folder, at_that_step))  # noqa: B023
+            if said is None:
+                assert committed(folder) == 2, "a run ended well on a disk that it could not write to"
+            else:
+                assert f"{pipeline_of(folder).root} is on a disk that is read-only. Nothing is lost" in said
+            Reader(folder).watch()
+            until_then.close()
+            as_undisturbed(folder)
+
+
+def steps_of(folder: Path, at: Callable[[int], None] = lambda step: None) -> int:
+    """Runs; calls `at` before each step with its number, and gives how many there were."""
+    steps = 0
+
+    def step(what: str) -> None:
+        nonlocal steps
+        steps += 1
+        at(steps)
+
+    with pytest.MonkeyPatch.context() as patch:
+        before_each_step(step, patch)
+        advance(pipeline_of(folder), no_spark)
+    return steps
+
+
+@pytest.mark.fault(
+    "the disk is full and something unforeseen happens", "the sentence says so, the traceback is elsewhere"
+)
+def test_the_traceback_of_an_unforeseen_error_goes_elsewhere(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = pipeline_of(small).root
+    pipeline_folder.set(root)
+    with filled(small.parent, leaving_kb=0):
+        assert tell(RuntimeError("a fault"), "run") == UNEXPECTED
+    said = capsys.readouterr().err
+    assert said.startswith("error: RuntimeError: a fault (full traceback: ")
+    file = Path(said.removesuffix(")\n").rpartition(" ")[2])
+    assert "a fault" in file.read_text(encoding="utf-8")
+    assert root not in file.parents
+    file.unlink()
+
+
+def test_what_the_operator_sees(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of any command, whoever wrote in vain."""
+    pipeline_folder.set(pipeline_of(small).root)
+    java = RuntimeError("Job aborted: java.io.IOException: No space left on device")
+    assert tell(java, "run") == UNEXPECTED
+    assert capsys.readouterr().err.startswith(f"error: no space is left for {pipeline_of(small).root} (")
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("room_kb", [40, 180], ids=["while it writes", "while the run does"])
+def test_full_while_an_engine_runs(spark: SparkSession, mounts: None, tmp_path: Path, room_kb: int) -> None:
+    folder = tmp_path / "pipeline"
+    advance(clicks(folder, 1), lambda: spark, clock=clock)
+    with in_memory(tmp_path / "disk", size_mb=8) as disk:
+        on_disk = clicks(Path(shutil.copytree(folder, disk / "pipeline")), 2)
+        with filled(disk, room_kb), pytest.raises(CannotWrite, match=r"needs more than the .* finishes batch 2$"):
+            advance(on_disk, lambda: spark, clock=clock)
+        advance(on_disk, lambda: spark, clock=clock)
+        undisturbed = clicks(folder, 2)
+        advance(undisturbed, lambda: spark, clock=clock)
+        assert tables(on_disk) == tables(undisturbed)

@@ -1,0 +1,106 @@
+"""Data files that are gone from under a committed table: a run that needs one names it, and goes no further."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.clicks import clicks, clock, tables
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.runs.exits import USER, pipeline_folder, tell
+from windowlib.runs.operations import forecast_rollback, rollback
+from windowlib.tables import delta, log
+from windowlib.tables.lost import LostFiles
+from windowlib.tables.meaning import TABLES
+from windowlib.tables.opened import Tables
+from windowlib.tables.read import read_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+FILES = 3
+READ_BY_A_RUN = ("results", "open_windows", "seen_ids", "source_files", "watermarks", "run_metrics", "ledger")
+
+
+@pytest.fixture(scope="module")
+def after_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has committed two of its three files."""
+    folder = tmp_path_factory.mktemp("after") / "two"
+    advance(clicks(folder, FILES), lambda: spark, clock=clock, max_batches=2)
+    return folder
+
+
+@pytest.fixture
+def pipeline(after_two: Path, tmp_path: Path) -> Definition:
+    return clicks(Path(shutil.copytree(after_two, tmp_path / "pipeline")), 0)
+
+
+def versions(definition: Definition) -> dict[str, int | None]:
+    opened = Tables(definition.root)
+    return {name: delta.version(opened[name]) for name in TABLES if name != "ledger"}
+
+
+def lose(definition: Definition, table: str) -> list[str]:
+    """Deletes the files that the newest entry of a table's log has added."""
+    folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
+    gone = sorted(log.entry(folder, newest).added)
+    for path in gone:
+        (folder / path).unlink()
+    return gone
+
+
+@pytest.mark.fault(
+    "data files are gone from under a committed table",
+    "the run names table, file and version, who ran VACUUM, and the ways on; nothing is touched",
+)
+@pytest.mark.parametrize("table", READ_BY_A_RUN)
+def test_a_file_that_is_gone_is_named(spark: SparkSession, pipeline: Definition, table: str) -> None:
+    before, gone = versions(pipeline), lose(pipeline, table)
+    with pytest.raises(
+        LostFiles, match=rf"^a file of table {table} is gone: .+ is named by version \d+ \(\d+ such file"
+    ) as said:
+        advance(pipeline, lambda: spark, clock=clock)
+    assert any(path in str(said.value) for path in gone)
+    assert versions(pipeline) == before
+
+
+def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
+    """Rows were deleted, VACUUM took the old files, and then the table was restored without them."""
+    table = DeltaTable(pipeline.root / "results")
+    left = table.version()
+    table.delete("user = 'u1'")
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    table.restore(left, ignore_missing_files=True)
+    with pytest.raises(LostFiles, match=r"its log has a VACUUM, version \d+, by .+ at 20\d\d-"):
+        advance(pipeline, lambda: spark, clock=clock)
+
+
+def test_the_way_on_without_a_backup(spark: SparkSession, pipeline: Definition) -> None:
+    lose(pipeline, "results")
+    with pytest.raises(LostFiles, match=r"`windowlib rollback --to-batch 1`"):
+        advance(pipeline, lambda: spark, clock=clock)
+    assert forecast_rollback(pipeline, 1, clock).rows
+    rollback(pipeline, 1, "ann", "files are gone", clock)
+    advance(pipeline, lambda: spark, clock=clock)
+    undisturbed = clicks(pipeline.file.parent / "undisturbed", FILES)
+    advance(undisturbed, lambda: spark, clock=clock)
+    for name in ("results", "open_windows", "late_events"):
+        assert counted(pipeline, name) == counted(undisturbed, name)
+
+
+def counted(definition: Definition, table: str) -> list[str]:
+    """The rows of a table, whichever batch has written them."""
+    rows = read_table(definition, table).to_pylist()
+    return sorted(str({name: value for name, value in row.items() if name != "batch_id"}) for row in rows)
+
+
+def test_other_commands_name_it_too(pipeline: Definition, capsys: pytest.CaptureFixture[str]) -> None:
+    lose(pipeline, "late_events")
+    pipeline_folder.set(pipeline.root)
+    with pytest.raises(FileNotFoundError) as error:
+        tables(pipeline, ["late_events"])
+    assert tell(error.value, "read") == USER
+    assert capsys.readouterr().err.startswith("error: a file of table late_events is gone: ")

@@ -1,0 +1,219 @@
+"""Power cuts on a real file system: the disk is copied at many moments of a run, and each copy is mounted and run on.
+
+Nothing is flushed for a copy but what the run itself flushes: a file that it did not make last is empty or not there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import clicks, clock, tables
+from tests.disks import ImageDisk, flushed, in_memory
+from tests.killed import FILES
+from tests.runs.schedules import (
+    Reader,
+    arrive,
+    before_each_step,
+    compute_simply,
+    going_back,
+    last_run,
+    no_spark,
+    pipeline,
+    pipeline_of,
+)
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.runs.advance import advance
+from windowlib.tables import disk
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.log import DamagedLog
+
+EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 12  # step of a run, or every twelfth
+SIZE_MB = 8  # of the disk; a copy takes what is on it
+COPIES_MB = 500
+
+
+@dataclass(slots=True)
+class Copy:
+    """What the disk held before a step of the run, and the newest batch that the run had reported as committed."""
+
+    disk: ImageDisk
+    step: str
+    committed: int
+
+
+@dataclass(slots=True)
+class Copies:
+    """Copies of a disk, made before each step of a run that is this many after the last one that was copied."""
+
+    disk: ImageDisk
+    mounted_on: Path
+    journal_too: bool
+    steps: int = 0
+    committed: int = 0
+    made: list[Copy] = field(default_factory=list)
+
+    def step(self, what: str) -> None:
+        self.steps += 1
+        if self.steps % EACH == 0:
+            self.make(what)
+
+    def make(self, what: str) -> None:
+        if self.journal_too:
+            (self.mounted_on / "flushed").write_text(what, encoding="utf-8")
+            flushed(self.mounted_on / "flushed")
+        image = self.disk.image.with_name(f"{len(self.made)}.img")
+        self.made.append(Copy(self.disk.copy(self.mounted_on, image), what, self.committed))
+
+
+@pytest.fixture
+def copied(mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], list[Copy]]]:
+    """Runs two batches on a disk; gives its copies."""
+    compute_simply(monkeypatch)
+
+    def made(journal_too: bool) -> list[Copy]:
+        image = ImageDisk.made(memory / "disk.img", SIZE_MB)
+        with image.mounted(tmp_path / "disk") as folder:
+            pipeline(folder)
+            found = Copies(image, folder, journal_too)
+            for number in (1, 2):
+                arrive(folder, number)
+                flushed(folder / "incoming" / f"{number}.parquet", folder / "incoming", folder, *folder.glob("*.toml"))
+                with monkeypatch.context() as patch:
+                    before_each_step(found.step, patch)
+                    advance(pipeline_of(folder), no_spark)
+                found.committed = number
+                found.make(f"after batch {number}")
+        return found.made
+
+    with in_memory(tmp_path / "memory", COPIES_MB) as memory:
+        yield made
+
+
+def check(copy: Copy, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """The power is back: what was reported as committed is there, and the next run finishes the rest."""
+    patch.setattr(Ledger, "_is_free", lambda *_: True)  # the machine has started again: whoever made a claim has ended
+    with copy.disk.mounted(folder):
+        ledger, reader = ledger_of(pipeline_of(folder)), Reader(folder)
+        commit = going_back(ledger.state).commit
+        assert (commit.batch_id if commit else 0) >= copy.committed
+        last_run(folder)
+        reader.watch()
+        arrived = sorted(int(file.stem) for file in (folder / "incoming").iterdir())
+        assert arrived == [1, 2][: len(arrived)]
+        assert reader.all_values() == [10 * number + digit for number in arrived for digit in range(3)]
+        assert len(arrived) >= copy.committed
+
+
+def check_all(copies: list[Copy], folder: Path, patch: pytest.MonkeyPatch) -> None:
+    for copy in copies:
+        try:
+            check(copy, folder, patch)
+        except BaseException as error:
+            error.add_note(f"power cut before: {copy.step}")
+            raise
+        copy.disk.image.unlink()
+
+
+@pytest.mark.parametrize("journal_too", [False, True], ids=["any time", "right after the journal was written"])
+@pytest.mark.fault(
+    "the power fails at any moment of a run",
+    "what was reported as committed is there, and the next run finishes the rest",
+)
+def test_nothing_is_lost_when_the_power_fails(
+    copied: Callable[[bool], list[Copy]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal_too: bool
+) -> None:
+    check_all(copied(journal_too), tmp_path / "copy", monkeypatch)
+
+
+def test_without_flushing_something_is_lost(
+    copied: Callable[[bool], list[Copy]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "_flush", lambda path: None)
+        copies = copied(True)
+    with pytest.raises((AssertionError, DamagedLog)):
+        check_all(copies, tmp_path / "copy", monkeypatch)
+
+
+# -- a run on an engine -----------------------------------------------------------------------------------------------
+
+RUNS = """
+import sys
+from pathlib import Path
+from tests.clicks import clock
+from tests.runs.test_power_loss import definition_in
+from windowlib.engines import sail
+from windowlib.runs.advance import batches
+from windowlib.runs.run import Run
+for report in batches(Run.of(definition_in(Path(sys.argv[1])), clock), sail.session):
+    print(report.batch_id, flush=True)
+"""
+COPY_EVERY_S = 0.1
+CHECKED = 99 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # of the copies, at most
+
+
+def definition_in(folder: Path) -> Definition:
+    """The pipeline of clicks that is in a folder, on Sail."""
+    found = load_definition(folder / "clicks.toml")
+    return found.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.long("the same run without an engine, in make test, is cut off at many of its steps")
+@pytest.mark.fault(
+    "the power fails at any 0.1 s of a run on an engine",
+    "what was reported as committed is there; the next run leaves the tables of an undisturbed one",
+)
+def test_the_power_fails_while_an_engine_runs(
+    spark: SparkSession, mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks(tmp_path / "undisturbed", FILES)
+    undisturbed = definition_in(tmp_path / "undisturbed")
+    advance(undisturbed, lambda: spark, clock=clock)
+    with in_memory(tmp_path / "memory", COPIES_MB) as memory:
+        made = copies_of_a_process(ImageDisk.made(memory / "disk.img", SIZE_MB), tmp_path)
+        assert {copy.committed for copy in made} == {*range(FILES + 1)}
+        for copy in made[:: -(-len(made) // CHECKED)]:
+            monkeypatch.setattr(Ledger, "_is_free", lambda *_: True)  # as above
+            with copy.disk.mounted(tmp_path / "copy") as folder:
+                definition = definition_in(folder)
+                commit = going_back(ledger_of(definition).state).commit
+                assert (commit.batch_id if commit else 0) >= copy.committed
+                going_back(lambda: advance(definition, lambda: spark, clock=clock))  # noqa: B023
+                assert tables(definition) == tables(undisturbed)
+
+
+def copies_of_a_process(image: ImageDisk, tmp_path: Path) -> list[Copy]:
+    """Copies of the disk that a run in a process of its own works on, which stands still for each."""
+    reported, made = tmp_path / "reported", list[Copy]()
+    with image.mounted(tmp_path / "disk") as folder, reported.open("w") as output:
+        clicks(folder, FILES)
+        subprocess.run(["sync", "-f", folder], check=True)
+        command = [sys.executable, "-c", RUNS, str(folder)]
+        with subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=output) as process:
+            while not (folder / "warehouse").exists():
+                assert process.poll() is None
+                time.sleep(0.01)
+            while process.poll() is None:
+                process.send_signal(signal.SIGSTOP)
+                committed = len(reported.read_text().split())
+                number = len(made)
+                made.append(Copy(image.copy(folder, image.image.with_name(f"{number}.img")), str(number), committed))
+                process.send_signal(signal.SIGCONT)
+                time.sleep(COPY_EVERY_S)
+        assert process.returncode == 0
+        made.append(Copy(image.copy(folder, image.image.with_name("last.img")), "its end", FILES))
+    return made

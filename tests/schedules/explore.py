@@ -1,0 +1,169 @@
+"""Explores schedules: of every pair and every triple of actors in turn, from one seed.
+
+    python -m tests.schedules.explore --schedules 5000 --seed 7
+
+Each is played on a copy of a pipeline that has run before; after every step the reader looks; at the end the operator
+decides what waits, a last run reads what is left, and everything must be there, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.schedules.actors import BY, OWN, PAIRS, TRIPLES, a_run, act, delete
+from tests.schedules.explorer import REFUSING, Disk, Explorer, explored
+from tests.schedules.pipeline import arrive, pipeline, root_of, values_of
+from tests.schedules.reader import DELETED, Reader
+from windowlib.runs.operations import adopt, restore
+from windowlib.runs.verdicts import abandon, approve
+from windowlib.tables.foreign import CannotUndo
+from windowlib.tables.ledger import Rejected
+from windowlib.tables.log import DamagedLog
+from windowlib.tables.prepare import ForeignChange
+
+FILES = 4  # two of them are read before
+DECISIONS = 9  # at most, before the last run ends
+BEGUN, REFUSED, CHANGED = "begun", "refused", "changed"
+
+
+@contextmanager
+def fast_folder() -> Iterator[Path]:
+    """A folder in memory where the machine has one."""
+    shared = Path("/dev/shm")
+    usable = shared.is_dir() and os.access(shared, os.W_OK)
+    with tempfile.TemporaryDirectory(prefix="schedules-", dir=shared if usable else None) as name:
+        yield Path(name)
+
+
+def begin(folder: Path) -> None:
+    """Pipelines that have run, from which schedules begin: one at rest, a refused batch, a foreign change."""
+    for name in (BEGUN, REFUSED, CHANGED):
+        place = folder / name
+        pipeline(place)
+        explorer = Explorer(0, lambda: None)
+        with pytest.MonkeyPatch.context() as patch, explored(explorer, Disk(place), patch):
+            for number in (1, 2):
+                arrive(place, number)
+                a_run(place)
+            for number in range(3, 1 + FILES):
+                arrive(place, number)
+            if name == REFUSED:
+                explorer.add(REFUSING, lambda place=place: act(REFUSING, place))  # type: ignore[misc]
+                explorer.run()
+            if name == CHANGED:
+                delete(place)
+        DeltaTable(root_of(place) / "ledger").optimize.compact()  # one file is read sooner than a dozen
+
+
+def explore(
+    begun: Path, seed: int, group: Sequence[str], *, start: str | None = None, kills: int = 0, power_cut: bool = False
+) -> None:
+    """One schedule of a group, and what ends it. AssertionError, with the last moves, where something is wrong."""
+    chance = random.Random(f"{seed} {group} {kills} {power_cut}")
+    start = start or chance.choice((BEGUN, BEGUN, REFUSED, CHANGED))
+    folder = begun / "explored"  # always the same, so that its definition is read once
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(begun / start, folder, copy_function=shutil.copy2 if power_cut else os.link)
+    reader, safe = Reader(folder), Disk(folder / "warehouse")
+    safe.keep()
+    explorer = Explorer(chance.randrange(1 << 30), reader.watch, kills, power_cut)
+    for name in group:
+        explorer.add(name, lambda name=name: act(name, folder))  # type: ignore[misc]
+    with pytest.MonkeyPatch.context() as patch, explored(explorer, safe, patch):
+        try:
+            reader.watch()
+            explorer.run()
+            if power_cut:
+                safe.cut(explorer.random)
+                reader = Reader(folder)
+            settle(folder, chance)
+            reader.watch()
+            check_all_is_there(reader)
+        except BaseException as error:
+            moves = "\n".join(explorer.moves[-80:])
+            error.add_note(f"seed {seed} of {group} from {start}, kills={kills}, power_cut={power_cut}:\n{moves}")
+            raise
+
+
+def settle(folder: Path, chance: random.Random) -> None:
+    """Decides what waits, goes the ways back that errors name, and runs all that is left."""
+    definition = pipeline(folder)
+    decide: Callable[..., object] | None = None
+    for _ in range(DECISIONS):
+        try:
+            if decide is None:
+                a_run(folder)
+                return
+            decide(definition, *BY)
+            decide = None
+        except Rejected:
+            decide = chance.choice((approve, abandon))
+        except ForeignChange:
+            decide = chance.choice((restore, adopt))
+        except CannotUndo:
+            decide = restore
+        except DamagedLog as error:
+            repair(error)
+    raise AssertionError(f"not settled after {DECISIONS} decisions")
+
+
+def repair(error: DamagedLog) -> None:
+    """The way back that an error about a damaged log names."""
+    damaged = Path(str(error).split(" is ")[0])
+    newer = [file for file in damaged.parent.glob("*.json") if file.stem > damaged.stem]
+    assert not newer, error
+    assert "if no later version exists, delete it" in str(error)
+    damaged.unlink()
+
+
+def check_all_is_there(reader: Reader) -> None:
+    """Every value is in one place, but for one that was deleted where the operator has adopted that."""
+    values = {value for number in range(1, 1 + FILES) for value in values_of(number)}
+    truth, alone = reader.truth, reader.results_alone()
+    missing = values - truth.results.keys() - truth.waiting.keys()
+    assert missing <= ({DELETED} if "adopt" in reader.decided else set()), f"{missing} are lost: {truth}"
+    assert len(truth.files) == FILES, f"{truth.files} were read"
+    assert len(alone) == len(set(alone)), f"results alone holds {alone}"
+    assert set(alone) <= values, f"results alone holds {alone}"
+
+
+def explore_many(begun: Path, seed: int, groups: Iterable[Sequence[str]]) -> None:
+    """A schedule of each group; in half of them an actor is killed, or two are."""
+    for number, group in enumerate(groups, seed):
+        explore(begun, number, group, kills=random.Random(number).choice((0, 0, 1, 2)))
+
+
+def power_cuts(begun: Path, seed: int, schedules: int) -> None:
+    """Schedules of two of windowlib's own actors, in which the power fails."""
+    for number in range(seed, seed + schedules):
+        explore(begun, number, random.Random(number).choices(OWN, k=2), power_cut=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--schedules", type=int, default=len(PAIRS) + len(TRIPLES))
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}", flush=True)
+    began = time.process_time()
+    with fast_folder() as folder:
+        begin(folder)
+        explore_many(folder, asked.seed, islice(cycle([*PAIRS, *TRIPLES]), asked.schedules))
+        power_cuts(folder, asked.seed, asked.schedules // 10)
+    print(f"{asked.schedules} schedules, nothing lost, nothing twice: {time.process_time() - began:.0f} s of CPU")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""Actors on one pipeline, interleaved step by step: a schedule explorer without Spark.
+
+Every actor is the real code in a thread of its own. Before each of its steps (`STEPS`: whatever reads or writes a log,
+a prepare file or the ledger) it waits until the schedule lets it go on, so only one of them moves at a time and a
+seed gives the same schedule each time. No actor can tell a sleeping one from a dead one: every claim may be taken over,
+which is worse than anything that lease and heartbeat allow. Only what a batch computes is simple
+(`tests.schedules.pipeline`).
+
+A power cut takes away what was not made to last: files that were not flushed may be empty afterwards.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runs.schedules import before_each_step
+from tests.schedules.pipeline import computed, recomputed
+from windowlib.batches import batch
+from windowlib.quality import check
+from windowlib.quality.check import CheckResult
+from windowlib.reruns import batch as rerun
+from windowlib.runs import attempt
+from windowlib.tables import disk
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Claim
+
+MOVES_AT_MOST = 3_000  # of one schedule: more means that an actor never ends
+MOVES_OF_A_RUN = 250  # about as many as a run of two batches takes
+REFUSING = "run whose checks refuse"  # the name of the actor
+REFUSAL = CheckResult("events", "rows", "critical", "Every row is liked.", False, "0", "1")
+
+
+class Killed(BaseException):
+    """The end of an actor that none of its handlers sees."""
+
+
+@dataclass(slots=True)
+class Actor:
+    """Somebody who acts on the pipeline. `error` is how it ended, where not as it should."""
+
+    name: str
+    act: Callable[[], object]
+    priority: float
+    refuses: bool = False  # its checks refuse every batch
+    go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    thread: threading.Thread | None = None
+    killed: bool = False
+    ended: bool = False
+    error: BaseException | None = None
+
+
+class Explorer:
+    """One schedule of several actors, drawn from a seed; `watch` looks at the tables between any two steps.
+
+    The actor of the highest priority moves; now and then one loses its priority, or is killed (as often as `kills`
+    says), so that a few changes at the worst moments are as likely as many.
+    """
+
+    def __init__(self, seed: int, watch: Callable[[], None], kills: int = 0, power_cut: bool = False) -> None:
+        self.random, self.watch, self.kills = random.Random(seed), watch, kills
+        self.moves_left = self.random.randint(1, MOVES_OF_A_RUN) if power_cut else MOVES_AT_MOST
+        self.power_cut = power_cut
+        self.actors: list[Actor] = []
+        self.moves: list[str] = []
+        self._moved = threading.Semaphore(0)
+        self._by_thread: dict[int, Actor] = {}
+
+    def add(self, name: str, act: Callable[[], object]) -> None:
+        self.actors.append(Actor(name, act, self.random.random(), refuses=name == REFUSING))
+
+    def judged(self) -> list[CheckResult]:
+        """What the checks of the actor that moves say."""
+        actor = self._by_thread.get(threading.get_ident())
+        return [REFUSAL] if actor and actor.refuses else []
+
+    def step(self, what: str) -> None:
+        """Called by an actor before each step: waits for its turn. Other threads pass."""
+        actor = self._by_thread.get(threading.get_ident())
+        if actor is None:
+            return
+        if not actor.killed:
+            self.moves.append(f"{actor.name}: {what}")
+            self._moved.release()
+            actor.go.acquire()
+        if actor.killed:
+            raise Killed
+
+    def run(self) -> None:
+        """Moves the actors until all have ended, or the power fails. Raises the first error of one, or of `watch`."""
+        for actor in self.actors:
+            actor.thread = threading.Thread(target=self._live, args=(actor,), daemon=True)
+            actor.thread.start()
+            self._moved.acquire()
+        try:
+            for _ in range(self.moves_left):
+                alive = [actor for actor in self.actors if not actor.ended]
+                if not alive:
+                    break
+                self._move(max(alive, key=lambda actor: actor.priority))
+                self.watch()
+            else:
+                assert self.power_cut, f"not ended after {MOVES_AT_MOST} moves"
+        finally:
+            for actor in self.actors:
+                while not actor.ended:
+                    actor.killed = True
+                    self._go(actor)
+        for actor in self.actors:
+            if actor.error:
+                raise actor.error
+
+    def _move(self, actor: Actor) -> None:
+        drawn = self.random.random()
+        if drawn < 0.04:
+            actor.priority = -self.random.random()
+        elif drawn < 0.06 and self.kills:
+            self.kills -= 1
+            actor.killed = True
+            self.moves.append(f"{actor.name}: killed")
+        self._go(actor)
+
+    def _go(self, actor: Actor) -> None:
+        actor.go.release()
+        self._moved.acquire()
+
+    def _live(self, actor: Actor) -> None:
+        self._by_thread[threading.get_ident()] = actor
+        try:
+            self.step("begins")
+            actor.act()
+        except Killed:
+            pass
+        except BaseException as error:
+            actor.error = error
+        finally:
+            actor.ended = True
+            self._moved.release()
+
+
+@dataclass(slots=True)
+class Disk:
+    """What of a folder would survive a power cut."""
+
+    root: Path
+    synced: set[Path] = field(default_factory=set)
+
+    def keep(self) -> None:
+        """All that is there is safe: it was written long ago."""
+        self.synced = {file for file in self.root.rglob("*") if file.is_file()}
+
+    def flush(self, path: Path) -> None:
+        """A file, or a folder, is made to last."""
+        path.stat()
+        self.synced.add(path)
+
+    def cut(self, chance: random.Random) -> None:
+        """The power fails: of the files that were not made to last, some are empty."""
+        files = (file for file in self.root.rglob("*") if file.is_file() and file not in self.synced)
+        for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time
+            if chance.random() < 0.5:
+                file.write_bytes(b"")
+
+
+@contextmanager
+def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Inside, steps wait for the schedule, batches are computed simply, and no claim protects."""
+    before_each_step(explorer.step, patch)
+
+    def is_free(ledger: Ledger, claim: Claim, *_: Any) -> bool:
+        return True
+
+    patch.setattr(disk, "_flush", safe.flush)
+    patch.setattr(Ledger, "_is_free", is_free)
+    patch.setattr(batch, "compute", computed)
+    patch.setattr(rerun, "compute", recomputed)
+    patch.setattr(attempt, "_judged", lambda *_: explorer.judged())
+    patch.setattr(check, "preload", lambda: None)
+    yield

@@ -1,0 +1,120 @@
+"""The pipeline that schedules are explored on: real tables and a real ledger, batches that are simple to compute.
+
+File `n` of the source holds the values `10 n`, `10 n + 1` and `10 n + 2`. A batch moves whatever waits in
+`open_windows` to `results`, and of its new values the even ones too, unless the delay is long; the others wait. A rerun
+writes the values of file 1 again that do not wait. Each row names the batch that put it where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import Schema
+
+from tests.runs import schedules
+from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.source.contents import Checksums
+from windowlib.source.intake import Seen, read_files
+from windowlib.tables import delta
+from windowlib.tables.meaning import TABLES
+from windowlib.tables.publish import Changes
+from windowlib.tables.rerun import RerunRefused
+
+NO_DELAY, LONG_DELAY = "0s", "5h"
+TABLE = pa.schema([("value", pa.int64()), ("batch_id", pa.int64())])
+RERUN_FILE = 1
+SHOWN, OUTDATED = "shown", "outdated"  # previews of it
+FILE_MS = 1_000  # by so much a file moves the watermark
+
+pipeline = lru_cache(maxsize=64)(schedules.pipeline)  # asked for at each step of each schedule
+arrive = schedules.arrive
+Rows = Mapping[int, int]  # value -> the batch that put it there
+
+
+def root_of(folder: Path) -> Path:
+    """Where the tables of the pipeline in a folder lie."""
+    return folder / "warehouse" / "values"
+
+
+def values_of(number: int) -> list[int]:
+    """What file `number` holds."""
+    return [10 * number + digit for digit in range(3)]
+
+
+def computed(inputs: Inputs) -> Outcome:
+    """What a batch that reads new files, or none, comes to."""
+    plan, root = inputs.plan, inputs.definition.root
+    new = [value for file in plan.files for value in _source_values(inputs, file.path)]
+    old = _pinned(inputs, "open_windows")
+    due = [value for file in old for value in rows_of(root / "open_windows" / file.path)]
+    soon = not inputs.definition.watermark.out_of_orderness_ms
+    fired = dict.fromkeys([*due, *(value for value in new if value % 2 == 0 and soon)], plan.batch_id)
+    waiting = dict.fromkeys([value for value in new if value not in fired], plan.batch_id)
+    changes = {
+        "results": Changes(add=_files(root / "results", fired), schema=_schema("results")),
+        "open_windows": Changes(add=_files(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")),
+        "source_files": Changes(rows=read_files(plan, Seen({}, None), Checksums({}))),
+    }
+    to_ms = plan.decision.to_ms if plan.decision else None
+    watermark_ms = max(plan.watermark_in_ms or 0, plan.to_sequence * FILE_MS, to_ms or 0)
+    before = sum(file.rows for file in _pinned(inputs, "results"))
+    return Outcome(changes, watermark_ms, _figures(len(new), before + len(fired), len(waiting)))
+
+
+def recomputed(inputs: Inputs) -> Outcome:
+    """What a rerun comes to. Raises `RerunRefused` for an outdated preview, as a run does once it has computed."""
+    if inputs.rerun.preview_id == OUTDATED:
+        raise RerunRefused("what the preview shows does not hold any more")
+    root, plan = inputs.definition.root, inputs.plan
+    assert plan.watermark_in_ms is not None, "there is a batch to rerun"
+    again = set(_source_values(inputs, f"{RERUN_FILE}.parquet"))
+    waiting = _pinned(inputs, "open_windows")
+    again -= {value for file in waiting for value in rows_of(root / "open_windows" / file.path)}
+    pinned = _pinned(inputs, "results")
+    held = {file.path: rows_of(root / "results" / file.path) for file in pinned}
+    touched = [file for file in pinned if again & held[file.path].keys()]
+    kept = {value: batch for file in touched for value, batch in held[file.path].items() if value not in again}
+    made = kept | dict.fromkeys(sorted(again), plan.batch_id)
+    changes = {"results": Changes(_files(root / "results", made), touched, schema=_schema("results"))}
+    after = sum(file.rows for file in pinned) - sum(file.rows for file in touched) + len(made)
+    figures = _figures(0, after, sum(file.rows for file in waiting))
+    return Outcome(changes, plan.watermark_in_ms, figures)
+
+
+@lru_cache(maxsize=4096)
+def rows_of(file: Path) -> Rows:
+    """The rows of a file of `results` or `open_windows`, which never changes."""
+    found = pq.ParquetFile(file).read().to_pydict()
+    assert len(set(found["value"])) == len(found["value"]), f"{file} holds a value twice"
+    return dict(zip(found["value"], found["batch_id"], strict=True))
+
+
+def _figures(rows_read: int, results: int, waiting: int) -> dict[str, int | None]:
+    return {"rows_read": rows_read, "results_rows_after": results, "windows_open": waiting}
+
+
+def _source_values(inputs: Inputs, path: str) -> list[int]:
+    file = pq.ParquetFile(inputs.definition.source.path / path)
+    found: list[int] = file.read()["value"].to_pylist()
+    return found
+
+
+def _pinned(inputs: Inputs, table: str) -> list[delta.DataFile]:
+    return delta.files(inputs.opened[table], inputs.before.versions.get(table) if inputs.before else None)
+
+
+def _files(folder: Path, rows: Rows) -> list[delta.DataFile]:
+    if not rows:
+        return []
+    data = pa.table({"value": list(rows), "batch_id": list(rows.values())}, TABLE)
+    return [replace(delta.write(folder, data), partition=dict.fromkeys(TABLES[folder.name].partition_by, 0))]
+
+
+@lru_cache
+def _schema(table: str) -> Schema:
+    return Schema.from_arrow(pa.schema([*TABLE, *((name, pa.int64()) for name in TABLES[table].partition_by)]))

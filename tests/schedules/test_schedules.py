@@ -1,0 +1,139 @@
+"""Whatever the order in which actors take their steps: nothing lost, nothing twice, nothing published in secret."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake.exceptions import DeltaError
+
+from tests.schedules.actors import KINDS, LOSSY, PAIRS, TRIPLES, TRIPLES_OF_KINDS, no_spark
+from tests.schedules.explore import BEGUN, begin, explore, explore_many, fast_folder, power_cuts
+from tests.schedules.explorer import REFUSING
+from windowlib.model.errors import WindowError
+from windowlib.runs import advance as advance_module
+from windowlib.runs import attempt
+from windowlib.runs.attempt import begin as begin_attempt
+from windowlib.runs.attempt import complete
+from windowlib.tables import delta, disk
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.opened import Table, Tables
+
+MANY = 4_000
+
+
+@pytest.fixture(scope="module")
+def begun() -> Iterator[Path]:
+    """Pipelines from which schedules begin."""
+    with fast_folder() as folder:
+        begin(folder)
+        yield folder
+
+
+@pytest.mark.fault(
+    "two of: runs, under other terms too, a rerun, each command of an operator, a foreign OPTIMIZE or DELETE; in any"
+    " order of their steps, killed anywhere",
+    "at any time each event is in one place by the ledger's cut, and nothing refused or given up is published",
+)
+def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
+    explore_many(begun, 0, PAIRS)
+
+
+@pytest.mark.fault("three of them", "the same")
+def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
+    chance = random.Random(0)
+    explore_many(begun, 1_000, ([chance.choice(KINDS[kind]) for kind in kinds] for kinds in TRIPLES_OF_KINDS))
+
+
+@pytest.mark.long("thousands of schedules: the two tests before explore every pair, and every triple of kinds, once")
+def test_thousands_of_schedules_leave_every_value_in_one_place(begun: Path) -> None:
+    explore_many(begun, 2_000, islice(cycle([*PAIRS, *TRIPLES]), MANY))
+    power_cuts(begun, 2_000, MANY // 10)
+
+
+@pytest.mark.fault(
+    "the power fails at any moment while runs, reruns and operators are at work",
+    "nothing is lost: at most the newest entry of a log is empty, and the error names the way back",
+)
+def test_a_power_cut_at_any_moment_loses_nothing(begun: Path) -> None:
+    power_cuts(begun, 0, 12)
+
+
+# -- each guard is needed ---------------------------------------------------------------------------------------------
+
+
+def without_epochs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ledger, "check", lambda ledger, epoch: None)
+
+
+def without_compare_and_set(patch: pytest.MonkeyPatch) -> None:
+    commit = delta.commit_logged
+
+    def on_the_newest(table: Table, expected: int, *rest: Any) -> int:
+        newest = delta.version(table)
+        assert newest is not None
+        return commit(table, newest, *rest)
+
+    patch.setattr(delta, "commit_logged", on_the_newest)
+
+
+def without_prepare(patch: pytest.MonkeyPatch) -> None:
+    """Each attempt computes what it publishes, on top of what an earlier one has committed."""
+
+    def as_they_are(tables: Tables, *_: object) -> dict[str, int]:
+        found = {name: delta.version(tables[name]) for name in COMMIT_ORDER}
+        return {name: version for name, version in found.items() if version is not None}
+
+    def again(run: Any, claim: Any, due: Any) -> Any:
+        return complete(begin_attempt(run, claim, due, no_spark()))
+
+    patch.setattr(advance_module, "roll_forward", again)
+    patch.setattr(attempt, "standing", as_they_are)
+    patch.setattr(attempt, "check_counts", lambda *_: None)
+
+
+def without_sync(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(disk, "sync", lambda files, root: None)
+
+
+def without_counts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attempt, "check_counts", lambda *_: None)
+
+
+def without_approval(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attempt, "check_may_run", lambda *_: None)
+
+
+GUARDS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], dict[str, Any]]] = {
+    "epochs": (without_epochs, ("run", "run", "abandon"), {}),
+    "compare-and-set": (without_compare_and_set, ("run", "run"), {}),
+    "prepare": (without_prepare, ("run", "run under other terms"), {"kills": 2}),
+    "sync": (without_sync, ("run", "run"), {"power_cut": True}),
+    "counts": (without_counts, (LOSSY, "run"), {}),
+    "approval": (without_approval, (REFUSING, "run"), {}),
+}
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.fault(
+    "one of the guards (epochs, compare-and-set, prepare, sync, counts, approval) is switched off",
+    "the schedules above notice it",
+)
+def test_without_a_guard_something_is_lost(begun: Path, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    switch_off, group, how = GUARDS[guard]
+    if guard != "counts":  # the others' schedules end well as long as the guard is there
+        explore_seeds(begun, 3, group, how)
+    switch_off(monkeypatch)
+    with pytest.raises((AssertionError, WindowError, DeltaError, pa.ArrowInvalid)):
+        explore_seeds(begun, 40, group, how)
+
+
+def explore_seeds(begun: Path, seeds: int, group: tuple[str, ...], how: dict[str, Any]) -> None:
+    for seed in range(seeds):
+        explore(begun, seed, group, start=BEGUN, **how)

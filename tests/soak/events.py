@@ -1,0 +1,90 @@
+"""The pipeline of a soak, and the files that arrive for it: sessions of a few users, an own value for each event."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+GAP_MS = 10 * 60_000
+START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
+FILE_MS = 20 * 60_000  # by so much a file is later than the one before
+USERS = [f"u{number}" for number in range(6)]
+DELAYS = ("1m", "5m", "20m")
+SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
+
+DEFINITION = """
+name = "soak"
+warehouse = "warehouse"
+engine = "sail"
+lease_timeout = "2s"
+
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at_ms"
+timestamp_unit = "ms"
+event_id = "id"
+max_files_per_run = {files}
+min_file_age = "0s"
+
+[watermark]
+out_of_orderness = "{delay}"
+
+[window]
+type = "session"
+gap = "10m"
+allowed_lateness = "1h"
+
+[aggregates]
+events = "count(*)"
+total = "sum(value)"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the source, and its place there."""
+
+    file: str
+    number: int
+    id: str
+    user: str | None
+    at_ms: int
+    value: int
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.file, self.number
+
+
+def define(folder: Path, chance: random.Random) -> Path:
+    """The pipeline's definition with terms that an author may change at any time."""
+    file = folder / "soak.toml"
+    draft = folder / "soak.toml.draft"
+    draft.write_text(DEFINITION.format(delay=chance.choice(DELAYS), files=chance.randint(1, 3)), encoding="utf-8")
+    os.replace(draft, file)
+    return file
+
+
+def arrive(folder: Path, number: int, chance: random.Random) -> list[Row]:
+    """The next file; some of its events are late by up to ten hours, some come twice, some have no user."""
+    name, rows = f"{number:05}.parquet", list[Row]()
+    for row in range(chance.randint(1, 40)):
+        late_ms = chance.choice((0, 0, 0, chance.randrange(30 * 60_000), chance.randrange(10 * 3_600_000)))
+        at_ms = START_MS + number * FILE_MS + chance.randrange(FILE_MS) - late_ms
+        user = None if chance.random() < 0.02 else chance.choice(USERS)
+        rows.append(Row(name, row, f"{number}-{row}", user, at_ms, chance.randrange(10**12)))
+    if chance.random() < 0.2:
+        twice = chance.choice(rows)
+        rows.append(Row(name, len(rows), twice.id, twice.user, twice.at_ms, twice.value))
+    columns = {column: [getattr(row, column) for row in rows] for column in SCHEMA.names}
+    draft = folder / name
+    pq.write_table(pa.table(columns, SCHEMA), draft)
+    os.rename(draft, folder / "incoming" / name)
+    return rows

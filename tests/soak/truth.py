@@ -1,0 +1,100 @@
+"""What the tables of a soak must hold at the end, by plain Python over every row that ever arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.soak.events import GAP_MS, Row
+from windowlib.definition.definition import load_definition
+from windowlib.definition.instants import time_of
+from windowlib.tables.read import read_table
+
+
+class Window(NamedTuple):
+    user: str
+    start_ms: int
+    end_ms: int
+    events: int
+    total: int
+
+
+def results(pipeline: Path) -> list[Window]:
+    """The rows of `results` by the ledger's cut."""
+    rows = read_table(load_definition(pipeline), "results").to_pylist()
+    return sorted(
+        Window(row["user"], time_of(row["window_start"]), time_of(row["window_end"]), row["events"], row["total"])
+        for row in rows
+    )
+
+
+def check_places(pipeline: Path, rows: Sequence[Row]) -> None:
+    """Every row is in exactly one place: refused, late, or in the one session of its user and time.
+
+    Nothing is in flight: the input has ended. Raises AssertionError.
+    """
+    definition = load_definition(pipeline)
+    late = [_place(row) for row in read_table(definition, "late_events").to_pylist() if row["readmitted_by"] is None]
+    refused = [_place(row) for row in read_table(definition, "quarantine").to_pylist()]
+    assert len(set(late + refused)) == len(late) + len(refused), "a row is late or refused twice"
+    out = set(late + refused)
+    assert out <= {row.place for row in rows}, "a row is late or refused that never arrived"
+    usable = [row for row in rows if row.place not in out]
+    assert all(row.user for row in usable), "a row without a user is in a window"
+    assert len({row.id for row in usable}) == len(usable), "a row that came twice counts twice"
+    assert {row.id for row in rows if row.user} == {
+        row.id for row in rows if row.user and row.place not in set(refused)
+    }
+    found = results(pipeline)
+    for user in {row.user for row in usable} | {window.user for window in found}:
+        own = [row for row in usable if row.user == user]
+        for windows in overlapping([window for window in found if window.user == user]):
+            first_ms, last_ms = windows[0].start_ms, max(window.end_ms for window in windows)
+            inside = [row for row in own if first_ms <= row.at_ms < last_ms]
+            held = sum(window.events for window in windows), sum(window.total for window in windows)
+            assert (len(inside), sum(row.value for row in inside)) == held, f"{windows} do not hold {inside}"
+            if len(windows) == 1:
+                assert [window[1:3] for window in sessions(inside)] == [(first_ms, last_ms)], f"{windows} of {inside}"
+            own = [row for row in own if row not in inside]
+        assert not own, f"in no place: {own}"
+
+
+def check_all_windows(pipeline: Path, rows: Iterable[Row]) -> None:
+    """After a rerun of all time: every event counts, late ones too. Raises AssertionError."""
+    first = dict[str, Row]()
+    for row in rows:
+        if row.user is not None:
+            first.setdefault(row.id, row)
+    wanted, found = sessions(first.values()), results(pipeline)
+    missing, surplus = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+    assert found == wanted, f"missing: {missing[:5]}, not wanted: {surplus[:5]}"
+
+
+def sessions(rows: Iterable[Row]) -> list[Window]:
+    """The sessions of some events, from scratch: a new one begins where a user was silent for more than the gap."""
+    found = list[Window]()
+    for row in sorted(rows, key=lambda row: (row.user or "", row.at_ms)):
+        assert row.user is not None
+        last = found[-1] if found else None
+        if last and last.user == row.user and row.at_ms <= last.end_ms:
+            end_ms = max(last.end_ms, row.at_ms + GAP_MS)
+            found[-1] = Window(row.user, last.start_ms, end_ms, last.events + 1, last.total + row.value)
+        else:
+            found.append(Window(row.user, row.at_ms, row.at_ms + GAP_MS, 1, row.value))
+    return sorted(found)
+
+
+def overlapping(windows: Iterable[Window]) -> list[list[Window]]:
+    """Windows of one user; those that overlap (one was published and retired before the other began) together."""
+    found = list[list[Window]]()
+    for window in sorted(windows, key=lambda one: one.start_ms):
+        if found and window.start_ms < max(one.end_ms for one in found[-1]):
+            found[-1].append(window)
+        else:
+            found.append([window])
+    return found
+
+
+def _place(row: dict[str, object]) -> tuple[str, int]:
+    return str(row["source_file"]), int(str(row["source_row"]))

@@ -1,0 +1,229 @@
+"""A source may call its columns what it likes: every name in every role, and what is refused says what to do.
+
+Every file here has a column of each of the names, so a name is not only tried in its role: it is also there when the
+others are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import MINUTE_MS, START_MS, arrive, clock
+from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
+from windowlib.definition.rules import KEY_COLUMNS, RESULT_COLUMNS
+from windowlib.runs.advance import advance
+from windowlib.source.listing import SourceError
+from windowlib.tables.read import read_table
+
+OURS = [
+    *("reason", "arrival", "timestamp_ms", "raw", "file", "bucket", "elements", "window_start_ms", "window_end_ms"),
+    *("window_start", "window_end", "batch_id", "timing", "part", "before", "state", "event_time", "event_id", "key"),
+    *("source_file", "source_row", "readmitted_by", "end_partition", "last_event_ms", "p0_sum", "value", "path"),
+    *("_corrupt", "_source_file", "_source_row", "_metadata", "_bucket", "_island", "_repeated", "_first", "_number"),
+    *("_timestamp_ms", "_arrival", "_argument_0", "_r_value", "_kind", "_file", "_path", "_batch", "_key0", "_chosen"),
+]
+STRANGE = [
+    *("a.b", "a b", "a`b", 'a"b', "it's", "é 🙂", "select", "{0}", "a;b", "a=b", "a%b", "a/b", "a,b", "(a)", "1", "#"),
+]
+NAMES = [*OURS, *STRANGE]
+FEW = ["reason", "timestamp_ms", "window_start_ms", "batch_id", "_source_row", "a.b", "a`b", "é 🙂"]
+OTHERS = {name: 1_000 + number for number, name in enumerate(NAMES)}
+SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), *((name, pa.int64()) for name in NAMES)])
+HEAD = """
+name = "named"
+watermark = {{ out_of_orderness = "0s" }}
+window = {window}
+[source]
+format = "parquet"
+path = "incoming"
+max_files_per_run = 1
+timestamp_unit = "ms"
+{source}
+[aggregates]
+{aggregates}
+"""
+
+
+def toml(value: Any) -> str:
+    """A text, list or table as it stands in TOML, which has JSON's texts."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{toml(name)} = {toml(of)}' for name, of in value.items())} }}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def pipeline(
+    folder: Path, window: Mapping[str, Any], source: Mapping[str, Any], aggregates: Mapping[str, str]
+) -> Definition:
+    (folder / "incoming").mkdir(parents=True, exist_ok=True)
+    file = folder / "named.toml"
+    parts = ["\n".join(f"{toml(name)} = {toml(value)}" for name, value in of.items()) for of in (source, aggregates)]
+    file.write_text(HEAD.format(window=toml(window), source=parts[0], aggregates=parts[1]), encoding="utf-8")
+    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "named"})
+
+
+def run(definition: Definition, spark: SparkSession, *files: Sequence[Mapping[str, Any]]) -> None:
+    for number, rows in enumerate(files, 1):
+        arrive(definition.file.parent, number, [{**OTHERS, **row} for row in rows], SCHEMA)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+
+
+def results(definition: Definition, *columns: str) -> list[tuple[Any, ...]]:
+    rows = read_table(definition, "results").to_pylist()
+    return sorted(tuple(row[column] for column in columns) for row in rows)
+
+
+def time_and_id_and_values(spark: SparkSession, folder: Path, name: str) -> None:
+    """One column as event time, event id, input of aggregates and of a filter; late, refused, twice, once."""
+    column = quoted(name)
+    definition = pipeline(
+        folder,
+        {"type": "session", "gap": "10m"},
+        {"key": ["k"], "timestamp": name, "event_id": name},
+        {
+            "total": f"sum({column})",
+            "earliest": f"first({column})",
+            "some": f"count(*) filter (where {column} > {START_MS})",
+        },
+    )
+
+    def event(key: str | None, minute: int) -> dict[str, Any]:
+        return {"k": key, "t": -1, name: START_MS + minute * MINUTE_MS}
+
+    first = [event("a", 0), event("a", 1), event("a", 0), event(None, 2), event("b", 30)]
+    run(definition, spark, first, [event("a", 3), event("b", 31), event("b", 30)])
+    at = {minute: START_MS + minute * MINUTE_MS for minute in (0, 1, 2, 3, 30, 31)}
+    assert results(definition, "k", "total", "earliest", "some") == [
+        ("a", at[0] + at[1], at[0], 1),
+        ("b", at[30] + at[31], at[30], 2),
+    ]
+    [late] = read_table(definition, "late_events").to_pylist()
+    assert (late["k"], late["event_id"], json.loads(late["raw"])) == (
+        "a",
+        str(at[3]),
+        {**OTHERS, "k": "a", "t": -1, name: at[3]},
+    )
+    refused = read_table(definition, "quarantine").to_pylist()
+    assert sorted((row["reason"], json.loads(row["raw"])[name]) for row in refused) == [
+        ("duplicate", at[0]),
+        ("duplicate", at[30]),
+        ("null_key", at[2]),
+    ]
+
+
+def key_and_gap(spark: SparkSession, folder: Path, key: str, gap: str) -> None:
+    """One column as key, by another name where it cannot be published under its own; another as the gap."""
+    is_taken = key in KEY_COLUMNS or key.startswith("_") or key in STRANGE or key == "p0_sum"
+    shown = "renamed" if is_taken else key
+    definition = pipeline(
+        folder,
+        {"type": "session", "gap_column": gap},
+        {"key": [shown], "timestamp": "t", **({"rename": {key: shown}} if is_taken else {})},
+        {"gaps": f"sum({quoted(gap)})"},
+    )
+
+    def event(of: int, minute: int, gap_min: int) -> dict[str, Any]:
+        return {"k": None, "t": START_MS + minute * MINUTE_MS, key: of, gap: gap_min * MINUTE_MS}
+
+    run(definition, spark, [event(7, 0, 5), event(7, 4, 9), event(8, 1, 1), event(7, 20, 0)], [event(8, 9, 3)])
+    assert [(r[0], r[1], r[2].minute) for r in results(definition, shown, "gaps", "window_end")] == [
+        (7, 14 * MINUTE_MS, 13),
+        (8, 1 * MINUTE_MS, 2),
+        (8, 3 * MINUTE_MS, 12),
+    ]
+    [refused] = read_table(definition, "quarantine").to_pylist()
+    assert (refused["reason"], json.loads(refused["raw"])[shown]) == ("bad_gap", 7)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize("name", FEW)
+def test_a_name_as_time_event_id_and_in_aggregates(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    time_and_id_and_values(spark, tmp_path, name)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize("name", FEW)
+def test_a_name_as_key_and_one_as_gap(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    key_and_gap(spark, tmp_path, name, NAMES[NAMES.index(name) - 1])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.long("some names in each role, and every name at once, run in `make test`")
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*FEW}))
+def test_the_other_names(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    time_and_id_and_values(spark, tmp_path / "1", name)
+    key_and_gap(spark, tmp_path / "2", name, NAMES[NAMES.index(name) - 1])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+def test_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    time_and_id_and_values(spark, tmp_path / "1", "timestamp_ms")
+    time_and_id_and_values(spark, tmp_path / "2", "a`b")
+    key_and_gap(spark, tmp_path / "3", "_metadata", "reason")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.both
+def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
+    """All of them summed, filtered by and, where they can be, outputs."""
+    outputs = {name: name for name in NAMES if name.isidentifier() and name not in RESULT_COLUMNS and name != "p0_sum"}
+    sums = {outputs.get(name, f"o{number}"): f"sum({quoted(name)})" for number, name in enumerate(NAMES)}
+    some = {f"f{number}": f"count(*) filter (where {quoted(name)} = 1)" for number, name in enumerate(NAMES)}
+    for number, window in enumerate([{"type": "tumbling", "size": "10m"}, {"type": "tumbling_count", "size": 3}]):
+        source = {"key": ["k"], "timestamp": "t"}
+        definition = pipeline(tmp_path / str(number), window, source, {**sums, **some})
+        run(definition, spark, [{"k": "a", "t": START_MS}, {"k": "a", "t": START_MS, **dict.fromkeys(NAMES, 1)}],
+            [{"k": "a", "t": START_MS}])  # fmt: skip
+        expected = {output: 2 * OTHERS[name] + 1 for output, name in zip(sums, NAMES, strict=True)}
+        [row] = read_table(definition, "results").to_pylist()
+        assert {name: row[name] for name in (*sums, *some)} == expected | dict.fromkeys(some, 1)
+
+
+@pytest.mark.parametrize("name", sorted(KEY_COLUMNS | {"p0_sum", "_x", "a b", "a.b", "a`b"}))
+def test_a_key_that_cannot_be_published_says_which_key_renames_it(tmp_path: Path, name: str) -> None:
+    window = {"type": "tumbling", "size": "10m"}
+    with pytest.raises(InvalidDefinition, match=r"source\.key.*source\.rename"):
+        pipeline(tmp_path, window, {"key": [name], "timestamp": "t"}, {"n": "count(*)"})
+    renamed = pipeline(tmp_path, window, {"key": ["x"], "timestamp": "t", "rename": {name: "x"}}, {"n": "count(*)"})
+    assert renamed.source.in_files("x") == name
+
+
+@pytest.mark.parametrize("name", sorted(RESULT_COLUMNS | {"p0_sum"}))
+def test_an_output_called_like_a_published_column_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidDefinition, match=rf"aggregates\.{name}: .*choose another name"):
+        pipeline(tmp_path, {"type": "tumbling", "size": "10m"}, {"key": ["k"], "timestamp": "t"}, {name: "count(*)"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [(["User", "user"], "'User', 'user' differ in case only"), (["_windowlib_reason"], "'_windowlib_reason' begins")],
+)
+def test_columns_that_cannot_be_told_apart_are_refused_by_name(tmp_path: Path, columns: list[str], says: str) -> None:
+    from windowlib.batches.planning import plan
+
+    definition = pipeline(
+        tmp_path, {"type": "tumbling", "size": "10m"}, {"key": ["k"], "timestamp": "t"}, {"n": "count(*)"}
+    )
+    schema = pa.schema([("k", pa.string()), ("t", pa.int64()), *((name, pa.int64()) for name in columns)])
+    arrive(tmp_path, 1, [], schema)
+    with pytest.raises(SourceError, match=says):
+        plan(definition, clock)

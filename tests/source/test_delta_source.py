@@ -1,0 +1,154 @@
+"""A Delta table as a source: each event once, whatever is done to the table and its log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.definition.definition import Definition
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.runs.advance import advance
+from windowlib.source.found import SourceError
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+DELTA = CLICKS.replace('"parquet"', '"delta"')
+ALL_AT_ONCE = DELTA.replace("max_files_per_run = 1\n", "")
+HOUR_MS = 3_600_000
+
+
+def append(folder: Path, number: int) -> None:
+    write_deltalake(folder / "incoming", pa.Table.from_pylist(events(number), schema=SCHEMA), mode="append")
+
+
+def table_of(folder: Path) -> DeltaTable:
+    return DeltaTable(folder / "incoming")
+
+
+def clean_up(folder: Path) -> int:
+    """A checkpoint, and the log before it is gone, as after `delta.logRetentionDuration`. Gives its version."""
+    table = table_of(folder)
+    table.create_checkpoint()
+    for version in range(table.version()):
+        (folder / "incoming" / "_delta_log" / f"{version:020}.json").unlink(missing_ok=True)
+    return table.version()
+
+
+def run(definition: Definition, spark: SparkSession, **how: Any) -> int:
+    """Advances; gives how many rows were read."""
+    return sum(report.figures["rows_read"] or 0 for report in advance(definition, lambda: spark, clock=clock, **how))
+
+
+def rows(*numbers: int) -> int:
+    return sum(len(events(number)) for number in numbers)
+
+
+@pytest.mark.fault("the log of a Delta source is cleaned up", "runs and reruns go on from what was read")
+def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, DELTA)
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    assert run(definition, spark) == rows(1, 2)
+    clean_up(tmp_path)
+    assert run(definition, spark) == 0
+    append(tmp_path, 3)
+    assert run(definition, spark) == rows(3)
+    span = Rerun(START_MS, START_MS + 3 * HOUR_MS, "a test", "ann")
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=span)
+    assert report.figures["files_missing"] == 0
+    assert verify(definition, Asked(), spark, clock).differences == []
+
+
+def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """File by file, while others are appended, the table is compacted and its log cleaned up again."""
+    definition = clicks(tmp_path, 0, DELTA)
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    clean_up(tmp_path)
+    assert run(definition, spark, max_batches=1) == rows(1)
+    append(tmp_path, 3)
+    table_of(tmp_path).optimize.compact()
+    assert run(definition, spark, max_batches=1) == rows(2)
+    assert run(definition, spark) == rows(3)
+    clean_up(tmp_path)
+    append(tmp_path, 4)
+    assert run(definition, spark) == rows(4)
+    read = Counter(row["path"] for row in read_table(definition, "source_files").to_pylist())
+    assert set(read.values()) == {1}
+    assert len(read) == 4
+
+
+@pytest.mark.fault("the log of a Delta source is cleaned up before it was read", "the run names the gap")
+def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    append(tmp_path, 1)
+    assert run(definition, spark) == rows(1)
+    append(tmp_path, 2)
+    append(tmp_path, 3)
+    clean_up(tmp_path)
+    append(tmp_path, 4)
+    with pytest.raises(SourceError, match=r"version 1 of the Delta table .* has left a gap, which cannot be closed"):
+        plan(definition, clock)
+    assert ledger_of(definition).state().plan is None
+
+
+def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    log = tmp_path / "incoming" / "_delta_log"
+    both = "".join((log / f"{version:020}.json").read_text() for version in (0, 1))
+    (log / f"{0:020}.{1:020}.compacted.json").write_text(both)
+    assert plan(definition, clock)
+
+
+@pytest.mark.parametrize("kind", ["DELETE", "UPDATE", "WRITE"])
+@pytest.mark.fault(
+    "rows of a Delta source are deleted, updated or overwritten",
+    'the run stops and names the version; with `removals = "skip"` it passes it over',
+)
+def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    append(tmp_path, 1)
+    assert run(definition, spark) == rows(1)
+    table = table_of(tmp_path)
+    match kind:
+        case "DELETE":
+            table.delete("value > 50")
+        case "UPDATE":
+            table.update(updates={"value": "0"}, predicate="value > 50")
+        case "WRITE":
+            other = pa.Table.from_pylist(events(4), schema=SCHEMA)
+            write_deltalake(tmp_path / "incoming", other, mode="overwrite")
+    append(tmp_path, 2)
+    with pytest.raises(SourceError, match=rf'version 1 of .* \({kind}.*\) removes rows.*source.removals = "skip"'):
+        plan(definition, clock)
+    skipping = definition.model_copy(update={"source": definition.source.model_copy(update={"removals": "skip"})})
+    assert run(skipping, spark) == rows(2)
+    append(tmp_path, 3)
+    assert run(definition, spark) == rows(3)  # what was passed over is behind the cursor
+
+
+@pytest.mark.fault("a version of a Delta source that was deleted is restored", "each of its files is read once")
+def test_a_file_that_is_added_again_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    append(tmp_path, 1)
+    table = table_of(tmp_path)
+    table.delete()
+    table.restore(0)
+    skipping = definition.model_copy(update={"source": definition.source.model_copy(update={"removals": "skip"})})
+    assert run(skipping, spark) == rows(1)
+    assert run(skipping, spark) == 0

@@ -1,0 +1,161 @@
+"""What of a source folder is looked at: patterns, links, and a folder that is another one than before."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.clicks import CLICKS, clicks
+from windowlib.batches.planning import ledger_of, other_terms, plan, rerun_plan
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
+from windowlib.definition.file import Source
+from windowlib.inspection.status import status
+from windowlib.model.errors import StateMismatch
+from windowlib.runs.exits import USER, exit_code
+from windowlib.source.folder import folder_files, is_chosen, left_out
+from windowlib.source.found import SourceError
+from windowlib.source.place import PLACE
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.rerun import Rerun
+
+PATTERNS = '\ninclude = ["*.parquet"]\nexclude = ["old/*", "*-test.*"]'
+
+
+def with_lines(lines: str) -> str:
+    return CLICKS.replace('path = "incoming"', f'path = "incoming"{lines}')
+
+
+def names(definition: Definition) -> set[str]:
+    return {file.path for file in folder_files(definition)}
+
+
+def touched(folder: Path, *files: str) -> None:
+    for file in files:
+        (folder / "incoming" / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "incoming" / file).touch()
+
+
+# -- patterns -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "name", "chosen"),
+    [
+        ((), (), "a/README.txt", True),
+        (("*.parquet",), (), "1.parquet", True),
+        (("*.parquet",), (), "day=1/1.parquet", True),
+        (("*.parquet",), (), "README.txt", False),
+        (("2026/*",), (), "2026/01/1.parquet", True),
+        (("2026/*",), (), "2025/01/1.parquet", False),
+        ((), ("README*",), "a/README.txt", False),
+        ((), ("readme*",), "README.txt", True),
+        (("*.parquet",), ("*-test.*",), "1-test.parquet", False),
+        ((), ("a[0-9].*",), "a1.csv", False),
+    ],
+)
+def test_patterns(include: tuple[str, ...], exclude: tuple[str, ...], name: str, chosen: bool, tmp_path: Path) -> None:
+    source: Source = clicks(tmp_path, 0).source.model_copy(update={"include": include, "exclude": exclude})
+    assert is_chosen(source, name) == chosen
+
+
+@pytest.mark.fault("a file that holds no events lies in the source", "left out by a pattern, and named")
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1, with_lines(PATTERNS))
+    touched(tmp_path, "README.txt", "old/1.parquet", "sub/2-test.parquet", "_tmp/x", ".hidden", "sub/_x.parquet")
+    assert names(definition) == {"1.parquet"}
+    assert left_out(definition) == ["README.txt", "old/1.parquet", "sub/2-test.parquet"]
+    assert status(definition, 0).left_out == left_out(definition)
+    said = "3 files left out by source.include and source.exclude: README.txt, old/1.parquet, sub/2-test.parquet"
+    for command in ("plan", "status"):
+        ended = CliRunner().invoke(app, [command, str(definition.file)], env={"COLUMNS": "200"})
+        assert said in ended.output
+    [record] = CliRunner().invoke(app, ["plan", str(definition.file), "--json"]).output.splitlines()
+    assert json.loads(record)["left_out"] == left_out(definition)
+    assert left_out(clicks(tmp_path / "all", 1)) == []
+
+
+def test_a_plan_under_other_patterns_is_made_again(tmp_path: Path) -> None:
+    frozen = plan(clicks(tmp_path, 2))
+    assert frozen is not None
+    edited = clicks(tmp_path, 0, with_lines('\nexclude = ["1.*"]'))
+    assert other_terms(edited, frozen) == 'source.exclude was not given, is ["1.*"]'
+
+
+@pytest.mark.parametrize("pattern", ['""', '"/in/*"', '"../*"'])
+def test_no_pattern_leads_out_of_the_folder(pattern: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidDefinition, match=r"source\.exclude.*must be a pattern of names below source\.path"):
+        clicks(tmp_path, 0, with_lines(f"\nexclude = [{pattern}]"))
+
+
+# -- links ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault("a link to a folder lies in the source", "refused by name; never skipped, never read twice")
+def test_links(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    incoming, elsewhere = tmp_path / "incoming", tmp_path / "elsewhere"
+    shutil.copytree(incoming, elsewhere)
+    (incoming / "linked.parquet").symlink_to(elsewhere / "1.parquet")
+    assert names(definition) == {"1.parquet", "linked.parquet"}
+    (incoming / "_link").symlink_to(elsewhere)
+    assert names(definition) == {"1.parquet", "linked.parquet"}
+    (incoming / "more").symlink_to(elsewhere)
+    with pytest.raises(SourceError, match=r"more is a link to the folder .*elsewhere.* read twice") as refused:
+        plan(definition)
+    assert exit_code(refused.value) == USER
+    assert names(clicks(tmp_path, 0, with_lines('\nexclude = ["more"]'))) == {"1.parquet", "linked.parquet"}
+    (incoming / "more").unlink()
+    (incoming / "gone.parquet").symlink_to(elsewhere / "2.parquet")
+    with pytest.raises(SourceError, match=r"gone\.parquet is a link to .*2\.parquet, which is not there"):
+        plan(definition)
+
+
+# -- another folder -------------------------------------------------------------------------------------------------
+
+
+def commit_of(definition: Definition) -> Commit:
+    """What a batch of this definition leaves in the ledger, as far as a plan looks at it."""
+    frozen = plan(definition)
+    assert frozen is not None
+    assert json.loads(frozen.definition)[PLACE]["path"] == str(definition.source.path)
+    return Commit(1, {}, 0, 1, frozen.fingerprint, frozen.definition, {}, 0)
+
+
+def planned(definition: Definition, commit: Commit) -> None:
+    state = replace(ledger_of(definition).state(), commit=commit)
+    rerun_plan(definition, state, Rerun(0, 1, "again", "ann"), lambda: 0)
+
+
+@pytest.mark.fault("the definition names another source folder", "refused, unless it says that the files were moved")
+def test_another_folder_is_refused_unless_the_files_were_moved(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    commit = commit_of(definition)
+    planned(definition, commit)
+    shutil.move(tmp_path / "incoming", tmp_path / "landing")
+    text = CLICKS.replace('"incoming"', '"landing"')
+    with pytest.raises(StateMismatch, match=r'has read .*incoming, but source.path is .*landing.*moved_from = ".*ing"'):
+        planned(clicks(tmp_path, 0, text), commit)
+    moved = text.replace("[watermark]", 'moved_from = "incoming"\n[watermark]')
+    planned(clicks(tmp_path, 0, moved), commit)
+    with pytest.raises(StateMismatch, match="another name or warehouse"):
+        planned(clicks(tmp_path, 0, moved.replace('moved_from = "incoming"', 'moved_from = "other"')), commit)
+
+
+def test_a_pipeline_that_moves_with_its_source_goes_on(tmp_path: Path) -> None:
+    commit = commit_of(clicks(tmp_path / "here", 1))
+    os.rename(tmp_path / "here", tmp_path / "there")
+    planned(load_definition(tmp_path / "there" / "clicks.toml"), commit)
+
+
+def test_a_release_that_kept_no_folder_is_continued(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    commit = commit_of(definition)
+    kept = {key: value for key, value in json.loads(commit.definition).items() if key != PLACE}
+    planned(definition, replace(commit, definition=json.dumps(kept)))

@@ -1,0 +1,142 @@
+"""Files and folders may be called anything: each file is read once, by its own name, on both engines."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from windowlib.batches.planning import plan
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.engines.choice import NotOnThisEngine
+from windowlib.engines.sail import is_sail
+from windowlib.model.errors import InvalidSpec, StateMismatch
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+DEFINITION = """
+name = "names"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["key"]
+timestamp = "at"
+[watermark]
+out_of_orderness = "1m"
+[window]
+type = "session"
+gap = "30m"
+[aggregates]
+events = "count(*)"
+"""
+AT = datetime(2026, 3, 2, tzinfo=UTC)
+NAMES = (
+    *("plain", "a b", "100%", "50%25", "q?", "s*", "x[1]", "x1", "{a,b}", "a", "new\nline", "tab\t", "hash#", "ü"),
+    *("u\u0308", "back\\slash", "semi;colon", "quote'", 'double"', "plus+", "am&p", "~tilde", "$dollar", "^", "|"),
+)
+
+
+def pipeline(folder: Path, spark: SparkSession, definition: str = DEFINITION) -> Definition:
+    (folder / "names.toml").write_text(definition)
+    engine = "sail" if is_sail(spark) else "spark"
+    found = load_definition(folder / "names.toml")
+    return found.model_copy(update={"root": folder / "warehouse" / "names", "engine": engine})
+
+
+def arrive(path: Path, key: str, minutes: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = [{"key": key, "at": AT + timedelta(minutes=minutes)}]
+    schema = pa.schema([("key", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    os.utime(path, ns=(minutes + 1, minutes + 1))
+
+
+def published(definition: Definition) -> dict[str, int]:
+    return {row["key"]: row["events"] for row in read_table(definition, "results").to_pylist()}
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("in_folders", [False, True])
+def test_each_file_is_read_once_whatever_its_name(spark: SparkSession, tmp_path: Path, in_folders: bool) -> None:
+    paths = [f"{name}/{name}.parquet" if in_folders else f"{name}.parquet" for name in NAMES]
+    for path, name in zip(paths, NAMES, strict=True):
+        arrive(tmp_path / "incoming" / path, name)
+    arrive(tmp_path / "incoming" / "zzz.parquet", "clock", minutes=600)
+    definition = pipeline(tmp_path, spark)
+    advance(definition, lambda: spark)
+    assert published(definition) == dict.fromkeys(NAMES, 1)
+    assert {row["path"]: row["rows"] for row in read_table(definition, "source_files").to_pylist()} == {
+        **dict.fromkeys(paths, 1),
+        "zzz.parquet": 1,
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_the_warehouse_may_lie_in_a_folder_of_most_names(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "1 #1 ü;'+&,=~"
+    folder.mkdir()
+    for batch in range(3):
+        arrive(folder / "incoming" / f"{batch}.parquet", "k", minutes=batch)
+        advance(pipeline(folder, spark), lambda: spark)
+    arrive(folder / "incoming" / "9.parquet", "clock", minutes=600)
+    definition = pipeline(folder, spark)
+    advance(definition, lambda: spark)
+    assert published(definition) == {"k": 3}
+
+
+@pytest.mark.parametrize("name", ["a*", "b?", "50%", "[1]", "{a,b}", "back\\slash", "new\nline"])
+def test_a_warehouse_whose_path_is_a_pattern_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "names.toml").write_text(DEFINITION)
+    arrive(tmp_path / name / "incoming" / "1.parquet", "k")
+    with pytest.raises(
+        InvalidSpec, match="which some engine reads as a pattern or as another character; give it a path without"
+    ):
+        plan(load_definition(tmp_path / name / "names.toml"))
+
+
+PARTITIONED = DEFINITION.replace('key = ["key"]', 'key = ["place", "key"]')
+PARTS: dict[str, tuple[dict[str, Any], pa.DataType]] = {
+    "whole numbers": ({"01": 1, "-7": -7, "2147483647": 2147483647}, pa.int32()),
+    "large ones": ({"1": 1, "9999999999": 9999999999}, pa.int64()),
+    "days": ({"2026-03-02": date(2026, 3, 2), "0001-01-01": date(1, 1, 1)}, pa.date32()),
+    "texts": ({text: unquote(text) for text in ("a%20b", "x%3Dy", "01", "50%25", "ü", "q?", "[1]*")}, pa.string()),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("what", PARTS)
+def test_values_in_the_names_of_folders_are_keys_of_the_same_type(
+    spark: SparkSession, tmp_path: Path, what: str
+) -> None:
+    parts, kind = PARTS[what]
+    for folder in parts:
+        arrive(tmp_path / "incoming" / f"place={folder}" / "1.parquet", "k")
+    arrive(tmp_path / "incoming" / "place=__HIVE_DEFAULT_PARTITION__" / "1.parquet", "k")
+    first = next(iter(parts))
+    arrive(tmp_path / "incoming" / f"place={first}" / "9.parquet", "clock", minutes=600)
+    definition = pipeline(tmp_path, spark, PARTITIONED)
+    advance(definition, lambda: spark)
+    results = read_table(definition, "results")
+    assert (sorted(results["place"].to_pylist()), results.schema.field("place").type) == (sorted(parts.values()), kind)
+    assert [row["reason"] for row in read_table(definition, "quarantine").to_pylist()] == ["null_key"]
+    arrive(tmp_path / "incoming" / "place=1.5" / "10.parquet", "k", minutes=601)
+    with pytest.raises(StateMismatch, match=r"column 'place'.* is partition other, but was partition"):
+        advance(definition, lambda: spark)
+
+
+def test_sail_refuses_values_that_it_would_type_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "names.toml").write_text('engine = "sail"\n' + PARTITIONED)
+    arrive(tmp_path / "incoming" / "place=1.5" / "1.parquet", "k")
+    with pytest.raises(NotOnThisEngine, match=r"source\.key = 'place' is a partition other"):
+        plan(load_definition(tmp_path / "names.toml"))

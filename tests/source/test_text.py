@@ -1,0 +1,154 @@
+"""CSV and JSON as the world writes them: every row of such a file counts, or is kept as malformed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import START_MS, clock
+from windowlib.batches.planning import plan
+from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
+from windowlib.model.errors import WindowError
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+DEFINITION = """
+name = "texts"
+watermark = {{ out_of_orderness = "0s" }}
+window = {{ type = "tumbling", size = "1h" }}
+aggregates = {{ n = "count(*)", total = "sum(value)", note = "max(note)" }}
+[source]
+format = "{format}"
+path = "incoming"
+key = ["user"]
+timestamp = "at_ms"
+timestamp_unit = "ms"
+schema = {{ user = "string", at_ms = "bigint", note = "string", value = "int" }}
+{dialect}
+"""
+HEADER = "user,at_ms,note,value\n"
+AT = START_MS
+
+
+def pipeline(folder: Path, files: Mapping[str, bytes], dialect: str = "", kind: str = "csv") -> Definition:
+    (folder / "incoming").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / "incoming" / name).write_bytes(content)
+    file = folder / "texts.toml"
+    file.write_text(DEFINITION.format(format=kind, dialect=f"dialect = {{ {dialect} }}" if dialect else ""))
+    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "texts"})
+
+
+def counted(definition: Definition, spark: SparkSession) -> tuple[list[tuple[object, ...]], list[str]]:
+    """(user, n, total, note) of the results, and the reasons of the rows in quarantine."""
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    rows = read_table(definition, "results").to_pylist()
+    refused = read_table(definition, "quarantine").to_pylist()
+    return sorted(tuple(r[c] for c in ("user", "n", "total", "note")) for r in rows), sorted(
+        r["reason"] for r in refused
+    )
+
+
+# dialect, content of each file, results, reasons of what is refused
+CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str]]] = {
+    "quotes, delimiters and line breaks in values": (
+        "",
+        {"1.csv": f'{HEADER}"q""u",{AT},"a, ""b""\nc",1\n"q""u",{AT},,2\nw\\,{AT},"x\\",3\n'.encode()},
+        [('q"u', 2, 3, 'a, "b"\nc'), ("w\\", 1, 3, "x\\")],
+        [],
+    ),
+    "a spreadsheet of another country": (
+        'delimiter = ";", encoding = "ISO-8859-1", header = "names"',
+        {
+            "1.csv": f"value;extra;user;at_ms;note\r\n1;;Jörg;{AT};é\r\n".encode("latin-1"),
+            "2.csv": f"note;USER;at_ms;value\r\nü;Jörg;{AT};2\r\n".encode("latin-1"),
+        },
+        [("Jörg", 2, 3, "ü")],
+        [],
+    ),
+    "a mark at the beginning, and packed": (
+        "",
+        {"1.csv": f"\ufeff{HEADER}u,{AT},,1\r\n".encode(), "2.csv.gz": gzip.compress(f"{HEADER}u,{AT},,2\n".encode())},
+        [("u", 2, 3, None)],
+        [],
+    ),
+    "no header, other quotes and escapes": (
+        'header = "none", quote = "\'", escape = \'\\\', delimiter = "\\t"',
+        {"1.csv": f"'it\\'s'\t{AT}\t\t1\n'it\\'s'\t{AT}\t\t4\n".encode()},
+        [("it's", 2, 5, None)],
+        [],
+    ),
+    "bytes that are no text": (
+        "",
+        {"1.csv": f"{HEADER}".encode() + b"J\xf6rg,%d,,1\nok,%d,,2\nok,%d,\xff,3\n" % (AT, AT, AT)},
+        [("ok", 1, 2, None)],
+        ["malformed", "malformed"],
+    ),
+    "two kinds of line breaks": (
+        "",
+        {"1.csv": f"{HEADER}u,{AT},,1\nu,{AT},,2\r\nu,{AT},,4\n".encode()},
+        [("u", 3, 7, None)],
+        [],
+    ),
+    "rows of another width": (
+        "",
+        {"1.csv": f"{HEADER}u,{AT},,1\nu,{AT}\nu,{AT},,1,1\n\nu,{AT},,one\n".encode()},
+        [("u", 1, 1, None)],
+        ["malformed", "malformed", "malformed"],
+    ),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+@pytest.mark.parametrize("case", CASES)
+def test_csv(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    dialect, files, results, refused = CASES[case]
+    assert counted(pipeline(tmp_path, files, dialect), spark) == (results, refused)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+def test_json(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"user": "é\n", "at_ms": AT, "note": 'a "b"', "value": 1}, {"user": "é\n", "at_ms": AT, "value": 2}]
+    lines = "\n".join(map(json.dumps, rows)).encode() + b'\n{"user": "J\xf6rg", "at_ms": %d, "value": 3}\n' % AT
+    results = [("é\n", 2, 3, 'a "b"')]
+    assert counted(pipeline(tmp_path / "1", {"1.json": lines}, kind="json"), spark) == (results, ["malformed"])
+    whole = {"1.json": json.dumps(rows, indent=1).encode(), "2.json.gz": gzip.compress(json.dumps(rows[0]).encode())}
+    results = [("é\n", 3, 4, 'a "b"')]
+    assert counted(pipeline(tmp_path / "2", whole, "multi_line = true", "json"), spark) == (results, [])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "file", "content", "says"),
+    [
+        ("", "1.csv", "at_ms,user,note,value\n", r'in that order, or source\.dialect\.header = "names"'),
+        ('header = "names"', "1.csv", "user,at_ms,value\n", r"has no column 'note'"),
+        ('header = "names"', "1.csv", "user,at_ms,note,value,a,A\n", "'A', 'a' differ in case only"),
+        ("", "1.csv.zip", "", r"1\.csv\.zip is packed .* as \.gz or \.bz2"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(tmp_path: Path, dialect: str, file: str, content: str, says: str) -> None:
+    with pytest.raises(WindowError, match=says):
+        plan(pipeline(tmp_path, {file: content.encode()}, dialect), clock)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dialect", "says"),
+    [
+        ("json", 'delimiter = ";"', r"source\.dialect\.delimiter: has a meaning for csv alone"),
+        ("csv", 'encoding = "UTF-16", multi_line = false', "with multi_line = true alone"),
+        ("csv", 'delimiter = ""', r"source\.dialect\.delimiter"),
+        ("csv", 'encoding = "klingon"', r"source\.dialect\.encoding: given .*allowed"),
+    ],
+)
+def test_a_dialect_that_makes_no_sense_is_refused(tmp_path: Path, kind: str, dialect: str, says: str) -> None:
+    with pytest.raises(InvalidDefinition, match=says):
+        pipeline(tmp_path, {}, dialect, kind)

@@ -1,0 +1,65 @@
+"""What an engine other than Spark is trusted with, by the types of the source's columns.
+
+The part of SQL is `windowlib.plans.sql_types`; that its answers are right is what `tests/engines/matrix.py` proves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import sqlglot
+
+from windowlib.definition.definition import Definition
+from windowlib.plans.sql_kinds import Unproved
+from windowlib.plans.sql_types import type_of
+
+KEYS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+
+_PLAIN = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "date32[day]": "date",
+}
+
+
+def refusal_by_type(definition: Definition, types: Mapping[str, str]) -> str | None:
+    """Why the definition is not proved over columns of these types, as Arrow names them, or None."""
+    columns = {name.casefold(): spark_type(kind) for name, kind in types.items()}
+    for key in definition.source.key:
+        if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
+            return f"source.key = {key!r} is a {kind}, which it groups or orders differently from Spark"
+    for name, sql in definition.expressions.items():
+        try:
+            type_of(sqlglot.parse_one(sql, dialect="spark"), columns)
+        except Unproved as unproved:
+            return f"aggregates.{name} {unproved.why}, which is not proved to give exactly Spark's results on it"
+    return None
+
+
+def spark_type(arrow: str) -> str:
+    """Spark's name for a type that Arrow names; what is not known keeps its own.
+
+    >>> [spark_type(name) for name in ("int64", "decimal128(10, 2)", "timestamp[us, tz=UTC]", "list<item: int32>")]
+    ['bigint', 'decimal(10,2)', 'timestamp', 'array<item: int32>']
+    """
+    if (in_folders := arrow.removeprefix("partition ")) in KEYS:
+        return in_folders
+    if arrow in _PLAIN:
+        return _PLAIN[arrow]
+    if decimal := re.fullmatch(r"decimal128\((\d+), (\d+)\)", arrow):
+        return f"decimal({decimal[1]},{decimal[2]})"
+    if time := re.fullmatch(r"timestamp\[(?:ms|us)(, tz=.*)?\]", arrow):
+        return "timestamp" if time[1] else "timestamp_ntz"
+    if text := re.match(r"dictionary<values=(large_string|string),", arrow):
+        return _PLAIN[text[1]]
+    return re.sub("^(?:large_)?list<", "array<", arrow)

@@ -1,0 +1,80 @@
+"""The files of a source folder and its subfolders: what is looked at, and what is left out by its name.
+
+A name that begins with `_` or `.` is not looked at, whether a file's or a folder's: write there, then rename. What
+`source.exclude` names, or `source.include` does not, is left out; so are neither rows lost nor files that are no events
+read. A link to a folder is refused, since the same file could be found on two ways and would be read twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.file import Source
+from windowlib.source.found import Found, SourceError
+
+
+def folder_files(definition: Definition) -> list[Found]:
+    """Every file that is there now and not left out. Raises `SourceError`."""
+    return [
+        Found(name, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, name))
+        for name, entry in _entries(definition)
+        if is_chosen(definition.source, name) and (stat := entry.stat())
+    ]
+
+
+def left_out(definition: Definition) -> list[str]:
+    """The files that `source.include` and `source.exclude` leave out, by name. Raises `SourceError`."""
+    source = definition.source
+    if source.format == "delta" or not (source.include or source.exclude):
+        return []
+    return sorted(name for name, _ in _entries(definition) if not is_chosen(source, name))
+
+
+def is_chosen(source: Source, name: str) -> bool:
+    """Whether the patterns of a source leave a file in; `name` is relative to the folder.
+
+    A pattern without a slash is one of the file's own name, in whatever folder it lies; one with a slash is one of the
+    whole name. `*` stands for any characters, a slash too.
+    """
+    own = name.rpartition("/")[2]
+
+    def matches(patterns: tuple[str, ...]) -> bool:
+        return any(fnmatchcase(name if "/" in pattern else own, pattern) for pattern in patterns)
+
+    return (not source.include or matches(source.include)) and not matches(source.exclude)
+
+
+def _entries(definition: Definition) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    folder = definition.source.path
+    if not folder.is_dir():
+        raise SourceError(
+            f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}"
+        )
+    return _below(definition, str(folder), "")
+
+
+def _below(definition: Definition, folder: str, above: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = above + entry.name
+            if entry.name.startswith(("_", ".")):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(definition, entry.path, f"{name}/")
+            elif entry.is_file():
+                yield name, entry
+            elif entry.is_symlink() and is_chosen(definition.source, name):
+                raise SourceError(_link(definition, entry, name))
+
+
+def _link(definition: Definition, entry: os.DirEntry[str], name: str) -> str:
+    to, leave_out = os.readlink(entry.path), f'leave it out: source.exclude = ["{name}"] in {definition.file}'
+    if not os.path.exists(entry.path):
+        return f"{entry.path} is a link to {to}, which is not there; restore that file, or {leave_out}"
+    return (
+        f"{entry.path} is a link to the folder {to}, and links to folders are not followed: a file could be found on"
+        f" two ways, and read twice. Mount or move the folder there, let source.path name it, or {leave_out}"
+    )

@@ -1,0 +1,41 @@
+"""Where the source of a pipeline lies, as its ledger keeps it.
+
+Files are known by their names below `source.path`. In another folder they would be new from the first one on, so a
+definition that names another folder is refused, unless it says that the same files were moved there. A warehouse and a
+source that were moved together are where they were, seen from each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from windowlib.model.errors import StateMismatch
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.tables.ledger_rows import Commit
+
+PLACE = "source_place"  # in what a plan and a commit keep of the definition
+
+
+def place_of(definition: Definition) -> dict[str, str]:
+    """The folder of the source: as it is named, and as it is seen from the pipeline's tables."""
+    folder = definition.source.path
+    return {"path": str(folder), "from_tables": os.path.relpath(folder, definition.root)}
+
+
+def check_place(definition: Definition, commit: Commit | None) -> None:
+    """Raises `StateMismatch` where the newest batch read another folder. Earlier releases did not keep which."""
+    then = json.loads(commit.definition).get(PLACE) if commit else None
+    now = place_of(definition)
+    if then is None or then["path"] == now["path"] or then["from_tables"] == now["from_tables"]:
+        return
+    if str(definition.source.moved_from) == then["path"]:
+        return
+    raise StateMismatch(
+        f"{definition.name} has read {then['path']}, but source.path is {now['path']} now: every file there would be"
+        f' new to it. If the same files were moved there, say so in {definition.file}: moved_from = "{then["path"]}"'
+        " in [source]; for another source, give the pipeline another name or warehouse"
+    )

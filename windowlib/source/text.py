@@ -1,0 +1,176 @@
+"""JSON and CSV as the world writes them: the header of a file, and its records as Spark parses them.
+
+CSV is that of RFC 4180 unless `[source.dialect]` says otherwise: a value in quotes may hold delimiters, line breaks
+and doubled quotes. What does not parse, or cannot be decoded, stands whole in CORRUPT: such a row is malformed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import StateMismatch
+from windowlib.plans import names
+from windowlib.plans.functions import F, quoted
+from windowlib.source.found import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
+CHUNK_BYTES = 1 << 20
+NOT_DECODED = "\ufffd"  # what decoders put in the place of bytes that mean nothing
+
+
+def check_file(definition: Definition, path: Path) -> None:
+    """Raises `SourceError` for a file that is packed so, `StateMismatch` for a header that does not fit."""
+    if path.suffix.casefold() in UNREADABLE:
+        raise SourceError(f"{path} is packed in a way that is not read: unpack it, or pack it as .gz or .bz2")
+    if definition.source.format == "csv":
+        columns_of(definition, path)
+
+
+def columns_of(definition: Definition, path: Path) -> list[str]:
+    """The columns of a CSV file in its own order, as the schema spells those that it declares.
+
+    Raises `StateMismatch` where its first line does not name the declared columns as `source.dialect.header` has it.
+    """
+    source, declared = definition.source, list(definition.source.columns)
+    if source.dialect.header == "none":
+        return declared
+    header = _first_record(definition, path)
+    if header is None:
+        return declared
+    known = {name.casefold(): name for name in declared}
+    found = [known.get(name.casefold(), name) for name in header]
+    if source.dialect.header == "order":
+        if found != declared:
+            raise StateMismatch(
+                f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in"
+                f" {definition.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
+            )
+    elif absent := [name for name in declared if name not in found]:
+        raise StateMismatch(
+            f"{path} has no column {absent[0]!r}, which [source.schema] in {definition.file} declares; it begins with"
+            f" {', '.join(header)}"
+        )
+    if alike := names.same_but_for_case(found):
+        raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, or not at all")
+    return found
+
+
+def _otherwise(header: Sequence[str]) -> str:
+    """What to do about a first line that is not in the order of the schema."""
+    other = next((one for one in ";\t|" if len(header) == 1 and one in header[0]), None)
+    if other:
+        said = f"source.dialect = {{ delimiter = {json.dumps(other)} }}"
+        return f". Its columns are separated by {other!r}: say so with {said}"
+    return ', or source.dialect.header = "names"'
+
+
+def no_pattern(path: str) -> str:
+    """A path as Spark takes it, which reads patterns.
+
+    >>> print(no_pattern("/in/x[1].parquet"))
+    /in/x\\[1\\].parquet
+    """
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _first_record(definition: Definition, path: Path) -> list[str] | None:
+    dialect = definition.source.dialect
+    encoding = "utf-8-sig" if dialect.encoding == "UTF-8" else dialect.encoding
+    escape = dialect.escape if dialect.escape != dialect.quote else ""
+    with pa.input_stream(path, compression="detect") as stream:
+        lines = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
+        form: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
+        records = csv.reader(lines, **form, doublequote=not escape, escapechar=escape or None)
+        return next((record for record in records if record), None)
+
+
+def read(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+    """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE."""
+    if definition.source.format == "json":
+        return _decoded(_json(spark, definition, paths), definition, list(definition.source.columns))
+    alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for path in paths:
+        of_file = _may_have_longer_records(definition, Path(path)), tuple(columns_of(definition, Path(path)))
+        alike.setdefault(of_file, []).append(path)
+    parts = [_csv(spark, definition, columns, files, longer) for (longer, columns), files in alike.items()]
+    return reduce(lambda a, b: a.unionByName(b), parts)
+
+
+def _may_have_longer_records(definition: Definition, path: Path) -> bool:
+    """Whether a record of a CSV file may have several lines: then one task reads it, with one kind of line break."""
+    dialect = definition.source.dialect
+    if dialect.multi_line is not None or dialect.encoding == "UTF-16":
+        return dialect.multi_line is not False
+    quote = dialect.quote.encode(dialect.encoding, "replace")
+    with pa.input_stream(path, compression="detect") as stream:
+        return any(quote in chunk for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
+
+
+def _json(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+    options = {"multiLine": bool(definition.source.dialect.multi_line)}
+    return _loaded(spark, definition, list(definition.source.columns), paths, options)
+
+
+def _csv(
+    spark: SparkSession, definition: Definition, columns: Sequence[str], paths: Sequence[str], longer: bool
+) -> DataFrame:
+    """Files with these columns, in this order; `longer`: their records may have several lines."""
+    dialect = definition.source.dialect
+    options = {
+        "header": dialect.header != "none",
+        "enforceSchema": False,
+        "sep": dialect.delimiter,
+        "quote": dialect.quote,
+        "escape": dialect.escape or dialect.quote,
+        "maxCharsPerColumn": -1,
+        "multiLine": longer,
+    }
+    return _decoded(_loaded(spark, definition, columns, paths, options), definition, columns)
+
+
+def _loaded(
+    spark: SparkSession, definition: Definition, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
+) -> DataFrame:
+    source = definition.source
+    schema = ", ".join(f"{quoted(name)} {source.columns.get(name, 'string')}" for name in columns)
+    form: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
+    if source.dialect.encoding != "UTF-8":
+        form["encoding"] = source.dialect.encoding
+    reader = spark.read.schema(f"{schema}, {names.CORRUPT} string").options(**form, **options)
+    loaded = reader.format(source.format).load([*map(no_pattern, paths)])
+    return loaded.select("*", loaded.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+
+
+def _decoded(loaded: DataFrame, definition: Definition, columns: Sequence[str]) -> DataFrame:
+    """The declared columns; a record with something that could not be decoded stands in CORRUPT, as JSON."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    broken = F.lit(False)
+    for field in loaded.schema:
+        if field.name in columns and isinstance(field.dataType, StringType | ArrayType | MapType | StructType):
+            broken = broken | _is_broken(F.col(quoted(field.name)), isinstance(field.dataType, StringType))
+    if definition.source.format == "csv":
+        last = columns[-1]  # of a file with two kinds of line breaks: one of them is left at the end of each line
+        if definition.source.columns.get(last, "string") == "string":
+            broken = broken | F.coalesce(F.col(quoted(last)).endswith("\r"), F.lit(False))
+    whole = F.to_json(F.struct(*map(quoted, columns)))
+    corrupt = F.make_valid_utf8(F.coalesce(F.col(names.CORRUPT), F.when(broken, whole))).alias(names.CORRUPT)
+    return loaded.select(*map(quoted, definition.source.columns), corrupt, names.SOURCE_FILE)
+
+
+def _is_broken(value: Column, is_text: bool) -> Column:
+    text = value if is_text else F.to_json(value)
+    return F.coalesce(text.contains(NOT_DECODED), F.lit(False))
