@@ -124,7 +124,7 @@ _RESULT = (
     Column("result_number", pa.int32(), "only with window.function: counts the rows of one firing"),
     Column("timing", _TEXT, "early, on_time or late"),
     Column("batch_id", _LONG, "the batch that wrote the row"),
-    Column("window_day", pa.date32(), "the day of the window's last millisecond"),
+    Column("window_day", pa.date32(), "the day of the window's last millisecond; the global window's: of the firing"),
 )
 
 RESULTS = TableSpec(
@@ -140,7 +140,7 @@ RESULTS = TableSpec(
         "firing counts the firings of a result from 1, over the results it replaced",
         "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
         "window_start and window_end are null for the global window",
-        "window_day is the day of the window's last millisecond",
+        "window_day is the day of the window's last millisecond; of the global window, that of its newest event or of the run",
     ),
     partition_by=("window_day",),
     described=_RESULT,
