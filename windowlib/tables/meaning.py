@@ -140,7 +140,8 @@ RESULTS = TableSpec(
         "firing counts the firings of a result from 1, over the results it replaced",
         "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
         "window_start and window_end are null for the global window",
-        "window_day is the day of the window's last millisecond; of the global window, that of its newest event or of the run",
+        "window_day is the day of the window's last millisecond; the global window's, that of its newest event or of"
+        " the run",
     ),
     partition_by=("window_day",),
     described=_RESULT,
