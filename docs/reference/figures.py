@@ -47,6 +47,7 @@ SENTENCES = {
     "files_read": "reruns: source files read",
     "files_changed": "reruns: those that have changed since they were first read",
     "files_missing": "reruns: files that are gone",
+    "files_replaced": "reruns: files of a Delta source that were read, and have others in their place",
     "bytes_read": "reruns: bytes of the source read",
     "windows_open_before": "reruns: rows of `open_windows` before",
     "late_rows_before": "reruns: rows of `late_events` before",

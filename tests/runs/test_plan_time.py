@@ -83,6 +83,7 @@ def test_an_operator_accepts_a_clock_far_ahead(tmp_path: Path) -> None:
 
 def test_a_rerun_moves_the_time_of_later_plans_by_no_more_than_is_accepted_anyway(tmp_path: Path) -> None:
     made = begun(tmp_path, IDLE)
-    state, asked = ledger_of(made).state(), Rerun(START_MS, START_MS + 1, "why", "ann")
-    assert rerun_plan(made, state, asked, lambda: START_MS + YEAR_MS).plan_time_ms == START_MS + FAR
-    assert rerun_plan(made, state, asked, lambda: START_MS - 1).plan_time_ms == START_MS
+    ledger, asked = ledger_of(made), Rerun(START_MS, START_MS + 1, "why", "ann")
+    tables, state = ledger.tables, ledger.state()
+    assert rerun_plan(made, tables, state, asked, lambda: START_MS + YEAR_MS).plan_time_ms == START_MS + FAR
+    assert rerun_plan(made, tables, state, asked, lambda: START_MS - 1).plan_time_ms == START_MS

@@ -55,7 +55,7 @@ def test_a_run_goes_on_where_a_rerun_that_another_has_left_is_refused(folder: Pa
     ledger = ledger_of(definition)
     with dead_owner():
         ledger.claim()
-        ledger.freeze(lambda state: rerun_plan(definition, state, rerun_of(OUTDATED), wall_clock_ms))
+        ledger.freeze(lambda state: rerun_plan(definition, ledger.tables, state, rerun_of(OUTDATED), wall_clock_ms))
     reports = advance(definition, no_spark, on_note=notes.append)
     assert [report.batch_id for report in reports] == [4]
     assert reports[0].figures["rows_read"] == 6

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
@@ -117,8 +120,8 @@ def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: Sp
 
 @pytest.mark.parametrize("kind", ["DELETE", "UPDATE", "WRITE"])
 @pytest.mark.fault(
-    "rows of a Delta source are deleted, updated or overwritten",
-    'the run stops and names the version; with `removals = "skip"` it passes it over',
+    "rows of a Delta source are removed which nobody wants to take out of windows",
+    'with `removals = "skip"` that version is passed over',
 )
 def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
@@ -152,3 +155,24 @@ def test_a_file_that_is_added_again_is_read_once(spark: SparkSession, tmp_path: 
     skipping = definition.model_copy(update={"source": definition.source.model_copy(update={"removals": "skip"})})
     assert run(skipping, spark) == rows(1)
     assert run(skipping, spark) == 0
+
+
+def append_files(folder: Path, *numbers: int) -> None:
+    """One version with a file of each number, the last written first."""
+    table, adds = table_of(folder), []
+    for age, number in enumerate(numbers):
+        data, name = pa.Table.from_pylist(events(number), schema=SCHEMA), f"{number}.parquet"
+        pq.write_table(data, folder / "incoming" / name)
+        size = (folder / "incoming" / name).stat().st_size
+        adds.append(AddAction(name, size, {}, (100 - age) * 1000, True, json.dumps({"numRecords": data.num_rows})))
+    table.create_write_transaction(adds, mode="append", schema=table.schema())
+
+
+@pytest.mark.fault("a version of a Delta source adds more files than a batch may read", "each is read, once")
+def test_a_version_of_several_files_is_read_file_by_file(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, DELTA)
+    append(tmp_path, 1)
+    append_files(tmp_path, 2, 3)
+    append(tmp_path, 4)
+    assert [run(definition, spark, max_batches=1) for _ in range(4)] == [rows(number) for number in (1, 2, 3, 4)]
+    assert run(definition, spark) == 0

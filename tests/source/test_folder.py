@@ -129,8 +129,9 @@ def commit_of(definition: Definition) -> Commit:
 
 
 def planned(definition: Definition, commit: Commit) -> None:
-    state = replace(ledger_of(definition).state(), commit=commit)
-    rerun_plan(definition, state, Rerun(0, 1, "again", "ann"), lambda: 0)
+    ledger = ledger_of(definition)
+    state = replace(ledger.state(), commit=commit)
+    rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
 
 
 @pytest.mark.fault("the definition names another source folder", "refused, unless it says that the files were moved")

@@ -10,7 +10,7 @@ import json
 import shlex
 from dataclasses import replace
 
-from windowlib.batches import watermarks
+from windowlib.batches import taking, watermarks
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition.definition import Definition
@@ -75,11 +75,18 @@ def next_plan(
     check_place(definition, commit)
     sequence = commit.to_sequence if commit else 0
     cursor = source.cursor_of(definition, commit)
-    found = look(definition, cursor)
+    arrived = source.arrivals(definition, tables, commit, look(definition, cursor))
+    found = arrived.files
     if finish:  # the input is complete: no file is still being written
         new = source.new_files(definition, tables, commit, found)
     else:
         new = source.next_files(definition, tables, commit, found, clock())
+    if arrived.removal and not source.new_files(definition, tables, commit, found):
+        assert commit is not None, "files were read"
+        bare = _without_files(definition, state, commit, rerun_time_ms(clock(), state))
+        plan = taking.by_itself(definition, tables, commit, bare, arrived.removal)
+        check_clock(definition, clock(), state, plan.files)
+        return plan
     files = source.numbered(new, sequence, definition.source.max_files_per_run)
     pinned = json.loads(commit.definition).get("source_types") if commit else None
     types = check_readable(definition, files, pinned)
@@ -107,7 +114,14 @@ def next_plan(
     return None
 
 
-def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: Clock) -> Plan:
+def rerun_plan(
+    definition: Definition,
+    tables: Tables,
+    state: LedgerState,
+    rerun: Rerun,
+    clock: Clock,
+    look: source.Look = source.found_files,
+) -> Plan:
     """The plan of a rerun, from the state of the ledger. Raises `RerunRefused` where there is nothing to rerun."""
     commit = state.commit
     check_fingerprint(definition, commit, OTHER_PIPELINE)
@@ -116,7 +130,9 @@ def rerun_plan(definition: Definition, state: LedgerState, rerun: Rerun, clock: 
     check_place(definition, commit)
     check_can_rerun(definition, rerun)
     check_types(definition, json.loads(commit.definition).get("source_types"))
-    return replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
+    plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
+    removal = taking.due(definition, tables, commit, look) if not rerun.late_only else None
+    return taking.taken(definition, tables, commit, plan, removal) if removal else plan
 
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
@@ -177,8 +193,8 @@ def plan_again(
     definition: Definition, tables: Tables, state: LedgerState, stale: Plan, clock: Clock, look: source.Look
 ) -> Plan | None:
     """What the batch of a plan that was made under other terms does now; None where nothing is left to do."""
-    if stale.rerun:
-        return rerun_plan(definition, state, stale.rerun, clock)
+    if stale.rerun and not taking.is_by_itself(stale):
+        return rerun_plan(definition, tables, state, stale.rerun, clock, look)
     if stale.decision:
         return decided_plan(definition, state, stale.decision, clock)
     return next_plan(definition, tables, state, clock, stale.finished, look)

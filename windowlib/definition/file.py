@@ -92,8 +92,10 @@ class Source(Section):
     min_file_age_ms: NotNegative = duration(
         "min_file_age", "a file that was changed less than this ago may still be written, and is left for later", "2s"
     )
-    removals: Literal["stop", "skip"] = Field(
-        default="stop", description='of a Delta source: "stop" at a version that removes rows, or "skip" it'
+    removals: Literal["stop", "rerun", "skip"] = Field(
+        default="stop",
+        description='of a Delta source: "stop" at a version that removes rows which are in windows, "rerun" those'
+        ' windows, or "skip" the version',
     )
     columns: dict[str, str] = Field(
         default={}, alias="schema", description='column = "spark type"; needed for JSON and CSV'

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowlib.batches.planning import decision_command
+from windowlib.batches.taking import next_removal
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, time_of
@@ -89,7 +90,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A pipeline's status. What is None or empty is not there yet. `left_out` are files that patterns leave out."""
+    """A pipeline's status. What is None or empty is not there yet. `left_out` are files that patterns leave out.
+
+    `removal`: which rows a Delta source does not hold any more, and what becomes of their windows.
+    """
 
     pipeline: str
     folder: str
@@ -102,6 +106,7 @@ class Status:
     unfinished: Unfinished | None
     files_waiting: int | None
     source_problem: str | None
+    removal: str | None
     left_out: list[str]
     set_aside: list[SetAside]
 
@@ -114,6 +119,7 @@ def status(definition: Definition, now_ms: int) -> Status:
     windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
+    removal = next_removal(definition, commit, ledger.tables, now_ms) if source_problem is None else None
     not_read = left_out(definition) if source_problem is None else []
     return Status(
         pipeline=definition.name,
@@ -129,6 +135,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
+        removal=removal,
         left_out=not_read,
         set_aside=_set_aside(definition),
     )

@@ -4,6 +4,7 @@ source      which files of the source that needs, what is missing or has changed
 events      which of their rows count
 closure     which windows are recomputed: by time, or chains of touching windows
 findings    the windows of the closure, and how they differ from what is published
+ids         which event ids it remembers and forgets
 publish     from there to the changes of each table
 batch       all of that as one batch
 previews    dry runs as they are kept

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 def preview(definition: Definition, rerun: Rerun, spark: SparkSession, clock: Clock) -> Preview:
     """Computes what a rerun would change, and keeps it. Raises `RerunRefused`, and as `plan` does."""
-    state = ledger_of(definition, clock).state()
+    ledger = ledger_of(definition, clock)
+    state = ledger.state()
     check_may_run(definition, state)
-    planned = rerun_plan(definition, state, rerun, clock)
+    planned = rerun_plan(definition, ledger.tables, state, rerun, clock)
     preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     place = definition.root / FOLDER / preview_id
     inputs = Inputs(definition, planned, state.commit, spark, Tables(definition.root), preview_id, place)

@@ -22,7 +22,7 @@ from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
 from windowlib.reruns.events import Events, is_chosen, rules_of, with_times
-from windowlib.reruns.source import known_files
+from windowlib.reruns.source import files_of
 from windowlib.tables import delta
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Findings:
 def look(inputs: Inputs) -> Findings:
     """Computes the closure, its windows, and how they differ from what is there. Raises `RerunRefused`."""
     assert inputs.before is not None, "a pipeline without a batch has nothing to rerun"
-    known = with_times(inputs, known_files(inputs.definition, inputs.opened, inputs.before))
+    known = with_times(inputs, files_of(inputs.definition, inputs.opened, inputs.before, inputs.plan))
     closure, read = find(inputs, known)
     if closure.is_empty:
         return Findings(read, closure)

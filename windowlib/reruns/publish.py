@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from windowlib.batches.inputs import Inputs
 from windowlib.model.rerun import TimeRange
-from windowlib.plans import names, reruns
+from windowlib.plans import reruns
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.reruns.events import Changed, rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
+from windowlib.reruns.ids import seen_ids
 from windowlib.source.contents import checksum
 from windowlib.source.intake import FileFigures
 from windowlib.tables import delta
@@ -51,9 +52,11 @@ def publish(inputs: Inputs, found: Findings) -> Published:
     changed = found.read.changed
     if not found.closure.is_empty:
         results, in_flight = _results(inputs, found), _in_flight(inputs, found)
-    if changed or not found.closure.is_empty:
+    sources = {}
+    if changed or inputs.plan.replaces:
+        sources = _changed_files(inputs, found, changed)
+    if sources or not found.closure.is_empty:
         late = _late_events(inputs, found)
-    sources = _changed_files(inputs, found, changed) if changed else {}
     changes = joined([results, {"open_windows": in_flight, "late_events": late.changes}, sources])
     return Published(changes, late.readmitted, late.gone)
 
@@ -129,7 +132,7 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     span = TimeRange(min(windows.from_ms, asked.from_ms), max(windows.to_ms, asked.to_ms))
     looked = inputs.tables.files_in("late_events", span)
     rows = inputs.tables.rows_with_file("late_events", looked)
-    present = [(file.path, file.changed) for file in found.read.files if file.now]
+    present = [(file.path, file.changed or file.replaced) for file in found.read.files if file.now or file.replaced]
     if rows is None or not present:
         return Late(Changes())
     place = ["source_file", "source_row"]
@@ -155,49 +158,49 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     return Late(Changes(added, touched), **counters.values())
 
 
-def _changed_files(inputs: Inputs, found: Findings, changed: Changed) -> dict[str, Changes]:
-    """What is kept of changed files: their size and times, the rows they have refused, the ids they have brought."""
+def _changed_files(inputs: Inputs, found: Findings, changed: Changed | None) -> dict[str, Changes]:
+    """What is kept of changed files: their size and times, the rows they have refused, the ids they have brought.
+
+    Of those that others have replaced nothing is kept.
+    """
     return {
         "source_files": _source_files(inputs, found, changed),
         "quarantine": _quarantine(inputs, found, changed),
-        "seen_ids": _seen_ids(inputs, changed),
+        "seen_ids": seen_ids(inputs, changed),
     }
 
 
-def _source_files(inputs: Inputs, found: Findings, changed: Changed) -> Changes:
+def _source_files(inputs: Inputs, found: Findings, changed: Changed | None) -> Changes:
     table, known = inputs.opened[SOURCE_FILES.name], inputs.tables.files(SOURCE_FILES.name)
     now = {file.path: file.now for file in found.read.files if file.changed}
-    rows = []
-    for row in delta.rows(table, known, SOURCE_FILES.columns):
-        if file := now.get(row["path"]):
+    rows, gone = [], {*inputs.plan.replaces}
+    taken = (
+        {"path": file.path, "sequence": file.sequence, "batch_id": inputs.plan.batch_id} for file in inputs.plan.files
+    )
+    for row in (*delta.rows(table, known, SOURCE_FILES.columns), *taken):
+        if (file := now.get(row["path"])) and changed:
             figures = changed.seen.files.get(file.path, FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
-            row |= {"sha256": checksum(inputs.definition.source.path / file.path)}
+            row |= {"sha256": _checksum(inputs, file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
-        rows.append(row)
-    return Changes([delta.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))], known)
+        if row["path"] not in gone:
+            rows.append(row)
+    added = [delta.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
+    return Changes(added, known)
 
 
-def _quarantine(inputs: Inputs, found: Findings, changed: Changed) -> Changes:
-    paths = [file.path for file in found.read.files if file.changed]
+def _checksum(inputs: Inputs, path: str) -> str | None:
+    source = inputs.definition.source
+    return None if source.format == "delta" else checksum(source.path / path)
+
+
+def _quarantine(inputs: Inputs, found: Findings, changed: Changed | None) -> Changes:
+    paths = [file.path for file in found.read.files if file.changed or file.replaced]
     touched = of_sources(inputs.tables.files("quarantine"), paths)
-    stays, refused = inputs.tables.rows("quarantine", touched), changed.refused
+    stays = inputs.tables.rows("quarantine", touched)
+    refused = changed.refused if changed and any(changed.seen.reasons.values()) else None
     if stays is not None:
         named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
-        refused = stays.join(F.broadcast(named), "source_file", "left_anti").unionByName(refused)
-    if stays is None and not any(changed.seen.reasons.values()):
-        return Changes(remove=touched)
-    return Changes(inputs.staged.append(refused, "quarantine"), touched)
-
-
-def _seen_ids(inputs: Inputs, changed: Changed) -> Changes:
-    of = inputs.definition.source
-    if not of.event_id:
-        return Changes()
-    oldest_ms = inputs.watermark_in_ms - inputs.definition.dedup_horizon_ms
-    event_id, time = F.col(quoted(of.event_id)).cast("string"), F.col(names.TIMESTAMP_MS)
-    ids = changed.events.select(event_id.alias("event_id"), time.alias("timestamp_ms"))
-    new = ids.where(f"event_id IS NOT NULL AND timestamp_ms > {oldest_ms}")
-    if (seen := inputs.tables.rows("seen_ids")) is not None:
-        new = new.join(seen.select("event_id"), "event_id", "left_anti")
-    return Changes(inputs.staged.append(new.select("event_id", "timestamp_ms"), "seen_ids"))
+        others = stays.join(F.broadcast(named), "source_file", "left_anti")
+        refused = others if refused is None else others.unionByName(refused)
+    return Changes([] if refused is None else inputs.staged.append(refused, "quarantine"), touched)

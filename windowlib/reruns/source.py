@@ -7,7 +7,7 @@ one that was read, is an error that names it, unless the rerun says that it may 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
@@ -19,7 +19,7 @@ from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.found import Found
 from windowlib.tables import delta
-from windowlib.tables.ledger_rows import Commit, SourceFile
+from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import RerunRefused
@@ -29,7 +29,10 @@ NAMED = 5  # files that a message names
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file that was read: as it was, and as it is now (None: gone). Times are those of its admitted events."""
+    """A file that was read: as it was, and as it is now (None: gone). Times are those of its admitted events.
+
+    A removal `replaced` it: it is gone for good, and others are in its place. Those were empty before.
+    """
 
     then: SourceFile
     now: SourceFile | None
@@ -37,6 +40,7 @@ class KnownFile:
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
     events_now: TimeRange | None = None  # of a changed file, once it has been looked at
+    replaced: bool = False
 
     @property
     def path(self) -> str:
@@ -65,6 +69,19 @@ class KnownFile:
         return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
 
 
+def files_of(definition: Definition, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
+    """The files that a rerun may read, in arrival order: those that were read, and those that its plan takes in."""
+    gone = {*plan.replaces}
+    known = [
+        replace(file, now=None, replaced=True) if file.path in gone else file
+        for file in known_files(definition, tables, commit)
+    ]
+    return [
+        *known,
+        *(KnownFile(replace(file, size_bytes=0, modified_ns=0), file, 0, None, None) for file in plan.files),
+    ]
+
+
 def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[KnownFile]:
     """Every file that was read, in arrival order; one that was renamed or unpacked again as it is there now."""
     table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
@@ -84,10 +101,10 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
     return sorted(known, key=lambda file: file.then.sequence)
 
 
-def _there(definition: Definition, known: Mapping[str, FileState]) -> list[Found]:
+def _there(definition: Definition, known: Mapping[str, FileState]) -> Sequence[Found]:
     """The files that are there now. A Delta table's never change, and its log need not reach back to those read."""
     if definition.source.format != "delta":
-        return source.found_files(definition)
+        return source.found_files(definition).files
     there = (file for file in known.values() if (definition.source.path / file.path).is_file())
     return [Found(*file.identity, (0, file.path)) for file in there]
 
@@ -101,7 +118,7 @@ def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange)
         reach_ms = 0
         if gap_column and file.events and file.events.from_ms < span.to_ms:
             reach_ms = _longest_gap_ms(definition, file, file.events, gap_column, span)
-        never_had_events = file.changed and file.events is None
+        never_had_events = (file.changed or file.replaced) and file.events is None
         if never_had_events or file.meets(span, reach_ms):
             chosen.append(file)
     return chosen
@@ -109,7 +126,7 @@ def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange)
 
 def check_files(definition: Definition, files: Sequence[KnownFile], covered: TimeRange, accept_gap: bool) -> None:
     """Raises `RerunRefused` where one of the files is gone, or has changed but had events outside of `covered`."""
-    gone = [file for file in files if file.now is None]
+    gone = [file for file in files if file.now is None and not file.replaced]
     if gone and not accept_gap:
         events = sum(file.rows for file in gone)
         raise RerunRefused(

@@ -48,8 +48,8 @@ def summary_of(inputs: Inputs, found: Findings) -> Summary:
         reaches_ms=[found.closure.windows.from_ms, found.closure.windows.to_ms],
         files_read=sum(file.now is not None for file in found.read.files),
         bytes_read=found.read.bytes_read,
-        files_missing=[file.path for file in found.read.files if file.now is None],
-        files_changed=sum(file.changed for file in found.read.files),
+        files_missing=[file.path for file in found.read.files if file.now is None and not file.replaced],
+        files_changed=sum(file.changed or file.replaced for file in found.read.files),
         files_waiting=_waiting(inputs),
         largest=largest,
     )

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from windowlib.batches import batch
+from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.planning import check_may_run
 from windowlib.model.errors import WindowError
@@ -149,7 +149,8 @@ def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
         if disk.refusal_of(error, run.ledger.root) is None:
             row = {"kind": "abandon", "batch_id": inputs.plan.batch_id, "who": "windowlib", "reason": str(error)}
             run.ledger.write(row, attempt.claim.epoch)
-        if isinstance(error, RerunRefused) and not (run.rerun and run.rerun.is_that_of(inputs.plan.rerun)):
+        mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_that_of(inputs.plan.rerun))
+        if isinstance(error, RerunRefused) and not mine:
             which = f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run had left,"
             note = f"{which} is given up"
             run.note(f"{note}: {error}")

@@ -123,7 +123,7 @@ def _rerun(run: Run, asked: Rerun, state: LedgerState) -> Plan:
     """The plan of a rerun. Raises `DoneAlready` where a batch has done what its dry run said."""
     if asked.preview_id is not None and (batch_id := run.ledger.batch_of_preview(asked.preview_id)) is not None:
         raise DoneAlready(asked.preview_id, batch_id)
-    return rerun_plan(run.definition, state, asked, run.ledger.clock)
+    return rerun_plan(run.definition, run.ledger.tables, state, asked, run.ledger.clock, run.look)
 
 
 @contextmanager

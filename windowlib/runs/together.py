@@ -25,7 +25,7 @@ from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complet
 from windowlib.runs.deadline import within
 from windowlib.runs.run import PLANS, Due, Note, Run, claimed, first_plan, next_due, silent
 from windowlib.source.delta_source import Cursor
-from windowlib.source.found import Found
+from windowlib.source.found import Listed
 from windowlib.source.listing import FilesChanged, found_files
 from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim
@@ -96,12 +96,12 @@ def advance_together(
 class Listing:
     """The files of each source, looked for once in each round: a file that arrives meanwhile is new to all or none."""
 
-    known: dict[tuple[Hashable, ...], list[Found]] = field(default_factory=dict)
+    known: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)
 
-    def files(self, definition: Definition, cursor: Cursor | None) -> list[Found]:
+    def files(self, definition: Definition, cursor: Cursor | None) -> Listed:
         """Every file that was there when a pipeline first asked; of a Delta table, after a cursor."""
         source = definition.source
-        where = source.format, source.path, source.include, source.exclude, cursor
+        where = source.format, source.path, source.include, source.exclude, source.removals, cursor
         if where not in self.known:
             self.known[where] = found_files(definition, cursor)
         return self.known[where]

@@ -3,16 +3,17 @@
 The table's log is read from there on, so what comes before may be cleaned up. Where a pipeline begins with a table
 whose log no longer reaches back to version 0, its first files are those that the table holds then.
 
-A commit that removes rows (DELETE, UPDATE, MERGE, an overwrite) is no event that arrives. It stops the run, or, with
-`source.removals = "skip"`, is passed over with all that it adds. OPTIMIZE and VACUUM change no row: passed over too.
+A version that removes rows (DELETE, UPDATE, MERGE, an overwrite) is no event that arrives: `windowlib.source.removals`
+says what becomes of it. OPTIMIZE and VACUUM change no row: passed over.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from windowlib.definition.definition import Definition
-from windowlib.source.found import Found, SourceError
+from windowlib.source.found import Found, Listed, SourceError, Version
 from windowlib.tables import log
 
 CURSOR = "source_cursor"  # where a plan and a commit keep it: beside what the state depends on
@@ -46,10 +47,12 @@ class Cursor:
         return {"version": self.version, "snapshot": self.snapshot}
 
 
-def delta_files(definition: Definition, cursor: Cursor | None) -> list[Found]:
-    """The files to read after a cursor (None: the log's beginning), maybe with some that were read; once each.
+def delta_files(definition: Definition, cursor: Cursor | None) -> Listed:
+    """What the versions after a cursor (None: the log's beginning) did, and the files that came before them.
 
-    Raises `SourceError` where there is no table, its log does not reach back to the cursor, or rows were removed.
+    Some of the files may be read. `source.removals = "skip"` leaves out versions that removed files.
+
+    Raises `SourceError` where there is no table, or its log does not reach back to the cursor.
     """
     if not _log_of(definition).is_dir():
         raise SourceError(
@@ -58,19 +61,32 @@ def delta_files(definition: Definition, cursor: Cursor | None) -> list[Found]:
         )
     after = cursor or Cursor()
     found = [] if after.snapshot is None else _snapshot(definition, after.snapshot)
-    found += _since(definition, after.version if after.snapshot is None else after.snapshot)
-    once: dict[str, Found] = {}
-    for file in found:
-        once.setdefault(file.path, file)  # RESTORE adds a file again
-    return list(once.values())
+    since = _since(definition, after.version if after.snapshot is None else after.snapshot)
+    skips = definition.source.removals == "skip"
+    return Listed(found, [version for version in since if not (skips and version.removed)])
+
+
+def version_of(definition: Definition, number: int) -> Version | None:
+    """What a version did; None where its log entry is gone."""
+    try:
+        return _version(number, log.actions(definition.source.path, number))
+    except log.DamagedLog:
+        return None
+
+
+def files_at(definition: Definition, version: int) -> list[Found]:
+    """The files that the table holds at a version, each as if that version had added it."""
+    return [replace(file, order=(version, file.path)) for file in _snapshot(definition, version)]
 
 
 def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) -> Cursor:
-    """The cursor of a batch that takes some of the files that are not read, and leaves others.
+    """The cursor of a batch that takes some of the files that are not read, and leaves others: before those.
 
-    >>> a, b = Found("a", 1, 1, (4, "a")), Found("b", 1, 1, (5, "b"))
-    >>> cursor_after([a], [b], Cursor(3)), cursor_after([a, b], [], Cursor(3)), cursor_after([], [], Cursor(3))
-    (Cursor(version=4, snapshot=None), Cursor(version=5, snapshot=None), Cursor(version=3, snapshot=None))
+    >>> a, b, c = Found("a", 1, 1, (4, "a")), Found("b", 1, 1, (5, "b")), Found("c", 1, 1, (5, "c"))
+    >>> [cursor_after([a, b, c][:n], [a, b, c][n:], Cursor(3)).version for n in (1, 2, 3)]
+    [4, 4, 5]
+    >>> cursor_after([], [], Cursor(3))
+    Cursor(version=3, snapshot=None)
     """
     if not taken:
         return before
@@ -78,7 +94,7 @@ def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) 
     oldest_left = min((file.order[0] for file in left), default=newest + 1)
     if before.snapshot is not None and oldest_left <= before.snapshot:
         return before
-    return Cursor(newest)
+    return Cursor(min(newest, oldest_left - 1))
 
 
 def beginning(definition: Definition) -> Cursor:
@@ -117,8 +133,8 @@ def _snapshot(definition: Definition, version: int) -> list[Found]:
     ]
 
 
-def _since(definition: Definition, after: int) -> Iterator[Found]:
-    """What the versions after one have added."""
+def _since(definition: Definition, after: int) -> Iterator[Version]:
+    """What the versions after one have done to the rows of the table."""
     folder, newest = definition.source.path, _table(definition).version()
     for version in range(after + 1, newest + 1):
         try:
@@ -130,19 +146,19 @@ def _since(definition: Definition, after: int) -> Iterator[Found]:
                 " Keep the log for longer than the longest pause between runs (delta.logRetentionDuration), and start"
                 " again under another name or warehouse"
             ) from error
-        if any(one["remove"].get("dataChange", True) for one in actions if "remove" in one):
-            if definition.source.removals == "stop":
-                raise SourceError(_removal(definition, log.entry(folder, version)))
-            continue
-        for add in (one["add"] for one in actions if "add" in one):
-            if add.get("dataChange", True):
-                path = unquote(add["path"])
-                yield Found(path, add["size"], add["modificationTime"] * 1_000_000, (version, path))
+        yield _version(version, actions)
 
 
-def _removal(definition: Definition, by: log.Entry) -> str:
-    return (
-        f"version {by.version} of {definition.source.path} ({by.operation}, by {by.user or 'unknown'})"
-        " removes rows, and a Delta source must be append-only: the events were published. To go on without that"
-        f' version, and without what it adds, set source.removals = "skip" in {definition.file}'
+def _version(number: int, actions: Sequence[dict[str, Any]]) -> Version:
+    adds, removes = ([one[kind] for one in actions if kind in one] for kind in ("add", "remove"))
+    about: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+    paths = [(unquote(add["path"]), add) for add in adds]
+    return Version(
+        number,
+        str(about.get("operation", "unknown")),
+        about.get("userName") or about.get("userId") or about.get("engineInfo") or "unknown",
+        frozenset(unquote(one["path"]) for one in removes),
+        tuple(Found(path, add["size"], add["modificationTime"] * 1_000_000, (number, path)) for path, add in paths),
+        changes_rows=any(one.get("dataChange", True) for one in (*adds, *removes)),
+        vectors=frozenset(path for path, add in paths if add.get("deletionVector")),
     )

@@ -41,7 +41,7 @@ def check_readable(
     for file in files:
         path = definition.source.path / file.path
         try:
-            schema = pq.read_schema(path)
+            schema = stored_schema(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise SourceError(
                 f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
@@ -94,6 +94,27 @@ def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> 
             f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; call one of"
             ' them otherwise: source.rename = { "column" = "another name" }, or in the files'
         )
+
+
+def stored_schema(path: Path) -> pa.Schema:
+    """The columns of a Parquet file. What delta-rs writes again it calls views, of types that Spark does not know."""
+    return pa.schema([field.with_type(_without_views(field.type)) for field in pq.read_schema(path)])
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """
+    >>> _without_views(pa.list_(pa.struct([("a", pa.string_view())])))
+    ListType(list<item: struct<a: string>>)
+    """
+    views: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = kind.value_field.with_type(_without_views(kind.value_type))
+        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
+    return views.get(kind, kind)
 
 
 def _same_type(a: str, b: str) -> bool:

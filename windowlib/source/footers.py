@@ -8,6 +8,7 @@ for each row group.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
@@ -75,6 +76,22 @@ def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
     if isinstance(assigner, Sliding) and assigner.slide_ms > assigner.size_ms:
         return False
     return by_event_time and isinstance(assigner, Session | Tumbling | Sliding | Global)
+
+
+def span(path: Path, timestamp: str, unit: str | None) -> tuple[int, int] | None:
+    """The least and the greatest time of a file's rows in ms, refused ones among them; None where its footer has
+    none.
+    """
+    footer = pq.read_metadata(path)
+    found: list[int] = []
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for column in map(group.column, range(group.num_columns)):
+            if column.path_in_schema == timestamp and column.statistics and column.statistics.has_min_max:
+                with suppress(OverflowError, ValueError):  # a time that no calendar here has
+                    times = (_time_ms(value, unit) for value in (column.statistics.min, column.statistics.max))
+                    found += [time_ms for time_ms in times if time_ms is not None]
+    return (min(found), max(found)) if found else None
 
 
 class _Span(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windowlib.model.errors import WindowError
@@ -25,3 +26,42 @@ class Found:
     def state(self) -> FileState:
         """What tells it from a changed one at first sight."""
         return FileState(self.path, self.size_bytes, self.modified_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What one version of a Delta table did: the files that it added, the paths of those that it removed.
+
+    `changes_rows` is false where it only put the same rows into other files. `vectors`: the files that it added of
+    which some rows are marked as deleted, and still there.
+    """
+
+    number: int
+    operation: str
+    user: str
+    removed: frozenset[str]
+    added: tuple[Found, ...]
+    changes_rows: bool = True
+    vectors: frozenset[str] = frozenset()
+
+    @property
+    def touched(self) -> frozenset[str]:
+        """Every file that it added or removed."""
+        return self.removed | {file.path for file in self.added}
+
+    @property
+    def removes_rows(self) -> bool:
+        return self.changes_rows and bool(self.removed)
+
+    @property
+    def arrived(self) -> tuple[Found, ...]:
+        """The files with new rows, of a version that only added some."""
+        return self.added if self.changes_rows and not self.removed else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a source lists: files, and, of a Delta table, what its versions did since, oldest first."""
+
+    files: Sequence[Found]
+    versions: Sequence[Version] = ()

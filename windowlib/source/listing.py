@@ -18,10 +18,12 @@ from pathlib import Path
 
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import TryAgain
+from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files
 from windowlib.source.folder import folder_files
-from windowlib.source.found import Found, SourceError
+from windowlib.source.found import Found, Listed, SourceError
+from windowlib.source.removals import Arrived, Spans, arrived
 from windowlib.tables import delta
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
@@ -35,14 +37,27 @@ class FilesChanged(SourceError, TryAgain):
     """A file was changed or removed between its plan and its commit: the batch is planned again."""
 
 
-def found_files(definition: Definition, cursor: Cursor | None = None) -> list[Found]:
+def found_files(definition: Definition, cursor: Cursor | None = None) -> Listed:
     """Every file that is there now; of a Delta table, what came after a cursor."""
     if definition.source.format == "delta":
         return delta_files(definition, cursor)
-    return folder_files(definition)
+    return Listed(folder_files(definition))
 
 
-Look = Callable[[Definition, Cursor | None], list[Found]]
+Look = Callable[[Definition, Cursor | None], Listed]
+
+
+def arrivals(definition: Definition, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
+    """What a pipeline must take of what its source lists: files, and then maybe a removal."""
+    return arrived(definition, listed, lambda: spans_read(tables, commit))
+
+
+def spans_read(tables: Tables, commit: Commit | None) -> Spans:
+    """The span of the admitted events of each file that was read up to `commit`; None without any."""
+    table = tables[SOURCE_FILES.name]
+    rows = delta.rows(table, delta.files(table, _read_by(commit)), SOURCE_FILES.columns)
+    times = ((row["path"], row["min_timestamp_ms"], row["max_timestamp_ms"]) for row in rows)
+    return {path: None if first is None else TimeRange(first, last + 1) for path, first, last in times}
 
 
 def next_files(
@@ -66,9 +81,12 @@ def next_files(
 
 
 def waiting_files(definition: Definition, tables: Tables, commit: Commit | None, *, check: bool = True) -> list[Found]:
-    """The files that are there now and that no batch up to `commit` has read. Raises as `new_files`, `found_files`."""
-    found = found_files(definition, cursor_of(definition, commit))
-    return new_files(definition, tables, commit, found, check=check)
+    """The files that are there now, that no batch up to `commit` has read, and that the next ones may read.
+
+    Raises as `new_files`, `found_files`.
+    """
+    found = arrivals(definition, tables, commit, found_files(definition, cursor_of(definition, commit)))
+    return new_files(definition, tables, commit, found.files, check=check)
 
 
 def new_files(
@@ -109,7 +127,8 @@ def next_cursor(
     if before is None:
         return None
     known, paths = known_files(tables, _read_by(commit)), {file.path for file in taken}
-    unread = [file for file in found if file.path not in known]
+    aside = files_set_aside(tables.root)
+    unread = [file for file in found if file.path not in known and file.path not in aside]
     ours, left = ([f for f in unread if (f.path in paths) is wanted] for wanted in (True, False))
     return cursor_after(ours, left, before)
 

@@ -14,7 +14,7 @@ from windowlib.definition.definition import Definition
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.source import text
-from windowlib.source.files import folder_types
+from windowlib.source.files import folder_types, stored_schema
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _on_sail(spark: SparkSession, definition: Definition, files: Sequence[Source
 
     folder = definition.source.path
     in_folders = folder_types([file.path for file in files])
-    stored = from_arrow_schema(pq.read_schema(folder / files[0].path), prefer_timestamp_ntz=True)
+    stored = from_arrow_schema(stored_schema(folder / files[0].path), prefer_timestamp_ntz=True)
     kinds = {"int": IntegerType(), "bigint": LongType(), "date": DateType()}
     named = [StructField(name, kinds.get(kind, StringType())) for name, kind in in_folders.items()]
     schema = StructType([*(field for field in stored if field.name not in in_folders), *named])
@@ -110,11 +110,10 @@ def _spark_schema(path: Path) -> StructType | None:
     from pyspark.errors import PySparkException
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = pq.read_schema(path)
-    if any(key.startswith(b"org.apache.spark") for key in schema.metadata or ()):
+    if any(key.startswith(b"org.apache.spark") for key in pq.read_metadata(path).metadata or ()):
         return None
     try:
-        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+        return from_arrow_schema(stored_schema(path), prefer_timestamp_ntz=True)
     except PySparkException:
         return None
 

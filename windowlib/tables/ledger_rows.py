@@ -39,9 +39,10 @@ class Plan:
     fingerprint: str
     definition: str
     finished: bool = False  # no more events will come: every window fires
-    rerun: Rerun | None = None  # a rerun: reads no new file
+    rerun: Rerun | None = None  # a rerun: its files are those that a removal has put in the place of others
     terms: str | None = None  # JSON of what else decides its outcome; None where an earlier release planned it
     decision: Decision | None = None  # an operator's: no new file is read
+    replaces: tuple[str, ...] = ()  # by a rerun that takes a removal: the files that were read and are gone for good
 
     @property
     def to_sequence(self) -> int:
@@ -114,6 +115,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "from_sequence": plan.from_sequence,
         "to_sequence": plan.to_sequence,
         "files": [{name: getattr(f, name) for name in SourceFile.__dataclass_fields__} for f in plan.files],
+        "replaces": list(plan.replaces),
         "fingerprint": plan.fingerprint,
         "definition": plan.definition,
         "finished": plan.finished,
@@ -214,6 +216,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         rerun=rerun_of(row),
         terms=row["terms"],
         decision=_decision(row),
+        replaces=tuple(row["replaces"] or ()),
     )
 
 

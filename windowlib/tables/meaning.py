@@ -57,6 +57,7 @@ LEDGER = TableSpec(
         Column("from_sequence", _LONG, "the source range (from, to] of the batch: exclusive"),
         Column("to_sequence", _LONG, "the same: inclusive"),
         Column("files", pa.list_(SOURCE_FILE), "of a plan: what it reads"),
+        Column("replaces", pa.list_(_TEXT), "of a plan: the files in whose place they are, in a Delta source"),
         Column("finished", _BOOL, "the operator said that no more events will come"),
         Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
         Column("decision", _TEXT, "of adopt, rollback, advance_watermark: JSON of it (windowlib.tables.decision)"),
@@ -102,7 +103,7 @@ WATERMARKS = TableSpec(
 
 SOURCE_FILES = TableSpec(
     "source_files",
-    "the files that were read, once each",
+    "the files that were read, once each; without those in whose place a Delta source has put others since",
     ("path is unique", "sequence is unique and follows arrival order"),
     described=(
         *_FILE,

@@ -48,7 +48,7 @@ def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, u
     fired = fired.where("_first <= _last").selectExpr("*", f"explode(sequence(_first, _last, {slide_ms}L)) AS {START}")
     fired = fired.withColumn(END, F.col(START) + size_ms).where(chosen)
     recomputed = " OR ".join(
-        f"(_batch < {rerun.batch_id} AND {meets_any([rerun.span], START, END)})" for rerun in past.reruns
+        f"(_batch <= {rerun.batch_id} AND {meets_any([rerun.span], START, END)})" for rerun in past.reruns
     )
     in_window = fired.where(f"{END} - 1 > _late_in OR _readmitted_by > 0 OR {recomputed or 'false'}")
     results = in_window.groupBy(*keys, START, END).agg(*step.merges())

@@ -108,7 +108,10 @@ def _files(
         first_sequence, batch_id = min(read_by[path])
         if known.then.sequence == first_sequence:
             corrected = known.then != planned.get((batch_id, path), known.then)
-            files.append(ReadFile(known, batch_id, _corrected_by(known, reruns) if corrected else 0))
+            corrected_by = _corrected_by(known, reruns) if corrected else 0
+            if cut.batches[batch_id].rerun is not None:  # which took it in the place of others
+                corrected_by = max(corrected_by, batch_id)
+            files.append(ReadFile(known, batch_id, corrected_by))
     return files, {path: sorted(b for _, b in by) for path, by in read_by.items() if len(by) > 1}
 
 

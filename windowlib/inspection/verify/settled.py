@@ -131,7 +131,7 @@ class _Key:
 
     def rerun(self, rerun: PastRerun, watermark_ms: int) -> None:
         """A rerun begins again with the chains that it concerns."""
-        own = [n for n, part in enumerate(self.all_parts) if part.batch_id < rerun.batch_id]
+        own = [n for n, part in enumerate(self.all_parts) if part.batch_id <= rerun.batch_id]
         chosen = {n for n in self.late if self.all_parts[n].readmitted_by == rerun.batch_id}
         if rerun.late_only:
             own = [n for n in own if n not in self.late or n in chosen]

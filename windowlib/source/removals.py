@@ -1,0 +1,206 @@
+"""Versions of a Delta source that remove rows (DELETE, UPDATE, MERGE, an overwrite), and what becomes of them.
+
+A version removes files and adds others. Which rows of those are old ones that were written again, and which are new,
+nobody can tell, so they belong together: all files that were made of one another, by compactions too.
+
+* None of those that were read is gone: rows only changed places before they were read, and what is there has arrived.
+* Else it is a *removal*: events are in windows that the table does not hold any more. Every file before it is read
+  first. Then one rerun puts the files that are there in the place of those that are gone, and recomputes the windows of
+  both, as one batch: no event is lost and none counts twice. `source.removals` says who asks for it: with "stop" an
+  operator, who is given the command; with "rerun" the run itself. With "skip" the version is passed over.
+
+Versions that follow one another and remove rows are taken together: where a delete was restored, nothing is left of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowlib.definition.commands import argument
+from windowlib.definition.instants import instant, iso_instant
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.plans.partitions import DAY_MS
+from windowlib.source import footers
+from windowlib.source.delta_source import files_at, version_of
+from windowlib.source.found import Found, Listed, Version
+from windowlib.tables.rerun import LONGEST_DAYS, can_rerun
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+Spans = Mapping[str, TimeRange | None]  # of each file that was read: from its first admitted event to its last
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Versions up to `last` that remove rows of windows: the files that are gone, by path, and those in their place.
+
+    `has_vectors`: of some files only the rows that are marked as deleted are gone.
+    """
+
+    first: Version
+    last: int
+    gone: frozenset[str]
+    fresh: tuple[Found, ...]
+    has_vectors: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them."""
+
+    files: Sequence[Found]
+    removal: Removal | None = None
+
+
+def arrived(definition: Definition, listed: Listed, spans: Callable[[], Spans]) -> Arrived:
+    """Settles what becomes of each version that removes rows; `spans` are asked for only where there is one."""
+    pending = {file.path: file for file in listed.files}
+    read = spans() if any(version.removes_rows for version in listed.versions) else {}
+    done = 0
+    while done < len(listed.versions):
+        first = listed.versions[done]
+        if not first.removes_rows:
+            pending = {file.path: file for file in first.arrived} | pending
+            done += 1
+            continue
+        group = _group(listed.versions[done:])
+        done += len(group)
+        moving = [one for one in listed.versions[:done] if one.removed or one in group]
+        found = _together(definition, group, moving, {*read, *pending})
+        gone = frozenset(path for path in read if path in found.touched and path not in found.live)
+        fresh = tuple(file for path, file in found.live.items() if path not in read)
+        if found.has_vectors or any(read[path] for path in gone):
+            there = [file for path, file in pending.items() if path not in found.touched or _exists(definition, file)]
+            return Arrived(there, Removal(first, group[-1].number, gone, fresh, found.has_vectors))
+        replaced = [pending.pop(path) for path in found.touched & pending.keys()]
+        place = min((file.order[0] for file in replaced), default=first.number)
+        pending |= {file.path: replace(file, order=(place, file.path)) for file in fresh}
+    return Arrived(list(pending.values()))
+
+
+def _group(versions: Sequence[Version]) -> list[Version]:
+    """The first of some versions, which removes rows, and those after it up to the next with nothing but new files."""
+    group, removed = [versions[0]], {*versions[0].removed}
+    for version in versions[1:]:
+        if version.arrived and not any(file.path in removed for file in version.added):
+            break
+        group.append(version)
+        removed |= version.removed
+    return group
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """Files whose rows changed places among one another, and those of them that the table holds in the end."""
+
+    touched: Set[str]
+    live: Mapping[str, Found]
+    has_vectors: bool
+
+
+def _together(
+    definition: Definition, seeds: Sequence[Version], versions: Sequence[Version], known: Collection[str]
+) -> _Together:
+    """All that the files of some versions were made of or became, back to files that are `known`.
+
+    Where a file is not known, it is one that a version before the cursor made (a compaction, or one that was passed
+    over): the log is read back to that. Where it does not reach so far, all of the table counts.
+    """
+    last, earlier = max(one.number for one in versions), min(one.number for one in versions)
+    versions, settled = list(versions), {*known}
+    while True:
+        touched, joined = _closure(seeds, versions)
+        made = {file.path for one in joined for file in one.added}
+        unknown = touched - made - settled
+        while unknown:
+            earlier -= 1
+            if (version := version_of(definition, earlier)) is None:
+                whole = {file.path: file for file in files_at(definition, last)}
+                return _Together({*whole, *known}, whole, has_vectors=False)
+            if version.removed and version.touched & touched:
+                versions.insert(0, version)
+                break
+            unknown -= version.touched
+            settled |= version.touched  # added and never read: set aside
+        else:
+            break
+    live: dict[str, Found] = {}
+    vectors = set[str]()
+    for version in joined:
+        for path in version.removed:
+            live.pop(path, None)
+        live |= {file.path: file for file in version.added}
+        vectors = (vectors - version.removed) | version.vectors
+    return _Together(touched, live, bool(vectors))
+
+
+def _closure(seeds: Sequence[Version], versions: Sequence[Version]) -> tuple[set[str], list[Version]]:
+    """The files of some versions and of all that share one with them, directly or not; and those versions in order."""
+    touched = {path for one in seeds for path in one.touched}
+    joined = set[int]()
+    while more := [one for one in versions if one.number not in joined and one.touched & touched]:
+        joined |= {one.number for one in more}
+        touched |= {path for one in more for path in one.touched}
+    return touched, [one for one in versions if one.number in joined]
+
+
+def _exists(definition: Definition, file: Found) -> bool:
+    return (definition.source.path / file.path).is_file()
+
+
+def span_of(definition: Definition, removal: Removal, spans: Spans, now_ms: int) -> TimeRange | None:
+    """The times of the events that a removal concerns, as far as they are known without reading rows; None: no event.
+
+    Of the files that it added the footers say them, up to what `max_future_skew` allows.
+    """
+    source = definition.source
+    found = [span for path in removal.gone if (span := spans[path])]
+    most_ms = min(now_ms + definition.watermark.max_future_skew_ms, MAX_TIMESTAMP_MS)
+    for file in removal.fresh:
+        times = footers.span(source.path / file.path, source.in_files(source.timestamp), source.timestamp_unit)
+        if times and (low_ms := max(times[0], MIN_TIMESTAMP_MS)) <= (high_ms := min(times[1], most_ms)):
+            found.append(TimeRange(low_ms, high_ms + 1))
+    if not found:
+        return None
+    return TimeRange(min(span.from_ms for span in found), max(span.to_ms for span in found))
+
+
+def title(definition: Definition, removal: Removal) -> str:
+    """Which version it is, in words."""
+    first = removal.first
+    return f"version {first.number} of {definition.source.path} ({first.operation}, by {first.user})"
+
+
+def ways_on(definition: Definition, removal: Removal, span: TimeRange | None) -> str:
+    """Why a run stops at a removal, and how to go on, in words."""
+    source, file = definition.source, definition.file
+    why = f"{title(definition, removal)} removes rows, and their events are in windows: nothing after it is read."
+    skip = (
+        "To go on without that version, and without what it adds, set"
+        f' source.removals = "skip" in {file}; to undo it, RESTORE the table {source.path}'
+    )
+    if removal.has_vectors:
+        return (
+            f"{why} It marks rows as deleted by deletion vectors, which are not read, so its windows cannot be"
+            f" recomputed. REORG TABLE … APPLY (PURGE) writes the files again without those rows. {skip}"
+        )
+    if not can_rerun(definition):
+        return f"{why} Its windows cannot be rerun: {definition.plan.rerun}. {skip}"
+    if span is None or span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS:
+        times = "" if span is None else f", {instant(span.from_ms)} to {instant(span.to_ms - 1)}"
+        return f'{why} To have a run recompute its windows{times}, set source.removals = "rerun" in {file}. {skip}'
+    return (
+        f"{why} To recompute the windows that it changes: {command(definition, span)}; with"
+        f' source.removals = "rerun" runs do that by themselves. {skip}'
+    )
+
+
+def command(definition: Definition, span: TimeRange) -> str:
+    """What an operator types to take a removal."""
+    return (
+        f"windowlib rerun {argument(definition.file)} --from {iso_instant(span.from_ms)} --to {iso_instant(span.to_ms)}"
+    )
