@@ -1,4 +1,4 @@
-"""Builds the pages of the checks: `python jobs/report.py PIPELINE.toml`."""
+"""Builds the page of a pipeline: `python jobs/report.py PIPELINE.toml`."""
 
 from windowlib.__main__ import start
 

@@ -675,10 +675,10 @@ def get(address: str, *, logged_in: bool) -> tuple[int, str]:
 
     import httpx
 
-    from windowlib.airflow import plugin as data_docs_plugin
+    from windowlib.airflow import plugin
 
-    app = data_docs_plugin.app
-    app.dependency_overrides = {data_docs_plugin.logged_in: lambda: None} if logged_in else {}
+    app = plugin.app
+    app.dependency_overrides = {plugin.logged_in: lambda: None} if logged_in else {}
 
     async def request() -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://airflow") as client:
@@ -691,7 +691,7 @@ def get(address: str, *, logged_in: bool) -> tuple[int, str]:
 @pytest.fixture
 def reported(pipelines: Path) -> None:
     (pipelines / "any_file.toml").write_text(DEFINITION.format(name="clicks"), encoding="utf-8")
-    pages = pipelines / "warehouse" / "clicks" / "data_docs"
+    pages = pipelines / "warehouse" / "clicks" / "pages"
     pages.mkdir(parents=True)
     (pages / "index.html").write_text("the overview", encoding="utf-8")
     (pages.parent / "secret").write_text("not a page", encoding="utf-8")

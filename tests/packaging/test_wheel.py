@@ -15,7 +15,7 @@ import pytest
 from tests.packaging.installed import PROJECT, Environment, built, environment
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-DATA = ("engines/jars.lock", "engines/log4j2.properties", "quality/data_docs.css", "reruns/page.html.jinja")
+DATA = ("engines/jars.lock", "engines/log4j2.properties", "pages/templates/page.css", "reruns/page.html.jinja")
 
 
 def names(wheel: Path) -> set[str]:

@@ -26,7 +26,7 @@ _PAGE = """\
 * **plan** fixes what is read: everything that has arrived, whatever the date of the run. If nothing is new,
   advance is skipped.
 * **advance** computes it in a process of its own, and publishes it only if its checks pass.
-* **report** brings the pages of the checks up to date, after a failure too; *Data Docs* among its details opens them.
+* **report** brings the page of the pipeline up to date, after a failure too; *Page* among its details opens it.
 
 #### Look at it
 * `windowlib status {file}`
@@ -54,7 +54,7 @@ These pipelines run together: `together` runs them with one command, so that tho
 
 * **advance_...** is green where that has run the pipeline to its end. Otherwise it runs it alone: so what stops one
   pipeline does not stop the others. *Refused by its checks*: decide, then clear this task.
-* **report_...** brings the pages of its checks up to date, after a failure too; *Data Docs* opens them.
+* **report_...** brings the page of it up to date, after a failure too; *Page* opens it.
 
 Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input. To
 recompute a past range, trigger the DAG `rerun_windows`.
@@ -72,7 +72,7 @@ source holds now; sessions that reach across its ends are computed whole; late e
 * **approve** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
 * **apply** does exactly what the preview showed, as one batch; if anything that it would change has changed since, it
   does nothing, and fails with what changed. It waits for a scheduled run that is in progress; a scheduled run leaves.
-* **report** brings the pages of the checks up to date.
+* **report** brings the page of the pipeline up to date.
 
 Pipelines: {names}. Those whose results depend on the order of events cannot be rerun in part and are not listed.
 """

@@ -83,10 +83,10 @@ class Verify(Job):
         return records
 
 
-class DataDocs(BaseOperatorLink):
-    """The button that opens the report."""
+class Page(BaseOperatorLink):
+    """The button that opens the page of the pipeline."""
 
-    name = "Data Docs"
+    name = "Page"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         """Where `windowlib.airflow.plugin` shows the pages of this task's pipeline."""
@@ -95,9 +95,9 @@ class DataDocs(BaseOperatorLink):
 
 
 class Report(Job):
-    """Builds the pages of the checks in `root`; skipped before the first batch was checked."""
+    """Builds the page of the pipeline in `root`; skipped before the first batch was checked."""
 
-    operator_extra_links = (DataDocs(),)
+    operator_extra_links = (Page(),)
 
     def __init__(self, *, root: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -40,10 +40,10 @@ def show_preview(pipeline: str, preview_id: str) -> FileResponse:
 @app.get("/{pipeline}/{page:path}", dependencies=[Depends(logged_in)])
 def show(pipeline: str, page: str) -> FileResponse:
     """A page of the newest report of a pipeline."""
-    from windowlib.quality.report import FOLDER, OVERVIEW
+    from windowlib.pages.site import FOLDER, PAGE
 
     folder = (_root(pipeline) / FOLDER).resolve()
-    file = (folder / (page or OVERVIEW)).resolve()
+    file = (folder / (page or PAGE)).resolve()
     if not file.is_relative_to(folder):
         raise HTTPException(404, "no such page")
     if not file.is_file():

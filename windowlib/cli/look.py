@@ -9,7 +9,7 @@ import typer
 
 from windowlib.cli.display import as_json as text
 from windowlib.cli.display import console, rows_of, show_explanation, show_rows, show_status
-from windowlib.cli.options import Json, Pipeline
+from windowlib.cli.options import Json, Pipeline, Pipelines
 from windowlib.cli.outcomes import show_found, show_outcome
 from windowlib.runs.exits import load_pipeline
 
@@ -64,12 +64,31 @@ def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
     show_found(explain(load_pipeline(pipeline)), show_explanation, as_json)
 
 
-def report(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Build the pages of the checks: each batch, each check, and how the figures develop over time.
+def report(
+    pipelines: Pipelines,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write a home page, and a page of each pipeline, there.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Build the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
+
+    Pages are files that open without a server and without a network. Without --out: pages/ next to the tables.
 
     [dim]windowlib report clicks.toml[/dim]
+    [dim]windowlib report clicks.toml orders.toml --out site[/dim]
     """
-    from windowlib.quality.report import report as build
+    from windowlib.pages.site import report as build
+    from windowlib.pages.site import site
+    from windowlib.tables.ledger import wall_clock_ms
 
-    page = build(load_pipeline(pipeline))
-    show_outcome({"page": str(page)}, f"open {page}", as_json)
+    definitions = [load_pipeline(pipeline) for pipeline in pipelines]
+    if out is not None:
+        pages = [site(definitions, out, wall_clock_ms())]
+    else:
+        pages = [build(one, wall_clock_ms()) for one in definitions]
+    for page in pages:
+        show_outcome({"page": str(page)}, f"open {page}", as_json)

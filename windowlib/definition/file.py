@@ -184,6 +184,15 @@ class Checks(Section):
         return found
 
 
+class Pages(Section):
+    """`[pages]`: what the pages about the pipeline show."""
+
+    hide: KeyColumns = Field(
+        default=(),
+        description='columns such as ["user_id"] whose values no page shows; then none shows rows of the source',
+    )
+
+
 class Storage(Section):
     """`[storage]`: how the tables are laid out."""
 
@@ -231,5 +240,6 @@ class DefinitionFile(Section):
     )
     airflow: Airflow = Airflow()
     checks: Checks = Checks()
+    pages: Pages = Pages()
     storage: Storage = Storage()
     spark: Spark = Spark()

@@ -204,6 +204,6 @@ What to look at next:
   windowlib read {file} results --out results.csv
   windowlib read {file} late_events       what came too late, and by how much
   windowlib read {file} result_changes    row by row, what was added, changed or removed
-  windowlib report {file}                 the checks of every batch, as pages
+  windowlib report {file}                 its page: checks, trends, results
   windowlib run {file}                    once another file is in its source folder"""
     )

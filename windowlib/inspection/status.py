@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.compute as pc
+
 from windowlib.batches.planning import decision_command
 from windowlib.batches.taking import next_removal
 from windowlib.definition.definition import Definition
@@ -145,10 +147,21 @@ def _version(commit: Commit | None, table: str) -> int | None:
     return commit.versions.get(table) if commit else None
 
 
-def _rows(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
-    """All rows of a small table as of a commit."""
-    table = tables[of.name]
-    return list(delta.rows(table, delta.files(table, _version(commit, of.name)), of.columns))
+def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, value: int) -> list[dict[str, Any]]:
+    """The rows of a small table, as of a commit, that have a value in a column."""
+    found = []
+    for file in delta.files(tables[of.name], _version(commit, of.name)):
+        if file.low.get(column, value) <= value <= file.high.get(column, value):
+            rows = delta.read_parquet(tables[of.name].folder / file.path, of.columns)
+            found += delta.rows_of(rows.filter(pc.equal(rows[column], value)))
+    return found
+
+
+def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
+    """The rows that the newest batch with any has written, whatever came before."""
+    files = delta.files(tables[of.name], _version(commit, of.name))
+    newest = max((file.high["batch_id"] for file in files), default=None)
+    return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
 
 
 def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
@@ -187,11 +200,11 @@ def _rerun(rerun: str | None, counts: dict[str, int]) -> str | None:
 
 
 def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time | None:
-    rows = _rows(tables, WATERMARKS, commit)
-    if not rows:
+    if not (rows := _of_newest_batch(tables, WATERMARKS, commit)):
         return None
-    newest = max(rows, key=lambda row: row["batch_id"])
-    setter = min((row for row in rows if row["applied_ms"] == newest["applied_ms"]), key=lambda row: row["batch_id"])
+    [newest] = rows
+    same = _rows(tables, WATERMARKS, commit, "applied_ms", newest["applied_ms"])
+    setter = min(same, key=lambda row: row["batch_id"])
     return Time(
         watermark_ms=newest["applied_ms"],
         state=newest["state"],
@@ -227,14 +240,11 @@ def _moved_by(definition: Definition, newest: dict[str, Any]) -> list[str]:
 
 
 def _checks(tables: Tables, commit: Commit | None) -> Checks | None:
-    rows = _rows(tables, DQ_RESULTS, commit)
-    if not rows:
+    if not (rows := _of_newest_batch(tables, DQ_RESULTS, commit)):
         return None
-    newest = max(row["batch_id"] for row in rows)
-    mine = [row for row in rows if row["batch_id"] == newest]
     shown = ("suite", "severity", "sentence", "expected", "observed")
-    failed = [{name: row[name] for name in shown} for row in mine if not row["success"]]
-    return Checks(newest, len(mine) - len(failed), failed)
+    failed = [{name: row[name] for name in shown} for row in rows if not row["success"]]
+    return Checks(rows[0]["batch_id"], len(rows) - len(failed), failed)
 
 
 def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> Unfinished | None:

@@ -49,9 +49,9 @@ def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
         old.unlink(missing_ok=True)
 
 
-def kept(root: Path) -> list[Validated]:
+def kept(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
     """The newest batches that were checked, newest first."""
-    return [_read(file) for file in _files(root / FOLDER)]
+    return [_read(file) for file in _files(root / FOLDER)[:at_most]]
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,0 +1,297 @@
+"""The pages of four small pipelines that ran on Sail: what they say is what the tables hold; what a browser sees."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests import browser, page_samples
+from tests.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAITING, WELL
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.model.errors import InvalidSpec
+from windowlib.pages.overview import State, looked, overviews
+from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.site import report, site
+from windowlib.tables.read import read_table
+
+AS_OF_MS = NOW_MS + 10 * 60_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("samples") / "a folder"
+    subprocess.run([sys.executable, "-m", "tests.page_samples", str(made)], check=True)
+    return made
+
+
+def definition(folder: Path, name: str) -> Definition:
+    return page_samples.definition(folder, name)
+
+
+def facts(folder: Path, name: str) -> Pipeline:
+    return pipeline(looked(definition(folder, name), AS_OF_MS))
+
+
+@pytest.fixture(scope="module")
+def trouble(folder: Path) -> Pipeline:
+    return facts(folder, TROUBLE)
+
+
+def rows(folder: Path, table: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = read_table(definition(folder, TROUBLE), table).to_pylist()
+    return found
+
+
+def hour_of(moment: object) -> int:
+    assert isinstance(moment, datetime)
+    return int(moment.timestamp() * 1000) // HOUR_MS * HOUR_MS
+
+
+def test_trouble_comes_first(folder: Path) -> None:
+    found = overviews([definition(folder, name) for name in NAMES], AS_OF_MS)
+    assert [(row.name, row.state) for row in found] == [
+        (WAITING, State.WAITING),
+        (TROUBLE, State.IDLE),  # its checks warned
+        (WELL, State.IDLE),
+        (NEW, State.NEW),
+    ]
+    assert [row.warns for row in found] == [True, True, False, False]
+    clicks = found[1]
+    assert clicks.watermark_ms is not None
+    assert clicks.final_ms == clicks.watermark_ms + 1 - 30 * 60_000
+    assert "row" in clicks.held_by[0]
+    assert clicks.changed_ms is not None
+    assert NOW_MS < clicks.changed_ms < AS_OF_MS
+
+
+def test_a_pipeline_that_cannot_be_read_has_its_row(folder: Path, tmp_path: Path) -> None:
+    broken = definition(folder, WELL).model_copy(update={"root": tmp_path})
+    (tmp_path / "ledger" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "ledger" / "_delta_log" / f"{0:020}.json").touch()
+    [row] = overviews([broken], AS_OF_MS)
+    assert row.state is State.FAILING
+    assert "is empty" in row.why
+
+
+def test_every_account_adds_up_and_is_of_the_tables(folder: Path, trouble: Pipeline) -> None:
+    read, late, quarantined = 0, 0, Counter[str]()
+    for listed in trouble.runs:
+        assert [account.difference for account in listed.accounts] == [0] * len(listed.accounts)
+        for account in listed.accounts:
+            if account.title == "rows read":
+                read += account.total
+                late += sum(entry.rows for entry in account.went if entry.what == "late")
+                quarantined.update({entry.reason: entry.rows for entry in account.went if entry.reason})
+    assert read == sum(int(str(row["rows"])) for row in rows(folder, "source_files"))
+    assert late == len(rows(folder, "late_events")) > 20
+    assert quarantined == Counter(str(row["reason"]) for row in rows(folder, "quarantine"))
+
+
+def test_an_account_that_does_not_add_up_says_so() -> None:
+    from windowlib.pages.balance import accounts
+
+    [read, _] = accounts({"rows_read": 5, "rows_admitted": 3, "rows_late": 1, "quarantined_future": 1})
+    assert read.difference == 1
+
+
+def test_what_changed_since_yesterday_is_what_the_feed_says(folder: Path, trouble: Pipeline) -> None:
+    assert trouble.changes is not None
+    feed = Counter((row["cause"], row["change"]) for row in rows(folder, "result_changes"))
+    assert trouble.changes.first_firings == feed.pop(("firing", "enter"))
+    kinds = {"enter": "added", "change": "changed", "withdraw": "removed"}
+    found = Counter[tuple[object, object]]()
+    for day in trouble.changes.days:
+        found.update({(day.cause, change): getattr(day, kind) for change, kind in kinds.items()})
+    assert +found == feed
+    assert {day.cause for day in trouble.changes.days} >= {"rerun"}
+    assert trouble.changes.batches == 7
+
+
+def test_yesterday_s_changes_are_no_news_the_day_after(folder: Path) -> None:
+    later = pipeline(looked(definition(folder, TROUBLE), AS_OF_MS + 26 * HOUR_MS)).changes
+    assert later is not None
+    assert (later.batches, later.first_firings, later.days) == (0, 0, ())
+
+
+def test_hours_hold_the_events_of_results_and_show_gaps(folder: Path, trouble: Pipeline) -> None:
+    events, late = Counter[int](), Counter[int]()
+    for row in rows(folder, "results"):
+        events[hour_of(row["window_start"])] += int(str(row["clicks"]))
+    for row in rows(folder, "late_events"):
+        if row["readmitted_by"] is None:
+            late[hour_of(row["event_time"])] += 1
+    shown = {hour.start_ms: hour for hour in trouble.hours}
+    assert {start: hour.events for start, hour in shown.items() if hour.events} == dict(events)
+    assert {start: hour.late for start, hour in shown.items() if hour.late} == {
+        start: count for start, count in late.items() if start in shown
+    }
+    # Every event that is in a window is in exactly one place: in results, or in flight and not fired.
+    watermark_ms = trouble.overview.watermark_ms
+    unfired = [row for row in rows(folder, "open_windows") if int(str(row["window_end_ms"])) > (watermark_ms or 0) + 1]
+    assert sum(hour.in_flight for hour in trouble.hours) == sum(int(str(row["elements"])) for row in unfired) > 0
+    assert any(hour.is_empty for hour in trouble.hours)
+
+
+def test_drilling_down_leads_to_rows_of_files(folder: Path, trouble: Pipeline) -> None:
+    future = next(one for one in trouble.refused if one.reason == "future")
+    in_table = {
+        (row["source_file"], row["source_row"]) for row in rows(folder, "quarantine") if row["reason"] == "future"
+    }
+    place = [future.examples.columns.index(name) for name in ("source_file", "source_row")]
+    assert {(cells[place[0]], int(cells[place[1]])) for cells in future.examples.cells} == in_table
+    [hour, *_] = trouble.late
+    of_hour = [row for row in rows(folder, "late_events") if hour_of(row["event_time"]) == hour.start_ms]
+    assert hour.count == len(of_hour)
+    assert trouble.what_if is not None
+    assert trouble.what_if.late == len(rows(folder, "late_events"))
+
+
+def test_checks_have_their_history(trouble: Pipeline) -> None:
+    late = next(one for one in trouble.checks if "max_late_share" in one.sentence)
+    assert trouble.checks[0].failures
+    assert [one.batch_id for one in late.outcomes] == [1, 2, 3, 4, 5, 6]
+    assert late.failures[0].result.expected == "0 to 0.05"
+
+
+def test_a_rerun_is_listed_with_who_and_why(trouble: Pipeline) -> None:
+    [asked] = trouble.decided
+    assert (asked.who, asked.reason) == ("ann", "the phones' queue was stuck")
+    assert trouble.runs[0].why == "ann: the phones' queue was stuck"
+
+
+def test_the_commands_of_a_waiting_batch_run_when_pasted(folder: Path) -> None:
+    waiting = facts(folder, WAITING).waiting
+    assert waiting is not None
+    assert ("Nearly every event has a user.", "critical") in [(one.sentence, one.severity) for one in waiting.failed]
+    assert waiting.since_ms is not None
+    for command in (waiting.approve, waiting.abandon):
+        program, *arguments = shlex.split(command)
+        assert program == "windowlib"
+        assert "--reason" in arguments
+    # On a copy: other tests need it to wait.
+    copy = folder.parent / "copy of it"
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    moved = shlex.split(waiting.approve.replace(str(folder), str(copy)))[1:]
+    done = CliRunner().invoke(app, moved)
+    assert done.exit_code == 0, done.output
+    assert facts(copy, WAITING).waiting is None
+    assert facts(copy, WAITING).decided[0].what == f"approve batch {waiting.batch_id}"
+
+
+def test_the_command_that_explains_a_result_runs_when_pasted(folder: Path, trouble: Pipeline) -> None:
+    assert trouble.explain is not None
+    done = CliRunner().invoke(app, shlex.split(trouble.explain)[1:])
+    assert done.exit_code == 0, done.output
+    assert shlex.split(trouble.explain)[-1][:10] in done.output
+
+
+def test_a_page_of_a_pipeline_that_never_ran(folder: Path) -> None:
+    new = facts(folder, NEW)
+    assert new.overview.state is State.NEW
+    assert (new.runs, new.trends, new.hours, new.results.cells) == ([], [], [], [])
+    assert "There is no result yet." in report(definition(folder, NEW), AS_OF_MS).read_text(encoding="utf-8")
+
+
+def _written(file: Path, text: str) -> Path:
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_hidden_columns_are_on_no_page(folder: Path) -> None:
+    shown = definition(folder, TROUBLE)
+    written = shown.file.read_text(encoding="utf-8").replace("[checks]", '[pages]\nhide = ["user"]\n[checks]')
+    hiding = load_definition(_written(folder / "hiding.toml", written))
+    hidden = hiding.model_copy(update={"root": shown.root})
+    texts = [report(one, AS_OF_MS).read_text(encoding="utf-8") for one in (shown, hidden)]
+    keys = re.compile(r"u\d+&#34;|<td>u\d+</td>|alert\(1\)")
+    assert [bool(keys.search(text)) for text in texts] == [True, False]
+
+
+def test_two_pipelines_of_one_name_have_no_common_site(folder: Path, tmp_path: Path) -> None:
+    one = definition(folder, WELL)
+    with pytest.raises(InvalidSpec, match=f"two of the definitions have the name {WELL}"):
+        site([one, one], tmp_path, AS_OF_MS)
+
+
+# -- as a browser sees them -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pages(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return site([definition(folder, name) for name in NAMES], tmp_path_factory.mktemp("a site"), AS_OF_MS).parent
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
+    with browser.browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def _has_browser(without_rights: list[str]) -> None:
+    """A machine without Chromium is named in the summary."""
+    if browser.installed() is None:
+        without_rights.append("pages in a browser (no Chromium)")
+        pytest.skip("needs Chromium")
+
+
+@pytest.mark.usefixtures("_has_browser")
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("size", [browser.DESKTOP, browser.PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("page", [".", *NAMES])
+def test_a_browser_shows_it_from_disk(
+    request: pytest.FixtureRequest, pages: Path, page: str, size: tuple[int, int], dark: bool
+) -> None:
+    address = (pages / page / "index.html").resolve().as_uri()
+    for opened in (False, True):
+        seen = request.getfixturevalue("chromium").look(address, size, dark=dark, opened=opened)
+        assert seen.requests == [address]  # nothing is loaded
+        assert seen.complaints == []
+        assert (seen.width, seen.too_wide) == (size[0], [])  # no sideways scroll
+        assert "As of 2026-03-05 12:10:00 UTC" in seen.text
+    if page == TROUBLE:
+        assert SCRIPT in seen.text  # as text
+    assert seen.picture.startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("_has_browser")
+def test_the_browser_would_notice(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        '<meta name="viewport" content="width=device-width"><img src="http://127.0.0.1:9/x.png">'
+        '<p style="width: 900px">wide</p><script>console.error("no")</script>',
+        encoding="utf-8",
+    )
+    seen = request.getfixturevalue("chromium").look(page.as_uri(), browser.PHONE)
+    assert seen.requests[1:] == ["http://127.0.0.1:9/x.png"]
+    assert any("no" in one for one in seen.complaints)
+    assert (seen.width, seen.too_wide) == (908, ["P.null"])
+
+
+def test_a_key_is_text_and_links_lead_somewhere(pages: Path) -> None:
+    for file in pages.rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        assert "<script" not in text
+        assert "://" not in re.sub(r"schedule|data:,", "", text)
+        for link in re.findall(r'href="([^"#:]+)"', text):
+            assert (file.parent / link).is_file(), f"{file} links to {link}"
+        anchors = set(re.findall(r'href="#([^"]+)"', text))
+        assert anchors <= set(re.findall(r'id="([^"]+)"', text))
+    assert "&lt;script&gt;" in (pages / TROUBLE / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_as_of_names_its_zone(pages: Path) -> None:
+    said = re.findall(r"As of (\S+ \S+ \S+)\.", (pages / "index.html").read_text(encoding="utf-8"))
+    moment = datetime.fromtimestamp(AS_OF_MS / 1000, UTC)
+    assert set(said) == {f"{moment:%Y-%m-%d %H:%M:%S} UTC"}

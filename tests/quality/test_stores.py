@@ -1,0 +1,49 @@
+"""The kept outcomes as Great Expectations' own stores: its tools open them, and find what was judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.check_samples import FIGURES, definition
+from windowlib.quality import stores
+from windowlib.quality.check import check
+from windowlib.quality.stores import store
+from windowlib.quality.validations import kept
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    clicks = definition(tmp_path)
+    check(clicks, {**FIGURES, "batch_id": 6})
+    check(clicks, {**FIGURES, "batch_id": 7, "windows_touching": 2})
+    return clicks.root
+
+
+def test_great_expectations_opens_them(root: Path) -> None:
+    import great_expectations as gx
+
+    assert store(root, kept(root)) == root / "gx"
+    context = gx.get_context(mode="file", project_root_dir=root)
+    found = context.validation_results_store.get_all()
+    outcomes = {(one.suite_name, one.meta["run_id"]["run_name"]): one.success for one in found}
+    assert len(outcomes) == 2 * 3
+    assert (outcomes["state", "batch-000006"], outcomes["state", "batch-000007"]) == (True, False)
+    suite = context.suites.get("state")
+    assert "Windows in flight of a key never touch." in [one.description for one in suite.expectations]
+    [site] = context.build_data_docs().values()
+    docs = Path(site.removeprefix("file://")).parent
+    assert len(list(docs.glob("validations/*/batch-*/*/batch.html"))) == 2 * 3
+
+
+def test_only_the_newest_are_stored_and_none_is_written_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = store(root, kept(root))
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")}
+    store(root, kept(root))
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")} == before
+    monkeypatch.setattr(stores, "STORED_BATCHES", 1)
+    store(root, kept(root))
+    left = [json.loads(file.read_text(encoding="utf-8")) for file in folder.rglob("batch.json")]
+    assert {one["meta"]["run_id"]["run_name"] for one in left} == {"batch-000007"}

@@ -1,0 +1,165 @@
+"""What came last, read without what came before: the newest rows of the ledger, the newest files of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import dataset
+
+from windowlib.tables import delta
+from windowlib.tables.decision import Decision
+from windowlib.tables.delta import DataFile
+from windowlib.tables.ledger_rows import at_ms_of
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.rerun import Rerun
+
+RUNS_SHOWN = 60  # in plots and lists
+LEDGER_ROWS = 6_000  # that are looked at: some 1,500 batches, which is a day of one a minute
+FILES_READ = 40  # of a table, in search of its newest rows
+KINDS = ("claim", "plan", "prepare", "commit", "approve", "abandon", "clock", "restore")
+COLUMNS = (
+    "sequence", "kind", "batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "from_sequence",
+    "to_sequence", "finished", "correction", "decision", "versions", "counts", "who", "reason",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A batch that exists. `seconds` passed from its plan, or its run's start if that came later, to its commit."""
+
+    batch_id: int
+    at_ms: int
+    plan_time_ms: int | None
+    seconds: float | None
+    files: int
+    watermark_out_ms: int | None
+    figures: Mapping[str, int]
+    versions: Mapping[str, int] = field(default_factory=dict, repr=False)
+    rerun: Rerun | None = None
+    decision: Decision | None = None
+    finished: bool = False
+    approved_by: str | None = None
+    approved_because: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an operator said about a batch, or of none: `kind` is approve, abandon, clock or restore."""
+
+    kind: str
+    at_ms: int
+    batch_id: int | None
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The newest batches, newest first, and what operators said since the oldest of them."""
+
+    runs: Sequence[Run] = ()
+    said: Sequence[Said] = ()
+    refused_at_ms: int | None = None  # when the checks refused the batch that was prepared last
+    is_whole: bool = True  # nothing came before
+
+
+def tail(tables: Tables, version: int | None) -> Tail:
+    """The end of the ledger as of a version; None: there is no ledger yet."""
+    rows = _ledger_rows(tables[LEDGER.name], version)
+    runs, said, refused_at_ms = list[Run](), list[Said](), None
+    claimed_ms, plan, approved = None, dict[str, Any](), dict[str, Any]()
+    for row in rows:
+        at_ms = at_ms_of(row)
+        match row["kind"]:
+            case "claim":
+                claimed_ms = at_ms
+            case "plan":
+                plan, approved = row, {}
+            case "prepare":
+                refused_at_ms = at_ms if row["reason"] else None
+            case "commit":
+                runs.append(_run(row, plan if plan.get("batch_id") == row["batch_id"] else {}, claimed_ms, approved))
+                approved = {}
+            case "approve" | "abandon" | "clock" | "restore" as kind:
+                said.append(Said(kind, at_ms, row["batch_id"], row["who"] or "", row["reason"] or ""))
+                approved = row if kind == "approve" else approved
+    return Tail(runs[::-1], said[::-1], refused_at_ms, not rows or rows[0]["sequence"] <= 2)
+
+
+def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claimed_ms: int | None, approved: Mapping[str, Any]) -> Run:
+    began = [at for at in (at_ms_of(plan) if plan else None, claimed_ms) if at is not None]
+    files = plan["to_sequence"] - plan["from_sequence"] if plan else 0
+    mine = approved if approved.get("batch_id") == row["batch_id"] else {}
+    return Run(
+        batch_id=row["batch_id"],
+        at_ms=at_ms_of(row),
+        plan_time_ms=row["plan_time_ms"],
+        seconds=(at_ms_of(row) - max(began)) / 1000 if began else None,
+        files=files,
+        watermark_out_ms=row["watermark_out_ms"],
+        figures=dict(row["counts"] or ()),
+        versions=dict(row["versions"] or ()),
+        rerun=Rerun.from_json(row["correction"]) if row["correction"] else None,
+        decision=Decision.from_json(row["decision"]) if row["decision"] else None,
+        finished=bool(plan.get("finished")),
+        approved_by=mine.get("who"),
+        approved_because=mine.get("reason"),
+    )
+
+
+def _ledger_rows(table: Table, version: int | None) -> list[dict[str, Any]]:
+    """The newest rows of the ledger that say something, oldest first."""
+    parts, found = list[pa.Table](), 0
+    for file in sorted(delta.files(table, version), key=lambda file: -file.high["sequence"]):
+        if found >= LEDGER_ROWS:
+            break
+        stored = pq.ParquetFile(table.folder / file.path)
+        part = stored.read(columns=[name for name in COLUMNS if name in stored.schema_arrow.names])
+        part = part.filter(pc.is_in(part["kind"], pa.array(KINDS)))
+        parts.append(part)
+        found += part.num_rows
+    if not parts:
+        return []
+    together = pa.concat_tables(parts, promote_options="default").sort_by("sequence")
+    newest = together.slice(max(0, together.num_rows - LEDGER_ROWS))
+    lacking = dict.fromkeys(COLUMNS)
+    return [{**lacking, **row} for row in delta.rows_of(newest)]
+
+
+def newest_rows(
+    tables: Tables,
+    name: str,
+    version: int | None,
+    at_most: int,
+    where: pc.Expression | None = None,
+    columns: Sequence[str] | None = None,
+) -> list[dict[str, Any]]:
+    """Up to `at_most` rows of a table as of a version, those of the newest batches first, of those that `where` takes.
+
+    Looked for in the `FILES_READ` files with the newest batches.
+    """
+    table, rows = tables[name], list[dict[str, Any]]()
+    for file in newest_files(delta.files(table, version))[:FILES_READ]:
+        data = dataset.dataset(table.folder / file.path, format="parquet", partitioning=None)
+        have = None if columns is None else [column for column in columns if column in data.schema.names]
+        found = data.scanner(columns=have, filter=where).head(at_most - len(rows))
+        rows += [{**row, **file.partition} for row in delta.rows_of(found)]
+        if len(rows) >= at_most:
+            break
+    return rows
+
+
+def newest_files(files: Sequence[DataFile]) -> list[DataFile]:
+    """Files by the newest batch that they have a row of, the newest first."""
+    return sorted(files, key=lambda file: (-file.high.get("batch_id", 0), file.path))
+
+
+def at_batch(files: Sequence[DataFile], batch_id: int) -> Iterator[DataFile]:
+    """The files that may have rows of a batch or of later ones."""
+    return (file for file in files if file.high.get("batch_id", batch_id) >= batch_id)

@@ -1,0 +1,215 @@
+"""A pipeline in one row: its state, how far its results are final, what its newest checks found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windowlib.batches.planning import decision_command
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import UNITS, format_duration
+from windowlib.inspection.status import Status
+from windowlib.inspection.status import status as look
+from windowlib.model.errors import WindowError
+from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.pages.newest import RUNS_SHOWN, Run, Tail, tail
+from windowlib.quality.figures import share
+from windowlib.quality.validations import Validated, kept
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import LedgerState, Plan
+from windowlib.tables.opened import Tables
+
+STRIP, RECENT = 20, 5  # batches
+QUEUED_MS = 15 * UNITS["m"]  # a plan this young may still be waiting for a worker
+
+
+class State(StrEnum):
+    """What a pipeline does, the most urgent first."""
+
+    FAILING = "failing"
+    WAITING = "waiting for a decision"
+    RUNNING = "running"
+    IDLE = "idle"
+    NEW = "no run yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One batch in a strip of checks: `worst` is met, warning or critical, of what its checks found."""
+
+    batch_id: int
+    worst: str
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The row. Times are ms; `final_ms` is exclusive: windows that end at or before it change by reruns alone.
+
+    `late_share` is that of the newest batches together (`RUNS_SHOWN` at most), `changed_ms` when results last changed.
+    """
+
+    name: str
+    state: State
+    why: str
+    watermark_ms: int | None
+    final_ms: int | None
+    held_by: Sequence[str]
+    changed_ms: int | None
+    run_ms: int | None
+    late_share: float | None
+    strip: Sequence[Mark]
+    schedule: str | None
+    warns: bool
+
+    @property
+    def order(self) -> tuple[int, bool, str]:
+        """Trouble first."""
+        return list(State).index(self.state), not self.warns, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A pipeline as it was found at `now_ms`: what an overview, and more, is made from."""
+
+    definition: Definition
+    now_ms: int
+    tables: Tables
+    ledger: LedgerState
+    status: Status
+    tail: Tail
+    checked: Sequence[Validated]
+
+    @property
+    def waiting(self) -> Plan | None:
+        """The batch that waits for a decision."""
+        refused = self.ledger.rejection and not self.ledger.approved_by
+        return self.ledger.plan if refused else None
+
+    def commands(self, waiting: Plan) -> tuple[str, str]:
+        """What approves and what abandons a batch that waits, to be pasted."""
+        return tuple(decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))  # type: ignore[return-value]
+
+
+def looked(definition: Definition, now_ms: int) -> Looked:
+    """A pipeline as it is now. Raises `WindowError` where its tables cannot be read."""
+    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    state = ledger.state()
+    return Looked(
+        definition=definition,
+        now_ms=now_ms,
+        tables=ledger.tables,
+        ledger=state,
+        status=look(definition, now_ms),
+        tail=tail(ledger.tables, state.version),
+        checked=kept(definition.root, RUNS_SHOWN),
+    )
+
+
+def overview(found: Looked) -> Overview:
+    """The row of a pipeline."""
+    state, why = _state(found)
+    commit, time, runs = found.ledger.commit, found.status.time, found.tail.runs[:RUNS_SHOWN]
+    watermark_ms = commit.watermark_out_ms if commit else None
+    strip = [mark(one) for one in found.checked[:STRIP]]
+    return Overview(
+        name=found.definition.name,
+        state=state,
+        why=f"{why}; {_warned(strip[:RECENT])}" if state is State.IDLE and _warned(strip[:RECENT]) else why,
+        watermark_ms=watermark_ms,
+        final_ms=final_up_to(found.definition, watermark_ms),
+        held_by=time.explanation if time else [],
+        changed_ms=next((run.at_ms for run in found.tail.runs if run.figures.get("changes_rows_written")), None),
+        run_ms=commit.at_ms if commit else None,
+        late_share=late_share(runs),
+        strip=strip[::-1],
+        schedule=found.definition.airflow.schedule,
+        warns=_warned(strip[:RECENT]) is not None,
+    )
+
+
+def unreadable(definition_name: str, error: Exception) -> Overview:
+    """The row of a pipeline that cannot be looked at, with the sentence that says why."""
+    return Overview(
+        name=definition_name,
+        state=State.FAILING,
+        why=str(error),
+        watermark_ms=None,
+        final_ms=None,
+        held_by=(),
+        changed_ms=None,
+        run_ms=None,
+        late_share=None,
+        strip=(),
+        schedule=None,
+        warns=False,
+    )
+
+
+def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
+    """A row for each pipeline, trouble first. One that cannot be looked at has a row that says so."""
+    rows = []
+    for one in definitions:
+        try:
+            rows.append(overview(looked(one, now_ms)))
+        except (WindowError, OSError) as error:
+            rows.append(unreadable(one.name, error))
+    return sorted(rows, key=lambda row: row.order)
+
+
+def final_up_to(definition: Definition, watermark_ms: int | None) -> int | None:
+    """The end, exclusive, of the time whose windows are past their cleanup time; None before the first event.
+
+    `MAX_WATERMARK` where that is all time.
+    """
+    if watermark_ms is None or watermark_ms == MIN_WATERMARK:
+        return None
+    last_ms = late_up_to_ms(definition.spec.allowed_lateness_ms, watermark_ms)
+    return last_ms if last_ms in (MIN_WATERMARK, MAX_WATERMARK) else last_ms + 1
+
+
+def late_share(runs: Sequence[Run]) -> float | None:
+    """Late events of those admitted, of some batches together; None where none was."""
+    admitted = sum(run.figures.get("rows_admitted", 0) for run in runs)
+    return share(sum(run.figures.get("rows_late", 0) for run in runs), admitted) if admitted else None
+
+
+def mark(batch: Validated) -> Mark:
+    """A batch in a strip."""
+    severities = {one["expectation_config"]["severity"] for one in batch.failed}
+    worst = "critical" if "critical" in severities else "warning" if severities else "met"
+    return Mark(batch.batch_id, worst, len(batch.failed))
+
+
+def _state(found: Looked) -> tuple[State, str]:
+    status, unfinished = found.status, found.status.unfinished
+    if not status.same_definition:
+        return State.FAILING, "the definition was edited: it is no longer that of the tables, and no run starts"
+    if found.waiting:
+        return State.WAITING, f"batch {found.waiting.batch_id} was refused by its checks"
+    if unfinished and unfinished.running:
+        return State.RUNNING, f"batch {unfinished.batch_id}: {unfinished.running}"
+    if status.source_problem:
+        return State.FAILING, status.source_problem
+    if unfinished and found.now_ms - unfinished.planned_at_ms > QUEUED_MS:
+        ago = format_duration((found.now_ms - unfinished.planned_at_ms) // UNITS["m"] * UNITS["m"])
+        return State.FAILING, f"batch {unfinished.batch_id} was planned {ago} ago, and no run works on it"
+    if unfinished:
+        return State.RUNNING, f"batch {unfinished.batch_id} is planned"
+    if found.ledger.commit is None:
+        return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
+    return State.IDLE, _arrived(status.files_waiting, "everything that has arrived is in the results")
+
+
+def _warned(marks: Sequence[Mark]) -> str | None:
+    """What the checks of some batches found, None where nothing."""
+    failed = sum(one.worst != "met" for one in marks)
+    return f"checks warned in {failed} of the newest {len(marks)} batches" if failed else None
+
+
+def _arrived(files: int | None, otherwise: str) -> str:
+    if not files:
+        return otherwise
+    return f"{files:,} new {'file waits' if files == 1 else 'files wait'} for the next run"

@@ -1,0 +1,194 @@
+"""All that the page of one pipeline says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import UNITS
+from windowlib.inspection.late.what_if import WhatIf, what_if
+from windowlib.inspection.lineage.cuts import EVER, BatchRun, CannotLook, Cut
+from windowlib.model.rerun import TimeRange
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.pages.balance import Account, accounts
+from windowlib.pages.changes import Changes, changes
+from windowlib.pages.history import CheckHistory, histories, results_of
+from windowlib.pages.hours import Hour, hours, newest_event_ms
+from windowlib.pages.newest import RUNS_SHOWN, Run
+from windowlib.pages.overview import Looked, Mark, Overview, mark, overview
+from windowlib.pages.rows import LateHour, Refused, Rows, explain_command, in_flight, late_hours, refused, results
+from windowlib.pages.trends import Trend, trends
+from windowlib.quality.check import CheckResult
+from windowlib.tables import delta
+from windowlib.tables.statistics import overlapping
+
+LISTED = 20  # runs, each with its accounts
+LATE_READ = 50_000  # late events that the what-if looks at
+WHAT_IF_DAYS = (30, 7, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A batch that its checks refused. `approve` and `abandon` are commands to be pasted."""
+
+    batch_id: int
+    since_ms: int | None
+    files: Sequence[str]
+    failed: Sequence[CheckResult]
+    accounts: Sequence[Account]
+    approve: str
+    abandon: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run in the list: what it did, its accounts and its checks."""
+
+    run: Run
+    mark: Mark | None
+    accounts: Sequence[Account]
+
+    @property
+    def title(self) -> str | None:
+        """What it was, where it did not just read what is new."""
+        if self.run.rerun:
+            return self.run.rerun.title
+        if self.run.decision:
+            return self.run.decision.title
+        return "the end of the input: every window fires" if self.run.finished else None
+
+    @property
+    def why(self) -> str | None:
+        """Who asked for it, or let it through, and why."""
+        asked = self.run.rerun or self.run.decision
+        if asked:
+            return f"{asked.who}: {asked.reason or 'no reason given'}"
+        if self.run.approved_by:
+            return f"approved by {self.run.approved_by}: {self.run.approved_because}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """Something an operator asked for or decided."""
+
+    at_ms: int
+    what: str
+    who: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The facts of the page; times are ms, `as_of_ms` when it was looked at."""
+
+    as_of_ms: int
+    overview: Overview
+    definition: Definition
+    newest_event_ms: int | None
+    in_flight_count: int
+    in_flight: Rows
+    waiting: Waiting | None
+    changes: Changes | None
+    hours: Sequence[Hour]
+    trends: Sequence[Trend]
+    runs: Sequence[Listed]
+    checks: Sequence[CheckHistory]
+    refused: Sequence[Refused]
+    late: Sequence[LateHour]
+    what_if: WhatIf | None
+    decided: Sequence[Decided]
+    results: Rows
+    explain: str | None
+    runs_looked_at: int
+    set_aside: Sequence[str]
+
+
+def pipeline(found: Looked) -> Pipeline:
+    """All about a pipeline that was looked at."""
+    definition, tables, runs = found.definition, found.tables, found.tail.runs
+    shown, versions = runs[:RUNS_SHOWN], runs[0].versions if runs else {}
+    marks = {one.batch_id: mark(one) for one in found.checked}
+    return Pipeline(
+        as_of_ms=found.now_ms,
+        overview=overview(found),
+        definition=definition,
+        newest_event_ms=newest_event_ms(definition, shown),
+        in_flight_count=found.status.windows_in_flight,
+        in_flight=in_flight(definition, tables, versions),
+        waiting=_waiting(found),
+        changes=changes(tables, runs, found.now_ms),
+        hours=hours(definition, tables, shown),
+        trends=trends(shown),
+        runs=[Listed(run, marks.get(run.batch_id), accounts(run.figures)) for run in runs[:LISTED]],
+        checks=histories(found.checked),
+        refused=refused(definition, tables, shown) if runs else [],
+        late=late_hours(definition, tables, versions),
+        what_if=_what_if(found),
+        decided=_decided(found),
+        results=results(definition, tables, versions),
+        explain=explain_command(definition, tables, versions),
+        runs_looked_at=len(shown),
+        set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],
+    )
+
+
+def _waiting(found: Looked) -> Waiting | None:
+    if (plan := found.waiting) is None:
+        return None
+    checked = next((one for one in found.checked if one.batch_id == plan.batch_id), None)
+    approve, abandon = found.commands(plan)
+    return Waiting(
+        batch_id=plan.batch_id,
+        since_ms=found.tail.refused_at_ms,
+        files=[file.path for file in plan.files],
+        failed=[one for one in results_of(checked) if not one.success] if checked else [],
+        accounts=accounts(checked.figures)[:1] if checked else [],
+        approve=approve,
+        abandon=abandon,
+    )
+
+
+def _decided(found: Looked) -> list[Decided]:
+    """Reruns and decisions, newest first."""
+    said = [
+        Decided(
+            one.at_ms, one.kind if one.batch_id is None else f"{one.kind} batch {one.batch_id}", one.who, one.reason
+        )
+        for one in found.tail.said
+    ]
+    asked = [
+        Decided(run.at_ms, asked.title, asked.who, asked.reason)
+        for run in found.tail.runs
+        if (asked := run.rerun or run.decision)
+    ]
+    return sorted([*said, *asked], key=lambda one: -one.at_ms)[:LISTED]
+
+
+def _what_if(found: Looked) -> WhatIf | None:
+    """The newest late events under other allowances; None where none is late, or no larger allowance is usual."""
+    if not (runs := found.tail.runs):
+        return None
+    run = runs[0]
+    out_ms = MIN_WATERMARK if run.watermark_out_ms is None else run.watermark_out_ms
+    newest = BatchRun(run.batch_id, run.plan_time_ms or 0, MIN_WATERMARK, out_ms, run.at_ms, run.versions)
+    cut = Cut(found.definition, newest, {newest.batch_id: newest})
+    try:
+        made = what_if(cut, [], _late_span(found, run))
+    except CannotLook:
+        return None
+    return made if made.late else None
+
+
+def _late_span(found: Looked, run: Run) -> TimeRange:
+    """The event times whose late events are few enough to be looked at one by one."""
+    files = delta.files(found.tables["late_events"], run.versions.get("late_events"))
+    if sum(file.rows for file in files) <= LATE_READ or (newest_ms := newest_event_ms(found.definition, [run])) is None:
+        return EVER
+    span = EVER
+    for days in WHAT_IF_DAYS:
+        span = TimeRange(newest_ms - days * UNITS["d"], newest_ms + 1)
+        if sum(file.rows for file in overlapping(files, "event_time", "event_time", span)) <= LATE_READ:
+            break
+    return span

@@ -1,0 +1,163 @@
+"""The shapes of the plots: rectangles in a box that the page stretches. Words and numbers stand in the page around it.
+
+No library draws them: Vega's needs scripts (and `unsafe-eval`), and matplotlib's pictures have fixed colours and sizes,
+which neither a dark page nor a phone can use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from windowlib.definition.durations import UNITS
+from windowlib.definition.instants import utc
+from windowlib.pages.hours import HOUR_MS, Hour
+from windowlib.pages.trends import Trend
+
+HEIGHT, STEP = 72, 10
+DAY_HEIGHT, DAY_STEP = 44, 10
+GAP_HEIGHT = 4
+DAY_MS = UNITS["d"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle; `kind` is its class, `title` what a pointer over it shows."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Bars over batches, oldest on the left, in front of the band of what is usual. `highest` is the top's value."""
+
+    width: float
+    height: float
+    highest: float
+    bars: Sequence[Bar]
+    band: Bar | None
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The hours of one day of event time. `words` and `total` say what the bars show."""
+
+    name: str
+    bars: Sequence[Bar]
+    words: str
+    sum: str
+
+
+def plot(trend: Trend, text: Callable[[float], str]) -> Plot:
+    """A trend as bars; `text` writes a value."""
+    highest = max([point.value for point in trend.points])
+    top = max(highest, trend.usual[1]) if trend.usual and trend.usual[1] <= 3 * highest else highest
+
+    def y(value: float) -> float:
+        return round(HEIGHT * (1 - min(value, top) / top), 2) if top > 0 else HEIGHT
+
+    bars = [
+        Bar(
+            STEP * number + 1,
+            y(point.value),
+            STEP - 2,
+            round(HEIGHT - y(point.value), 2),
+            _kind(trend, number),
+            f"batch {point.batch_id}: {text(point.value)}",
+        )
+        for number, point in enumerate(trend.points)
+    ]
+    width, band = STEP * len(bars), None
+    if trend.usual:
+        low, high = map(y, trend.usual)
+        band = Bar(0, high, width, round(max(low - high, 1), 2), "band", "usual")
+    return Plot(width, HEIGHT, highest, bars, band)
+
+
+def _kind(trend: Trend, number: int) -> str:
+    value = trend.points[number].value
+    if trend.usual and not trend.usual[0] <= value <= trend.usual[1]:
+        return "unusual"
+    return "newest" if number == len(trend.points) - 1 else ""
+
+
+def days(hours: Sequence[Hour]) -> list[Day]:
+    """The hours day by day, newest day first; all days have the same scale."""
+    highest, by_day = highest_hour(hours), dict[int, list[Hour]]()
+    for hour in hours:
+        by_day.setdefault(hour.start_ms // DAY_MS * DAY_MS, []).append(hour)
+    return [_day(start_ms, by_day[start_ms], highest) for start_ms in sorted(by_day, reverse=True)]
+
+
+def highest_hour(hours: Sequence[Hour]) -> int:
+    """What the highest bar shows: events where they are known, else results, and late ones."""
+    return max((sum(amount for _, amount, _ in _parts(hour)) for hour in hours), default=0)
+
+
+def gaps(hours: Sequence[Hour]) -> list[str]:
+    """The hours that nothing lies in, in words; hours that follow one another together.
+
+    >>> gaps([Hour(n * HOUR_MS, *([0] * 4 if n in (1, 2, 4) else [1] * 4)) for n in range(6)])
+    ['1970-01-01 01:00 to 03:00', '1970-01-01 04:00 to 05:00']
+    """
+    found: list[list[int]] = []
+    for hour in hours:
+        if hour.is_empty and found and found[-1][1] == hour.start_ms:
+            found[-1][1] += HOUR_MS
+        elif hour.is_empty:
+            found.append([hour.start_ms, hour.start_ms + HOUR_MS])
+    return [_from_to(*one) for one in found]
+
+
+def _from_to(start_ms: int, end_ms: int) -> str:
+    start, end = utc(start_ms), utc(end_ms)
+    same_day = end - start <= timedelta(days=1)
+    return f"{start:%Y-%m-%d %H:%M} to {end:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}"
+
+
+def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> Day:
+    bars = list[Bar]()
+    for hour in hours:
+        x, y = DAY_STEP * ((hour.start_ms - start_ms) // HOUR_MS) + 0.5, float(DAY_HEIGHT)
+        title = f"{utc(hour.start_ms):%H:%M}: {_in_words([hour])}"
+        if hour.is_empty:
+            bars.append(Bar(x, DAY_HEIGHT - GAP_HEIGHT, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
+        for kind, amount, _ in _parts(hour):
+            height = DAY_HEIGHT * amount / highest if highest else 0.0
+            y -= height
+            if amount:
+                bars.append(Bar(x, round(y, 2), DAY_STEP - 1, round(height, 2), kind, title))
+    name = f"{utc(start_ms):%a %-d %b}"
+    return Day(name, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
+
+
+def _parts(hour: Hour) -> list[tuple[str, int, str]]:
+    """What a bar is made of, from the bottom: its class, how many, in words."""
+    if hour.events is None:
+        return [("results", hour.results, "results"), ("late", hour.late, "late")]
+    return [
+        ("events", hour.events, "events in results"),
+        ("flight", hour.in_flight, "in flight"),
+        ("late", hour.late, "late"),
+    ]
+
+
+def _in_words(hours: Sequence[Hour], *, short: bool = False) -> str:
+    totals: dict[str, int] = {}
+    for hour in hours:
+        for _, amount, words in _parts(hour):
+            totals[words] = totals.get(words, 0) + amount
+    if short:
+        first = next(iter(totals))
+        return f"{totals[first]:,} {first.partition(' ')[0]}, {totals['late']:,} late"
+    empty = sum(hour.is_empty for hour in hours)
+    said = [f"{amount:,} {words}" for words, amount in totals.items()]
+    if hours[0].events is not None:
+        said.append(f"{sum(hour.results for hour in hours):,} results")
+    return ", ".join([*said, *([f"{empty} empty"] if empty else [])])

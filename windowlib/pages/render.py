@@ -1,0 +1,227 @@
+"""Facts as HTML: every value is escaped, styles are in the page, nothing is loaded and no script runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
+from windowlib.definition.instants import instant
+from windowlib.pages.balance import REFUSED
+from windowlib.pages.history import CheckHistory
+from windowlib.pages.overview import Mark, Overview
+from windowlib.pages.pipeline import Pipeline
+from windowlib.pages.plots import days, gaps, highest_hour, plot
+from windowlib.pages.trends import Measure, Trend
+
+TEMPLATES = Path(__file__).with_name("templates")
+SECTIONS = (
+    ("changes", "Since yesterday"),
+    ("hours", "By event hour"),
+    ("trends", "Trends"),
+    ("checks", "Checks"),
+    ("runs", "Runs"),
+    ("quarantine", "Quarantine"),
+    ("late", "Late events"),
+    ("flight", "In flight"),
+    ("results", "Results"),
+    ("decided", "Decisions"),
+)
+CHECKS_MARKED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where pages are shown: how they link to one another. None: there is no such page.
+
+    `is_static`: they are files, which do not change by themselves and bring their Content-Security-Policy along.
+    """
+
+    pipeline: Callable[[str], str]
+    home: str | None
+    results: str | None = None
+    is_static: bool = True
+
+
+def home_page(rows: Sequence[Overview], as_of_ms: int, place: Place) -> str:
+    """The page with a row for each pipeline."""
+    return _page("home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline)
+
+
+def pipeline_page(facts: Pipeline, place: Place) -> str:
+    """The page of one pipeline."""
+    plots = [(trend, plot(trend, lambda value, trend=trend: measure(value, trend.measure))) for trend in facts.trends]  # type: ignore[misc]
+    sections = [("decision", "Decide"), *SECTIONS] if facts.waiting else SECTIONS
+    by_events = bool(facts.hours) and facts.hours[0].events is not None
+    legend = [("events", "events in results"), ("flight", "in flight")] if by_events else [("results", "results")]
+    return _page(
+        "pipeline.html.jinja",
+        facts.as_of_ms,
+        place,
+        page=facts,
+        home=place.home,
+        sections=sections,
+        results_link=place.results,
+        plots=plots,
+        days=days(facts.hours),
+        legend=[*legend, ("late", "late, in no window"), ("gap", "no result")],
+        highest_hour=highest_hour(facts.hours),
+        gaps=gaps(facts.hours),
+        refused_words=REFUSED,
+        explain=facts.explain,
+    )
+
+
+def policy() -> str:
+    """The Content-Security-Policy of every page: our styles and nothing else; forms lead back to where we are."""
+    digest = base64.b64encode(hashlib.sha256(_css().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self'; base-uri 'none'"
+
+
+def _page(template: str, as_of_ms: int, place: Place, **values: Any) -> str:
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            css=_styles(),
+            policy=policy() if place.is_static else None,
+            is_static=place.is_static,
+            as_of_ms=as_of_ms,
+            **values,
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    made.filters |= {
+        "at": instant,
+        "minute": minute,
+        "ago": ago,
+        "count": lambda value: "–" if value is None else f"{value:,}",
+        "share": lambda value: "–" if value is None else measure(value, Measure.SHARE),
+        "rough": rough,
+        "measure": lambda value, kind: measure(value, Measure(kind)),
+        "strip_words": strip_words,
+        "trend_words": trend_words,
+        "check_strip": check_strip,
+    }
+    return made
+
+
+@lru_cache(maxsize=1)
+def _css() -> str:
+    return (TEMPLATES / "page.css").read_text(encoding="utf-8")
+
+
+def _styles() -> Any:
+    """The styles, which are ours and hold no markup."""
+    from markupsafe import Markup
+
+    return Markup(_css())
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def rough(duration_ms: float) -> str:
+    """A duration in its two largest units.
+
+    >>> rough(90_061_000), rough(1_234), rough(59_999), rough(0), rough(2**62)
+    ('1d 1h', '1.2 s', '59 s', '0 s', 'without end')
+    """
+    whole_ms = int(duration_ms)
+    if whole_ms > LONGEST_MS:
+        return "without end"
+    if whole_ms < UNITS["m"]:
+        seconds = whole_ms / 1000
+        return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{int(seconds)} s"
+    unit = next(ms for ms in (UNITS["h"], UNITS["m"], UNITS["s"]) if whole_ms >= 24 * ms or ms == UNITS["s"])
+    return format_duration(whole_ms // unit * unit)
+
+
+def ago(time_ms: int | None, now_ms: int) -> str:
+    """How long ago something was.
+
+    >>> ago(0, 7_200_000), ago(5_000, 5_001), ago(None, 0), ago(60_000, 0)
+    ('2h ago', 'just now', 'never', 'in 1m')
+    """
+    if time_ms is None:
+        return "never"
+    passed_ms = now_ms - time_ms
+    if abs(passed_ms) < UNITS["s"]:
+        return "just now"
+    return f"{rough(passed_ms)} ago" if passed_ms > 0 else f"in {rough(-passed_ms)}"
+
+
+def minute(time_ms: int | None) -> str:
+    """A time to the minute, for a first look.
+
+    >>> minute(61_000), minute(None), minute(2**63 - 1)
+    ('1970-01-01 00:01 UTC', 'none yet', 'the end of time')
+    """
+    shown = instant(time_ms)
+    return f"{shown[: len('1970-01-01 00:00')]} UTC" if shown.endswith(" UTC") else shown
+
+
+def measure(value: float, kind: Measure) -> str:
+    """A value with its unit.
+
+    >>> measure(0.0123, Measure.SHARE), measure(1234.0, Measure.COUNT), measure(90_000, Measure.DURATION)
+    ('1.2 %', '1,234', '1m 30s')
+    >>> measure(1234.5, Measure.RATE), measure(0.00001, Measure.SHARE), measure(7.5, Measure.COUNT)
+    ('1,234 a second', '< 0.1 %', '7.5')
+    """
+    match kind:
+        case Measure.SHARE:
+            return "< 0.1 %" if 0 < value < 0.0005 else f"{value:.1%}".replace("%", " %")
+        case Measure.DURATION:
+            return rough(value)
+        case Measure.RATE:
+            return f"{value:,.0f} a second"
+    return f"{value:,.0f}" if value >= 100 or float(value).is_integer() else f"{value:.2g}"
+
+
+def strip_words(marks: Sequence[Mark]) -> str:
+    """A strip for those who do not see it.
+
+    >>> strip_words([Mark(1, "met", 0), Mark(2, "warning", 2)])
+    'checks of 2 batches: 1 met, 1 with warnings, 0 refused; the newest with warnings'
+    """
+    words = {"met": "met", "warning": "with warnings", "critical": "refused"}
+    counts = {worst: sum(one.worst == worst for one in marks) for worst in words}
+    said = ", ".join(f"{count} {words[worst]}" for worst, count in counts.items())
+    many = f"{len(marks)} {'batch' if len(marks) == 1 else 'batches'}"
+    return f"checks of {many}: {said}; the newest {words[marks[-1].worst]}"
+
+
+def trend_words(trend: Trend) -> str:
+    """A trend for those who do not see it."""
+    highest = max(trend.points, key=lambda point: point.value)
+    band = f", usual {' to '.join(measure(one, trend.measure) for one in trend.usual)}" if trend.usual else ""
+    return (
+        f"{trend.title} over {len(trend.points)} batches: newest {measure(trend.newest.value, trend.measure)}{band},"
+        f" highest {measure(highest.value, trend.measure)} (batch {highest.batch_id})"
+    )
+
+
+def check_strip(history: CheckHistory) -> list[Mark]:
+    """The newest outcomes of one check."""
+    return [
+        Mark(one.batch_id, "met" if one.result.success else one.result.severity, int(not one.result.success))
+        for one in history.outcomes[-CHECKS_MARKED:]
+    ]

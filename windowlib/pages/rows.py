@@ -1,0 +1,169 @@
+"""Rows of tables that a page shows: the newest results, refused rows, late events, windows in flight. Bounded."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowlib.definition.commands import argument
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import UNITS
+from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.inspection.late.events import how_late
+from windowlib.inspection.lineage.cuts import within
+from windowlib.model.rerun import TimeRange
+from windowlib.pages.newest import Run, newest_rows
+from windowlib.plans.admission import REASONS
+from windowlib.tables.opened import Tables
+
+EXAMPLES = 10  # rows of one reason, or of one hour
+LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
+RESULTS_SHOWN = 25
+IN_FLIGHT_LOOKED_AT, IN_FLIGHT_SHOWN = 2_000, 10
+LONGEST_CELL = 160  # characters
+HIDDEN = "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a table as text: the columns and, for each row, a cell for each."""
+
+    columns: Sequence[str]
+    cells: Sequence[Sequence[str]]
+
+    def __bool__(self) -> bool:
+        return bool(self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Rows that were refused for one reason in the batches shown: how many, and the newest of them."""
+
+    reason: str
+    count: int
+    examples: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class LateHour:
+    """Late events of one hour of event time, of those that came last: how many, and some of them."""
+
+    start_ms: int
+    count: int
+    examples: Rows
+
+
+def results(
+    definition: Definition,
+    tables: Tables,
+    versions: Mapping[str, int],
+    span: TimeRange | None = None,
+    key: Sequence[str] | None = None,
+    at_most: int = RESULTS_SHOWN,
+) -> Rows:
+    """The results that were written last; of those whose window ends in a span, or of one key (as texts)."""
+    where = pc.scalar(True) if span is None else within("window_end", span)
+    for column, text in zip(definition.source.key, key or (), strict=False):
+        where = where & (pc.field(column).cast(pa.string()) == text)
+    found = newest_rows(tables, "results", versions.get("results"), at_most, where)
+    outputs = [*definition.window.output] if definition.window.function else [*definition.expressions]
+    columns = [*definition.source.key, "window_start", "window_end", *outputs, "timing", "firing", "batch_id"]
+    return shown(definition, found, columns)
+
+
+def explain_command(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> str | None:
+    """What says of which events a result that was written last is made; None where windows or keys are not shown."""
+    found = newest_rows(tables, "results", versions.get("results"), 1)
+    if not found or found[0].get("window_start") is None or {*definition.source.key} & {*definition.pages.hide}:
+        return None
+    keys = "".join(f" --key {shlex.quote(str(found[0][name]))}" for name in definition.source.key)
+    return f"windowlib explain {argument(definition.file)}{keys} --at {iso_instant(time_of(found[0]['window_start']))}"
+
+
+def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Refused]:
+    """The reasons of the batches shown, the most frequent first, each with its newest rows."""
+    found = []
+    for reason in REASONS:
+        count = sum(run.figures.get(f"quarantined_{reason}", 0) for run in runs)
+        if count:
+            version = runs[0].versions.get("quarantine")
+            rows = newest_rows(tables, "quarantine", version, EXAMPLES, pc.field("reason") == reason)
+            columns = ["source_file", "source_row", "event_time", "raw", "batch_id"]
+            found.append(Refused(reason, count, shown(definition, rows, columns)))
+    return sorted(found, key=lambda one: (-one.count, one.reason))
+
+
+def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[LateHour]:
+    """The newest hours of the late events that came last, newest first."""
+    rows = newest_rows(tables, "late_events", versions.get("late_events"), LATE_LOOKED_AT)
+    hours: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        start_ms = time_of(row["event_time"]) // UNITS["h"] * UNITS["h"]
+        again = f"batch {row['readmitted_by']}" if row.get("readmitted_by") is not None else ""
+        told = {**row, "late by": how_late(row["late_by_ms"]), "readmitted by": again}
+        hours.setdefault(start_ms, []).append(told)
+    columns = [*definition.source.key, "event_time", "late by", "source_file", "source_row", "batch_id"]
+    columns += ["readmitted by"] if any(row.get("readmitted_by") is not None for row in rows) else []
+    return [
+        LateHour(start_ms, len(hours[start_ms]), shown(definition, hours[start_ms][:EXAMPLES], columns))
+        for start_ms in sorted(hours, reverse=True)[:LATE_HOURS]
+    ]
+
+
+def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> Rows:
+    """The windows, or slices, in flight that end first, of those that were looked at."""
+    rows = newest_rows(tables, "open_windows", versions.get("open_windows"), IN_FLIGHT_LOOKED_AT)
+    if not rows:
+        return Rows((), ())
+    bounds = next((b for b in ("window", "state_window") if f"{b}_end_ms" in rows[0]), None)
+    named = [
+        {
+            **row,
+            "from": instant(row[f"{bounds}_start_ms"]) if bounds else "",
+            "to": instant(row[f"{bounds}_end_ms"]) if bounds else "",
+            "events": row.get("elements"),
+        }
+        for row in sorted(rows, key=lambda row: row[f"{bounds}_end_ms"] if bounds else 0)
+    ]
+    columns = [
+        *definition.source.key,
+        *(["from", "to"] if bounds else []),
+        *(["events"] if "elements" in rows[0] else []),
+    ]
+    return shown(definition, named[:IN_FLIGHT_SHOWN], columns)
+
+
+def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Rows:
+    """Rows as text, of these columns. What `[pages]` hides is not shown; then no row as it came is, either."""
+    hidden = {*definition.pages.hide, *(["raw"] if definition.pages.hide else [])}
+    return Rows(
+        columns,
+        [[HIDDEN if name in hidden else _text(row.get(name)) for name in columns] for row in rows],
+    )
+
+
+def _text(value: Any) -> str:
+    """
+    >>> _text(None), _text(1234567), _text(0.1 + 0.2), _text("x" * 500)[-3:]
+    ('', '1,234,567', '0.3', 'xx…')
+    """
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return instant(time_of(value)).removesuffix(" UTC")
+        case bool() | str():
+            text = str(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.6g}"
+        case _:
+            text = str(value)
+    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"

@@ -1,0 +1,54 @@
+"""The pages as files, which open without a server and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import InvalidSpec
+from windowlib.pages.overview import looked, overviews
+from windowlib.pages.pipeline import pipeline
+from windowlib.pages.render import Place, home_page, pipeline_page
+from windowlib.quality.stores import store
+
+FOLDER = "pages"
+PAGE = "index.html"
+
+
+def report(definition: Definition, now_ms: int) -> Path:
+    """Writes the page of a pipeline into `<root>/pages`, as of now; gives its path."""
+    place = Place(pipeline=lambda name: PAGE, home=None)
+    return _write(definition.root / FOLDER / PAGE, _pipeline(definition, now_ms, place))
+
+
+def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
+    """Writes the home page and a page of each pipeline into a folder, as of now; gives the home page's path.
+
+    Raises `InvalidSpec` where two have one name.
+    """
+    names = [one.name for one in definitions]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
+    for one in definitions:
+        place = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}")
+        _write(folder / one.name / PAGE, _pipeline(one, now_ms, place))
+    place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
+    return _write(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
+
+
+def _pipeline(definition: Definition, now_ms: int, place: Place) -> str:
+    """The page of a pipeline; Great Expectations' stores of its outcomes are brought up to date."""
+    found = looked(definition, now_ms)
+    if found.checked:
+        store(definition.root, found.checked)
+    return pipeline_page(pipeline(found), place)
+
+
+def _write(file: Path, text: str) -> Path:
+    """Puts a page in the place of the earlier one, which readers see until then."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
+    return file

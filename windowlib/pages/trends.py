@@ -1,0 +1,156 @@
+"""Figures over the newest batches, each with what is usual: median and median absolute deviation of those before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from windowlib.definition.durations import UNITS
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.pages.newest import Run
+from windowlib.plans.admission import REASONS
+from windowlib.quality.figures import share
+
+ENOUGH = 8  # batches: fewer do not show what is usual
+WIDTH = 3  # deviations to each side of the median
+AS_OF_NORMAL = 1.4826  # a normal distribution's standard deviation, in median absolute deviations
+LEAST = 0.05  # of the median: a figure that hardly ever changes may change by this much
+MOST = 0.9  # of the values
+LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are no live data: how far is no news
+
+
+class Measure(StrEnum):
+    """How a number is written."""
+
+    COUNT = "count"
+    SHARE = "share"
+    DURATION = "duration"  # ms
+    RATE = "rate"  # a second
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One batch in a trend."""
+
+    batch_id: int
+    at_ms: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """A figure over batches, oldest first. `usual` is the band (lowest, highest) that most batches lie in."""
+
+    title: str
+    measure: Measure
+    points: Sequence[Point]
+    usual: tuple[float, float] | None
+    explains: str
+
+    @property
+    def newest(self) -> Point:
+        return self.points[-1]
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether the newest batch lies outside the band."""
+        return self.usual is not None and not self.usual[0] <= self.newest.value <= self.usual[1]
+
+
+def usual(values: Sequence[float]) -> tuple[float, float] | None:
+    """The band of usual values, of figures that are not negative; None where these are too few.
+
+    Where most values are the same, they have no deviation: usual is up to what nine of ten do not exceed.
+
+    >>> [round(bound, 2) for bound in usual([10, 11, 9, 10, 12, 10, 9, 500])]
+    [5.55, 14.45]
+    >>> usual([1, 2, 3]), usual([0, 0, 0, 0, 0, 1, 0, 0, 1, 70])
+    (None, (0, 1))
+    """
+    if len(values) < ENOUGH:
+        return None
+    middle = median(values)
+    deviation = max(AS_OF_NORMAL * median(abs(value - middle) for value in values), LEAST * middle)
+    if deviation == 0:
+        return min(values), sorted(values)[int(MOST * (len(values) - 1))]
+    return max(0.0, middle - WIDTH * deviation), middle + WIDTH * deviation
+
+
+def trends(runs: Sequence[Run]) -> list[Trend]:
+    """Every trend that the batches (newest first) have at least two values of; reruns have other figures."""
+    ordinary = [run for run in reversed(runs) if run.rerun is None and run.decision is None]
+    made = (_trend(ordinary, *one) for one in _FIGURES)
+    return [trend for trend in (*made, *_refused(ordinary)) if trend is not None]
+
+
+def _trend(
+    runs: Sequence[Run], title: str, measure: Measure, value: Callable[[Run], float | None], explains: str
+) -> Trend | None:
+    points = [Point(run.batch_id, run.at_ms, found) for run in runs if (found := value(run)) is not None]
+    if len(points) < 2 or not any(point.value for point in points):
+        return None
+    return Trend(title, measure, points, usual([point.value for point in points[:-1]]), explains)
+
+
+def _refused(runs: Sequence[Run]) -> Iterator[Trend | None]:
+    """A trend for each reason that any row was refused for."""
+    for reason in REASONS:
+        name = f"quarantined_{reason}"
+
+        def count(run: Run, name: str = name) -> float | None:
+            return run.figures.get(name)
+
+        yield _trend(runs, f"Quarantined: {reason}", Measure.COUNT, count, f"rows refused as {reason}")
+
+
+def _late_share(run: Run) -> float | None:
+    admitted = run.figures.get("rows_admitted", 0)
+    return share(run.figures.get("rows_late", 0), admitted) if admitted else None
+
+
+def _lag_ms(run: Run) -> float | None:
+    """How far the watermark was behind the plan time, of live data."""
+    watermark_ms = run.watermark_out_ms
+    if run.plan_time_ms is None or watermark_ms in (None, MIN_WATERMARK, MAX_WATERMARK):
+        return None
+    lag_ms = run.plan_time_ms - watermark_ms
+    return lag_ms if 0 <= lag_ms <= LIVE_MS else None
+
+
+def _throughput(run: Run) -> float | None:
+    rows = run.figures.get("rows_read")
+    return rows / run.seconds if rows and run.seconds and run.seconds > 0 else None
+
+
+_FIGURES: Sequence[tuple[str, Measure, Callable[[Run], float | None], str]] = (
+    ("Late share", Measure.SHARE, _late_share, "late events of those admitted"),
+    ("Watermark lag", Measure.DURATION, _lag_ms, "how far the watermark is behind the time of the run"),
+    ("Rows read", Measure.COUNT, lambda run: run.figures.get("rows_read"), "rows of the files that a batch read"),
+    (
+        "Windows fired on time",
+        Measure.COUNT,
+        lambda run: run.figures.get("windows_fired_on_time"),
+        "results that fired when the watermark reached the end of their window",
+    ),
+    (
+        "Windows fired late",
+        Measure.COUNT,
+        lambda run: run.figures.get("windows_fired_late"),
+        "results that a late event changed, within the allowed lateness",
+    ),
+    (
+        "Windows in flight",
+        Measure.COUNT,
+        lambda run: run.figures.get("windows_open"),
+        "rows of state that the next batch starts from",
+    ),
+    (
+        "Run time",
+        Measure.DURATION,
+        lambda run: None if run.seconds is None else run.seconds * 1000,
+        "from the start of the batch to its commit",
+    ),
+    ("Throughput", Measure.RATE, _throughput, "rows read in a second of that time"),
+)
