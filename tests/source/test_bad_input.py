@@ -102,7 +102,11 @@ def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
         (pa.array(["2026-03-02"]), None, "'at_ms' is string in the files; need a timestamp"),
         (pa.array([START_MS]), None, "'at_ms' is int64 in the files; need a timestamp"),
         (pa.array([1.5]), "ms", "'at_ms' is double in the files; timestamp_unit = 'ms' needs an integer"),
-        (pa.array([START_MS], pa.timestamp("ns")), None, "'at_ms' is timestamp[ns], which Spark does not read"),
+        (
+            pa.array([START_MS], pa.timestamp("ns")),
+            "ms",
+            "'at_ms' is timestamp[ns] in the files; timestamp_unit = 'ms'",
+        ),
     ],
 )
 @pytest.mark.fault("the time column has another type", "an error that names file, column and type")
@@ -113,9 +117,10 @@ def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: st
         plan(definition, clock)
 
 
-def test_nanoseconds_in_an_unused_column(tmp_path: Path) -> None:
-    definition, path = with_file(tmp_path, {**GOOD, "seen": pa.array([1], pa.timestamp("ns"))})
-    with refused(SourceError, f"{path}: 'seen' is timestamp[ns]", 'coerce_timestamps="us"'):
+def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
+    nested = pa.array([[1]], pa.list_(pa.timestamp("ns")))
+    definition, path = with_file(tmp_path, {**GOOD, "seen": nested})
+    with refused(SourceError, f"{path}: 'seen' is list<element: timestamp[ns]>", 'coerce_timestamps="us"'):
         plan(definition, clock)
     pq.write_table(pq.read_table(path), path, coerce_timestamps="us", allow_truncated_timestamps=True)
     assert plan(definition, clock)
@@ -131,7 +136,7 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
 def test_two_files_that_disagree(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("max_files_per_run = 1\n", ""))
     pq.write_table(pa.table({**GOOD, "value": pa.array(["1"])}), path.with_name("2.parquet"))
-    with refused(StateMismatch, "column 'value' of", "is string, but was int64"):
+    with refused(StateMismatch, "column 'value' of", "is string, but was recorded as int64"):
         plan(definition, clock)
 
 
@@ -267,7 +272,7 @@ def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> 
 
     text = pa.schema([SCHEMA.field(name) for name in ("id", "user", "at_ms")] + [("value", pa.string())])
     second = arrive(tmp_path, 2, [{**ROW, "value": "one"}], text)
-    with refused(StateMismatch, f"column 'value' of {second} is string, but was int64 in earlier files"):
+    with refused(StateMismatch, f"column 'value' of {second} is string, but was recorded as int64: another meaning"):
         plan(definition, clock)
 
     with refused(

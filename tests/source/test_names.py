@@ -131,7 +131,7 @@ def test_values_in_the_names_of_folders_are_keys_of_the_same_type(
     assert (sorted(results["place"].to_pylist()), results.schema.field("place").type) == (sorted(parts.values()), kind)
     assert [row["reason"] for row in read_table(definition, "quarantine").to_pylist()] == ["null_key"]
     arrive(tmp_path / "incoming" / "place=1.5" / "10.parquet", "k", minutes=601)
-    with pytest.raises(StateMismatch, match=r"column 'place'.* is partition other, but was partition"):
+    with pytest.raises(StateMismatch, match=r"column 'place'.* is partition other, but was recorded as partition"):
         advance(definition, lambda: spark)
 
 

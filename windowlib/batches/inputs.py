@@ -66,7 +66,13 @@ class Inputs:
 
     def __post_init__(self) -> None:
         """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
-        check_types(self.definition, json.loads(self.plan.definition).get("source_types"))
+        check_types(self.definition, self.source_types)
+
+    @property
+    def source_types(self) -> Mapping[str, str] | None:
+        """The types that the source's columns in use keep; None where earlier releases recorded none."""
+        found: Mapping[str, str] | None = json.loads(self.plan.definition).get("source_types")
+        return found
 
     @property
     def tables(self) -> Pinned:

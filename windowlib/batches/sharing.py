@@ -25,7 +25,7 @@ from windowlib.definition.several import sharing_refusal
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
 from windowlib.model.slices import shared_slices
-from windowlib.source import footers, intake
+from windowlib.source import footers, intake, parquet_rows
 from windowlib.source import rows as source
 from windowlib.source.intake import Seen
 
@@ -71,7 +71,11 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
     first, spark = batches[0], batches[0].spark
     folder = first.definition.root / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
-    raw = source.rows(spark, first.definition, first.plan.files, folder)
+    if any(batch.source_types != first.source_types for batch in batches[1:]) and not all(
+        map(_is_as_recorded, batches)
+    ):
+        return None
+    raw = source.rows(spark, first.definition, first.plan.files, folder, first.source_types)
     admissions = [admission_of(batch) for batch in batches]
     strictest = replace(admissions[0], future_after_ms=_strictest(admissions))
     judge = without_guard(first.definition, first.plan.files, strictest)
@@ -94,6 +98,13 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
         may_be_late = f" OR {names.TIMESTAMP_MS} <= {max(late_up_to_ms)}" if late_up_to_ms else ""
         rows = rows.where(f"{names.REASON} IS NOT NULL{may_be_late}").persist()
     return Shared(rows, raw.columns, raw.paths, seen, slicing, slices, slices.count(), folder)
+
+
+def _is_as_recorded(batch: Inputs) -> bool:
+    """Whether its files have the types that are recorded, so that each pipeline reads the same."""
+    return batch.definition.source.format in ("json", "csv") or parquet_rows.is_as_recorded(
+        batch.definition, batch.plan.files, batch.source_types or {}
+    )
 
 
 def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], strictest: Admission) -> Seen:

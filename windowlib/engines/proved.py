@@ -58,7 +58,7 @@ def spark_type(arrow: str) -> str:
         return _PLAIN[arrow]
     if decimal := re.fullmatch(r"decimal128\((\d+), (\d+)\)", arrow):
         return f"decimal({decimal[1]},{decimal[2]})"
-    if time := re.fullmatch(r"timestamp\[(?:ms|us)(, tz=.*)?\]", arrow):
+    if time := re.fullmatch(r"timestamp\[(?:s|ms|us|ns)(, tz=.*)?\]", arrow):
         return "timestamp" if time[1] else "timestamp_ntz"
     if text := re.match(r"dictionary<values=(large_string|string),", arrow):
         return _PLAIN[text[1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,9 +71,11 @@ class FileScan:
     def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         file = pq.ParquetFile(piece.path)
         in_name = folder_values(Path(piece.path).relative_to(self.base).as_posix())
-        wanted = [name for name in self.schema.names if name in file.schema_arrow.names]
+        known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
+        wanted = [name for name in file.schema_arrow.names if name.casefold() in known]
         row = piece.first_row
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=wanted):
+        for of_file in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=wanted):
+            batch = of_file.rename_columns([*map(str.casefold, of_file.schema.names)])
             rows = batch.num_rows
             origin = {
                 names.SOURCE_FILE: pa.repeat(pa.scalar(piece.path), rows),
@@ -88,9 +91,19 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
     if field.name in others:
         value = others[field.name]
         return value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value).cast(field.type), batch.num_rows)
-    if field.name not in batch.schema.names:
+    if field.name.casefold() not in batch.schema.names:
         return pa.nulls(batch.num_rows, field.type)
-    return _one_nan(batch.column(field.name).cast(field.type))
+    return _one_nan(_as(field.type, batch.column(field.name.casefold())))
+
+
+def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
+    """A column in the type that it is read as; times of nanoseconds are floored."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = pc.floor_temporal(column, unit="microsecond")
+    if pa.types.is_nested(column.type) and pa.types.is_string(wanted):
+        texts = (None if value is None else json.dumps(value, default=str) for value in column.to_pylist())
+        return pa.array(texts, pa.string())
+    return column.cast(wanted)
 
 
 def _one_nan(column: pa.Array) -> pa.Array:

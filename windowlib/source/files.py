@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windowlib.definition.aggregate_sql import columns_added
 from windowlib.definition.definition import Definition
@@ -17,11 +16,11 @@ from windowlib.definition.rules import not_a_number
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
+from windowlib.plans.sql_kinds import NULL
 from windowlib.source import text
+from windowlib.source.column_types import IN_FOLDERS, in_nanos, misfit, schema_of
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger_rows import SourceFile
-
-IN_FOLDERS = "partition"  # of what type a column is that stands in the names of folders
 
 
 def check_readable(
@@ -29,32 +28,35 @@ def check_readable(
 ) -> dict[str, str]:
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
-    `pinned` are the types that earlier batches saw: `StateMismatch` when they have changed. For json and csv the
-    declared types count.
+    `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
+    (`windowlib.source.column_types`). For json and csv the declared types count.
     """
     if definition.source.format in ("json", "csv"):
         for file in files:
             text.check_file(definition, definition.source.path / file.path)
         return {name: definition.source.columns[definition.source.in_files(name)] for name in used_columns(definition)}
-    seen = {name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS}  # as earlier releases say
+    seen = {
+        name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()
+    }  # as earlier releases say
     in_folders = folder_types([file.path for file in files])
+    empty: dict[str, Path] = {}
     for file in files:
         path = definition.source.path / file.path
         try:
-            schema = stored_schema(path)
+            schema = schema_of(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise SourceError(
                 f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
                 f' windowlib set-aside {definition.file} {file.path} --reason "…";'
                 " nothing of this batch has been committed."
             ) from error
-        if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type)]:
+        if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
             raise SourceError(
                 f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
                 ' coerce_timestamps="us" in pandas and pyarrow.'
             )
         own = {f.name: str(f.type) for f in schema}
-        own |= {name: f"{IN_FOLDERS} {in_folders[name]}" for name in folder_values(file.path)}
+        own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
         _check_names(definition, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
         types = {definition.source.named(name): kind for name, kind in own.items()}
         for name in used_columns(definition):
@@ -62,14 +64,34 @@ def check_readable(
                 continue  # then it is windowlib's own
             if name not in types:
                 raise StateMismatch(f"{path} has no column {name!r}; it has {', '.join(sorted(types))}")
-            before = seen.setdefault(name, types[name])
-            if not _same_type(before, types[name]):
-                raise StateMismatch(
-                    f"column {name!r} of {path} is {types[name]}, but was {before} in earlier files. Convert the file,"
-                    " or start a new pipeline for the new type."
-                )
+            if types[name] == NULL:
+                empty.setdefault(name, path)
+            else:
+                seen.setdefault(name, types[name])
+            if name in seen:
+                _check_fits(definition, file.path, name, seen[name], types[name])
+    if untyped := [name for name in empty if name not in seen]:
+        raise SourceError(
+            f"column {untyped[0]!r} has no type in {empty[untyped[0]]}, nor in any file before it: all of it is null."
+            " Write it with its type; or read this file together with one that has it: source.max_files_per_run in"
+            f" {definition.file}; nothing of this batch has been committed"
+        )
     _check_types(definition, seen)
     return seen
+
+
+def _check_fits(definition: Definition, file: str, name: str, recorded: str, found: str) -> None:
+    """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first."""
+    if found == recorded and not in_nanos(found):
+        return
+    path, source = definition.source.path / file, definition.source
+    why = misfit(path, source.in_files(name), recorded, found, floored=name == source.timestamp)
+    if why:
+        raise StateMismatch(
+            f"column {name!r} of {path} {why}. Write the file with {recorded}; or leave it out: windowlib set-aside"
+            f' {definition.file} {file} --reason "…"; or start a pipeline under another name for the new type;'
+            " nothing of this batch has been committed"
+        )
 
 
 def folder_types(paths: Sequence[str]) -> dict[str, str]:
@@ -94,31 +116,6 @@ def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> 
             f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; call one of"
             ' them otherwise: source.rename = { "column" = "another name" }, or in the files'
         )
-
-
-def stored_schema(path: Path) -> pa.Schema:
-    """The columns of a Parquet file. What delta-rs writes again it calls views, of types that Spark does not know."""
-    return pa.schema([field.with_type(_without_views(field.type)) for field in pq.read_schema(path)])
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """
-    >>> _without_views(pa.list_(pa.struct([("a", pa.string_view())])))
-    ListType(list<item: struct<a: string>>)
-    """
-    views: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        item = kind.value_field.with_type(_without_views(kind.value_type))
-        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
-    return views.get(kind, kind)
-
-
-def _same_type(a: str, b: str) -> bool:
-    return a.removeprefix("large_") == b.removeprefix("large_")
 
 
 def _check_types(definition: Definition, types: Mapping[str, str]) -> None:

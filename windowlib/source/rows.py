@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import pyarrow.parquet as pq
-
 from windowlib.definition.definition import Definition
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
-from windowlib.source import text
-from windowlib.source.files import folder_types, stored_schema
+from windowlib.source import parquet_rows, text
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +46,17 @@ class Rows:
         return sequence.cast("long") * F.lit(1 << 40) + F.col(names.SOURCE_ROW)
 
 
-def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile], staging: Path) -> Rows:
-    """The rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`."""
+def rows(
+    spark: SparkSession,
+    definition: Definition,
+    files: Sequence[SourceFile],
+    staging: Path,
+    recorded: Mapping[str, str] | None = None,
+) -> Rows:
+    """The rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`.
+
+    `recorded`: the types that the columns in use keep, whatever they are in these files.
+    """
 
     from windowlib.engines.sail import is_sail
 
@@ -59,16 +64,11 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
     paths = [str(folder / f.path) for f in files]
     if definition.source.format in ("parquet", "delta"):
         if is_sail(spark):
-            return _on_sail(spark, definition, files)
-        reader = spark.read.option("basePath", str(folder))
-        schema = _spark_schema(Path(paths[0]))
-        read = (reader.schema(schema) if schema else reader).parquet(*map(text.no_pattern, paths))
-        of_file = read.metadataColumn("_metadata")  # also where the source has a column of that name
+            return _on_sail(spark, definition, files, recorded or {})
+        read = parquet_rows.on_spark(spark, definition, files, recorded or {})
+        of_source = _renamed(definition, names.own(read.columns))
         frame = read.select(
-            *_renamed(definition, read.columns),
-            of_file["file_path"].alias(names.SOURCE_FILE),
-            of_file["row_index"].alias(names.SOURCE_ROW),
-            F.lit(None).cast("string").alias(names.CORRUPT),
+            *of_source, names.SOURCE_FILE, names.SOURCE_ROW, F.lit(None).cast("string").alias(names.CORRUPT)
         )
     else:
         read = text.read(spark, definition, paths)
@@ -82,18 +82,13 @@ def rows(spark: SparkSession, definition: Definition, files: Sequence[SourceFile
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 
-def _on_sail(spark: SparkSession, definition: Definition, files: Sequence[SourceFile]) -> Rows:
-    from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType
-
+def _on_sail(
+    spark: SparkSession, definition: Definition, files: Sequence[SourceFile], recorded: Mapping[str, str]
+) -> Rows:
     from windowlib.engines.sail_files import rows_of_files
 
     folder = definition.source.path
-    in_folders = folder_types([file.path for file in files])
-    stored = from_arrow_schema(stored_schema(folder / files[0].path), prefer_timestamp_ntz=True)
-    kinds = {"int": IntegerType(), "bigint": LongType(), "date": DateType()}
-    named = [StructField(name, kinds.get(kind, StringType())) for name, kind in in_folders.items()]
-    schema = StructType([*(field for field in stored if field.name not in in_folders), *named])
+    schema = parquet_rows.schema_on_sail(definition, files, recorded)
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, folder, list(by_path), schema)
     frame = frame.select(*_renamed(definition, frame.columns), F.lit(None).cast("string").alias(names.CORRUPT))
@@ -103,19 +98,6 @@ def _on_sail(spark: SparkSession, definition: Definition, files: Sequence[Source
 def _renamed(definition: Definition, columns: Sequence[str]) -> list[Column]:
     """The columns of files as the definition calls them."""
     return [F.col(quoted(name)).alias(definition.source.named(name)) for name in columns]
-
-
-def _spark_schema(path: Path) -> StructType | None:
-    """The columns of a Parquet file as Spark would infer them; None where only Spark knows, which costs it a job."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    if any(key.startswith(b"org.apache.spark") for key in pq.read_metadata(path).metadata or ()):
-        return None
-    try:
-        return from_arrow_schema(stored_schema(path), prefer_timestamp_ntz=True)
-    except PySparkException:
-        return None
 
 
 def _numbered(read: DataFrame, definition: Definition, staging: Path) -> DataFrame:

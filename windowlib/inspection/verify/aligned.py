@@ -37,14 +37,15 @@ def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, u
     step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
     late_out_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermark_ms)
     slices = inputs.staged.write_and_read(_slices(given, grid), inputs.staged.unused("slices"))
-    bounds = step.engine.with_values(slices, {"_watermark": past.watermark_ms, "_late_out": late_out_ms})
+    last_ms = max(past.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # the last start of a window that has fired
+    bounds = step.engine.with_values(slices, {"_last_fired": last_ms, "_late_out": late_out_ms})
     chosen = f"{asked.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
     counts = "(_last_end - 1 > _late_in OR _readmitted_by > 0)"
     slice_ms, size_ms, slide_ms = grid.slice_ms, grid.size_ms, grid.slide_ms
     of_slices = bounds.selectExpr("*", f"_slice AS {START}", f"_slice + {slice_ms} AS {END}").where(chosen)
     keys = step.key_columns
 
-    fired = bounds.where(counts).withColumn("_last", F.least("_last", F.col("_watermark") + 1 - size_ms))
+    fired = bounds.where(counts).withColumn("_last", F.least("_last", "_last_fired"))
     fired = fired.where("_first <= _last").selectExpr("*", f"explode(sequence(_first, _last, {slide_ms}L)) AS {START}")
     fired = fired.withColumn(END, F.col(START) + size_ms).where(chosen)
     recomputed = " OR ".join(

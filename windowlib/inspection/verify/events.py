@@ -55,7 +55,8 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, recorded.past.watermark_ms)
     step = replace(step, engine=engine_of(inputs.spark))
     present = [file.known.now for file in files if file.known.now]
-    raw = source.rows(inputs.spark, inputs.definition, present, inputs.staging / inputs.staged.unused("read"))
+    folder = inputs.staging / inputs.staged.unused("read")
+    raw = source.rows(inputs.spark, inputs.definition, present, folder, inputs.source_types)
     judge = replace(admission_of(inputs), watermark_in_ms=MIN_WATERMARK, future_after_ms=None)
     rows = admission.events(raw.frame, judge, step.engine)
     definition = inputs.definition

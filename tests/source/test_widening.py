@@ -1,0 +1,229 @@
+"""Columns whose types differ from file to file: taken where nothing is lost by it, else refused at once."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import MINUTE_MS, START_MS, clock
+from windowlib.batches.planning import plan
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import utc
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.model.errors import StateMismatch
+from windowlib.runs.advance import advance
+from windowlib.source.found import SourceError
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+PIPELINE = """
+name = "sums"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "0s"
+[window]
+type = "tumbling"
+size = "10m"
+[aggregates]
+n = "count(*)"
+"""
+OUTPUTS = {
+    "total": "sum(whole)",
+    "most": "max(whole)",
+    "least": "min(real)",
+    "paid": "max(price)",
+    "latest": "max(seen)",
+    "word": "max(word)",
+}
+DAY = 86_400_000
+FIRST = {
+    "user": pa.int32(),
+    "at": pa.timestamp("ms", "UTC"),
+    "whole": pa.int32(),
+    "real": pa.float32(),
+    "price": pa.decimal128(6, 2),
+    "seen": pa.timestamp("ms", "UTC"),
+    "word": pa.string(),
+}
+WIDER = {
+    "user": pa.int64(),
+    "at": pa.timestamp("us", "UTC"),
+    "whole": pa.int64(),
+    "real": pa.float64(),
+    "price": pa.decimal128(12, 4),
+    "seen": pa.timestamp("us", "UTC"),
+    "word": pa.large_string(),
+    "extra": pa.int32(),
+}
+NANOS = {**FIRST, "at": pa.timestamp("ns", "UTC"), "seen": pa.timestamp("ns", "UTC"), "extra": pa.string()}
+EMPTY = {**FIRST, **dict.fromkeys(("whole", "real", "price", "seen", "word", "extra"), pa.null())}
+
+
+def pipeline(folder: Path, outputs: dict[str, str] | None = None) -> Definition:
+    (folder / "incoming").mkdir(parents=True, exist_ok=True)
+    file = folder / "sums.toml"
+    lines = (f'{name} = "{sql}"' for name, sql in (OUTPUTS if outputs is None else outputs).items())
+    file.write_text(PIPELINE + "\n".join(lines))
+    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "sums"})
+
+
+def arrive(
+    folder: Path, number: int, types: dict[str, pa.DataType], rows: list[dict[str, Any]], **options: Any
+) -> Path:
+    path = folder / "incoming" / f"{number}.parquet"
+    columns = {name: _array([row.get(name) for row in rows], kind) for name, kind in types.items()}
+    pq.write_table(pa.table(columns), path, **options)
+    return path
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    return pa.nulls(len(values)) if pa.types.is_null(kind) else pa.array(values, kind)
+
+
+def row(minute: int, number: int, user: int | None = 1, **other: Any) -> dict[str, Any]:
+    """An event whose values can be told from its number."""
+    values = {"whole": number, "real": number / 2, "price": Decimal(number) / 4, "word": f"w{number}"}
+    return {"user": user, "at": utc(START_MS + minute * MINUTE_MS), **values, "seen": utc(number * DAY), **other}
+
+
+def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> None:
+    advance(definition, lambda: spark, clock=clock, finish=rerun is None, rerun=rerun)
+
+
+def found(definition: Definition) -> dict[tuple[int, int], tuple[Any, ...]]:
+    rows = read_table(definition, "results").to_pylist()
+    return {(one["user"], one["window_start"].minute): tuple(one[name] for name in ("n", *OUTPUTS)) for one in rows}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.both
+@pytest.mark.parametrize("files_per_run", [1, 0])
+def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, files_per_run: int) -> None:
+    """Several batches, or all in one; refused rows, a rerun of all files, and verify, which reads them once more."""
+    definition = pipeline(tmp_path)
+    source = definition.source.model_copy(update={"max_files_per_run": files_per_run})
+    definition = definition.model_copy(update={"source": source})
+    odd = datetime(2026, 3, 2, 0, 10, 59, 999_999, tzinfo=UTC)
+    arrive(tmp_path, 1, FIRST, [row(0, 2), row(0, 3, user=2)])
+    arrive(tmp_path, 2, WIDER, [row(1, 5, extra=7), row(2, 6, user=2), row(2, 9, user=None, extra=8)])
+    arrive(tmp_path, 3, EMPTY, [row(3, 0), row(11, 0)])
+    arrive(tmp_path, 4, NANOS, [row(12, 4, extra="x"), {**row(0, 7), "at": odd}, row(12, 1, user=None, extra="y")])
+    arrive(tmp_path, 5, FIRST, [row(13, 3)], use_deprecated_int96_timestamps=True)
+    for number in range(1, 6):
+        os.utime(tmp_path / "incoming" / f"{number}.parquet", ns=(number, number))
+    run(definition, spark)
+    expected = {
+        (1, 0): (3, 7, 5, 1.0, Decimal("1.25"), utc(5 * DAY), "w5"),
+        (2, 0): (2, 9, 6, 1.5, Decimal("1.50"), utc(6 * DAY), "w6"),
+        (1, 10): (4, 14, 7, 1.5, Decimal("1.75"), utc(7 * DAY), "w7"),
+    }
+    assert found(definition) == expected
+    kinds = read_table(definition, "results").schema
+    assert [str(kinds.field(name).type) for name in ("user", "most", "least", "paid", "latest")] == [
+        "int32",
+        "int32",
+        "float",
+        "decimal128(6, 2)",
+        "timestamp[us, tz=UTC]",
+    ]
+    refused = [json.loads(one["raw"]) for one in read_table(definition, "quarantine").to_pylist()]
+    assert sorted(str(one["extra"]) for one in refused) == ["8", "y"]
+    run(definition, spark, Rerun(START_MS - DAY, START_MS + DAY, "a test", "ann"))
+    assert found(definition) == expected
+    compared = verify(definition, Asked(), spark, clock)
+    assert not [*compared.differences]
+    assert compared.rows_read == 11
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "says"),
+    [
+        (
+            (pa.int32(), 1),
+            (pa.int64(), 3_000_000_000),
+            "int64, but was recorded as int32, which cannot hold 3000000000",
+        ),
+        ((pa.int8(), 1), (pa.int16(), -129), "int16, but was recorded as int8, which cannot hold -129"),
+        ((pa.float32(), 1.5), (pa.float64(), 0.1), "double, but was recorded as float, which cannot hold 0.1"),
+        ((pa.float32(), 1.5), (pa.float64(), 1e300), "double, but was recorded as float, which cannot hold 1e+300"),
+        (
+            (pa.decimal128(6, 2), Decimal("1.5")),
+            (pa.decimal128(8, 4), Decimal("1.2345")),
+            "decimal128(8, 4), but was recorded as decimal128(6, 2), which cannot hold 1.2345",
+        ),
+        (
+            (pa.timestamp("us", "UTC"), utc(0)),
+            (pa.timestamp("ns", "UTC"), 1_001),
+            "timestamp[ns, tz=UTC], which is read in microseconds, and has 1001 ns",
+        ),
+        ((pa.int64(), 1), (pa.int32(), 1), "int32, but was recorded as int64: what its writer has cut off"),
+        ((pa.float64(), 1.5), (pa.float32(), 1.5), "float, but was recorded as double: what its writer has cut off"),
+        ((pa.int64(), 1), (pa.string(), "1"), "string, but was recorded as int64: another meaning"),
+        ((pa.int64(), 1), (pa.float64(), 1.0), "double, but was recorded as int64: another meaning"),
+        (
+            (pa.timestamp("us", "UTC"), utc(0)),
+            (pa.timestamp("us"), datetime(2026, 1, 1)),
+            "timestamp[us], but was recorded as timestamp[us, tz=UTC]: another meaning",
+        ),
+    ],
+)
+@pytest.mark.fault("a column's type is another one in a later file", "an error that names both types, unless all fits")
+def test_what_does_not_fit_is_refused_before_anything_is_read(
+    tmp_path: Path, first: tuple[pa.DataType, Any], then: tuple[pa.DataType, Any], says: str
+) -> None:
+    definition = pipeline(tmp_path, {"most": "max(whole)"})
+    definition = definition.model_copy(update={"source": definition.source.model_copy(update={"max_files_per_run": 0})})
+    arrive(tmp_path, 1, {**FIRST, "whole": first[0]}, [{**row(0, 1), "whole": first[1]}])
+    assert plan(definition, clock)
+    good = {**row(0, 1), "whole": None}
+    path = arrive(tmp_path, 2, {**FIRST, "whole": then[0]}, [good, {**row(0, 1), "whole": then[1]}])
+    definition = definition.model_copy(update={"root": tmp_path / "other"})
+    with pytest.raises(StateMismatch) as refused:
+        plan(definition, clock)
+    message = str(refused.value)
+    assert f"column 'whole' of {path} is {says}" in message
+    assert "nothing of this batch has been committed" in message
+    assert "windowlib set-aside" in message
+    assert not definition.root.exists()
+
+
+def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
+    definition = pipeline(tmp_path)
+    path = arrive(tmp_path, 1, EMPTY, [row(0, 1)])
+    with pytest.raises(SourceError, match=f"column 'price' has no type in {path}") as refused:
+        plan(definition, clock)
+    assert "max_files_per_run" in str(refused.value)
+    arrive(tmp_path, 2, FIRST, [row(0, 1)])
+    source = definition.source.model_copy(update={"max_files_per_run": 0})
+    planned = plan(definition.model_copy(update={"source": source}), clock)
+    assert planned is not None
+    assert json.loads(planned.definition)["source_types"]["whole"] == "int32"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
+    """`part=1` is a whole number where nothing else is there; where texts were recorded, it is a text."""
+    definition = pipeline(tmp_path, {"most": "max(part)"})
+    for number, folder in enumerate(("part=a", "part=1"), 1):
+        (tmp_path / "incoming" / folder).mkdir(parents=True)
+        arrive(tmp_path, number, FIRST, [row(number, 1)]).rename(tmp_path / "incoming" / folder / f"{number}.parquet")
+        run(definition, spark)
+    assert [one["most"] for one in read_table(definition, "results").to_pylist()] == ["a"]

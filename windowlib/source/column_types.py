@@ -1,0 +1,186 @@
+"""Types of a column that differ from file to file: what an engine reads alike, what is wider, and whether values fit.
+
+A column keeps the type that was recorded of it first. A file whose type is wider (int32 -> int64, float -> double,
+decimals of more digits) is read as that type if it holds each value exactly, which is looked up before anything is
+computed; a column of nulls alone has any type. Units of time are read alike: nanoseconds as microseconds. A narrower
+type is refused, since what its writer has cut off cannot be seen, and one of another meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.engines.proved import spark_type
+from windowlib.plans.sql_kinds import NULL, STRING, decimal_of
+
+IN_FOLDERS = "partition "  # before the type of a column that stands in the names of folders
+NANOS_PER_MICRO = 1_000
+_CHAINS = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
+_TYPES = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+
+def schema_of(path: Path) -> pa.Schema:
+    """The columns of a Parquet file. Timestamps of 96 bits are instants, as Spark reads them.
+
+    What delta-rs writes again it calls views, of types that Spark does not know.
+    """
+    stat = path.stat()
+    return _schema(str(path), stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=4096)  # asked for when a batch is planned, and when it is read
+def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema))}
+    for index, field in enumerate(schema):
+        is_old = physical.get(field.name) == "INT96"
+        schema = schema.set(
+            index, field.with_type(pa.timestamp("us", "UTC") if is_old else _without_views(field.type))
+        )
+    return schema
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """
+    >>> _without_views(pa.list_(pa.struct([("a", pa.string_view())])))
+    ListType(list<item: struct<a: string>>)
+    """
+    views: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        item = kind.value_field.with_type(_without_views(kind.value_type))
+        return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
+    return views.get(kind, kind)
+
+
+def kind_of(arrow: object) -> str:
+    """What an engine reads a column as, by the name of its type.
+
+    >>> [kind_of(name) for name in ("large_string", "timestamp[ns]", "partition int", "null")]
+    ['string', 'timestamp_ntz', 'int', 'null']
+    """
+    return re.sub(r"\b(?:item|array): ", "element: ", spark_type(str(arrow)))
+
+
+def arrow_type(kind: str) -> pa.DataType:
+    """Arrow's type for that; for one that only files can tell, text."""
+    decimal = decimal_of(kind)
+    return pa.decimal128(*decimal) if decimal else _TYPES.get(kind, pa.string())
+
+
+def in_nanos(arrow: object) -> bool:
+    """Whether it is a timestamp in nanoseconds."""
+    return str(arrow).startswith("timestamp[ns")
+
+
+def is_wider(a: str, b: str) -> bool:
+    """Whether a type has all values of another, and more.
+
+    >>> is_wider("bigint", "int"), is_wider("double", "int"), is_wider("decimal(8,4)", "decimal(6,2)")
+    (True, False, True)
+    """
+    for chain in _CHAINS:
+        if a in chain and b in chain:
+            return chain.index(a) > chain.index(b)
+    if (of_a := decimal_of(a)) and (of_b := decimal_of(b)):
+        return of_a != of_b and of_a[1] >= of_b[1] and of_a[0] - of_a[1] >= of_b[0] - of_b[1]
+    return False
+
+
+def misfit(path: Path, column: str, recorded: str, found: str, *, floored: bool = False) -> str | None:
+    """Why a column of a file cannot be read as the type that is recorded; None where it can, and nothing is lost.
+
+    `floored`: less than a microsecond does not matter.
+    """
+    then, now = kind_of(recorded), kind_of(found)
+    is_said = f"is {found}, but was recorded as {recorded}"
+    if found.startswith(IN_FOLDERS) and recorded.startswith(IN_FOLDERS):  # the value is a text in any case
+        fits = then == now or (then == STRING and not now.endswith("other")) or is_wider(then, now)
+        return None if fits else f"{is_said}: another meaning"
+    if then == now:
+        lost = None if floored or not in_nanos(found) else _not_whole_micros(path, column)
+        return lost and f"is {found}, which is read in microseconds, and has {lost} ns"
+    if now == NULL and not _is_nested(recorded):
+        return None
+    if is_wider(now, then):
+        lost = _not_held(path, column, then)
+        return lost and f"{is_said}, which cannot hold {lost}"
+    if is_wider(then, now):
+        return f"{is_said}: what its writer has cut off cannot be seen"
+    return f"{is_said}: another meaning"
+
+
+def _is_nested(recorded: str) -> bool:
+    return bool(re.match(r"(large_)?(list|struct|map)\b", recorded))
+
+
+def _not_whole_micros(path: Path, column: str) -> str | None:
+    """The first time that is no whole number of microseconds."""
+    for values in _values(path, column):
+        nanos = values.cast(pa.int64())
+        micros = pc.multiply(pc.divide(nanos, NANOS_PER_MICRO), NANOS_PER_MICRO)
+        if (lost := _first(nanos, pc.not_equal(nanos, micros))) is not None:
+            return lost
+    return None
+
+
+def _not_held(path: Path, column: str, kind: str) -> str | None:
+    """The first value that a type of numbers does not hold exactly."""
+    type_ = arrow_type(kind)
+    for values in _values(path, column):
+        held = _held(values, type_)
+        if (lost := _first(values, pc.invert(held))) is not None:
+            return lost
+    return None
+
+
+def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Which values come back as they are from another type; null for null."""
+    if pa.types.is_floating(type_):
+        return pc.or_(pc.equal(values.cast(type_).cast(values.type), values), pc.is_nan(values))
+    try:
+        return pc.equal(values.cast(type_).cast(values.type), values)
+    except pa.ArrowInvalid:  # one at the least
+        return pa.concat_arrays([_held_one(values.slice(at, 1), type_) for at in range(len(values))])
+
+
+def _held_one(value: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return pc.equal(value.cast(type_).cast(value.type), value)
+    except pa.ArrowInvalid:
+        return pa.array([False])
+
+
+def _first(values: pa.Array, chosen: pa.Array) -> str | None:
+    found = values.filter(chosen)
+    return str(found[0].as_py()) if len(found) else None
+
+
+def _values(path: Path, column: str) -> Iterator[pa.Array]:
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(columns=[column]):
+            yield batch.column(0)

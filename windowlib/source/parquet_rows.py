@@ -1,0 +1,184 @@
+"""The rows of Parquet files as a DataFrame, each column of one type in all of them.
+
+That is the type that was recorded of it first (`windowlib.source.column_types`); of a column that the definition does
+not name the widest, or text where its types have nothing in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from windowlib.definition.definition import Definition
+from windowlib.plans import names
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.sql_kinds import NULL, STRING, is_nested
+from windowlib.source import text
+from windowlib.source.column_types import arrow_type, in_nanos, is_wider, kind_of, schema_of
+from windowlib.source.files import folder_types
+from windowlib.tables.ledger_rows import SourceFile
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+Types = Mapping[str, str]
+NANOS = "nanos"  # of a timestamp in nanoseconds, which Spark reads as a whole number
+FOLDED = ("int", "bigint", "date", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of some files, by the files' names for them, in order of appearance.
+
+    kinds:      what each is read as
+    fields:     the field of a file for each type that it has
+    in_folders: what columns are read as that stand in the names of folders
+    """
+
+    kinds: Types
+    fields: Mapping[str, Mapping[str, pa.Field]]
+    in_folders: Types
+
+    @classmethod
+    def of(cls, definition: Definition, files: Sequence[SourceFile], recorded: Types) -> Layout:
+        """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
+        folded = folder_types([file.path for file in files])
+        of_files = {name: recorded.get(definition.source.named(name), "") for name in folded}
+        folded |= {name: kind_of(kind) for name, kind in of_files.items() if kind_of(kind) in FOLDED}
+        fields: dict[str, dict[str, pa.Field]] = {}
+        spelled: dict[str, str] = {}
+        for file in files:
+            for field in schema_of(definition.source.path / file.path):
+                name = spelled.setdefault(field.name.casefold(), field.name)
+                if name not in folded and (definition.source.named(name) in recorded or _is_readable(field)):
+                    fields.setdefault(name, {}).setdefault(kind_of(field.type), field.with_name(name))
+        kinds = {name: _kind(recorded.get(definition.source.named(name)), [*of]) for name, of in fields.items()}
+        return cls(kinds, fields, folded)
+
+    def differing(self, schema: pa.Schema) -> dict[str, str]:
+        """The columns of a file that are of another type than they are read as, with that type."""
+        own = {field.name.casefold(): field.type for field in schema}
+        of_file = {name: own[name.casefold()] for name in self.kinds if name.casefold() in own}
+        return {
+            name: NANOS if in_nanos(kind) else kind_of(kind)
+            for name, kind in of_file.items()
+            if in_nanos(kind) or kind_of(kind) == NULL or kind_of(kind) != self.kinds[name]
+        }
+
+    def type_of(self, name: str, kind: str) -> DataType:
+        """Spark's type for what a column is in a file, or is read as."""
+        known = self.fields[name].get(kind)
+        if known is None or kind == NULL:
+            known = pa.field(name, arrow_type("bigint" if kind == NANOS else kind))
+        return _spark_type(known)
+
+    def schema(self, found: Types = MappingProxyType({})) -> StructType:
+        """What to read of a file in which these columns are of these types; those of nulls are left out."""
+        from pyspark.sql.types import StructField, StructType
+
+        own = {name: found.get(name, kind) for name, kind in self.kinds.items() if found.get(name) != NULL}
+        return StructType([StructField(name, self.type_of(name, kind)) for name, kind in own.items()])
+
+    def with_folders(self, schema: StructType, kinds: Collection[str] = FOLDED) -> StructType:
+        """The same with the columns, of these types, that stand in the names of folders."""
+        from pyspark.sql.types import StructField, StructType
+
+        folded = ((name, kind) for name, kind in self.in_folders.items() if kind in kinds)
+        return StructType(
+            [*schema, *(StructField(name, _spark_type(pa.field(name, arrow_type(kind)))) for name, kind in folded)]
+        )
+
+
+def _kind(recorded: str | None, found: Sequence[str]) -> str:
+    """The type that a column is read as, from what was recorded of it, or what it is in the files."""
+    if recorded is not None:
+        return kind_of(recorded)
+    typed = [kind for kind in found if kind != NULL]
+    if not typed:
+        return NULL
+    widest = reduce(lambda a, b: b if is_wider(b, a) else a, typed)
+    return widest if all(kind == widest or is_wider(widest, kind) for kind in typed) else STRING
+
+
+def _spark_type(field: pa.Field) -> DataType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(pa.schema([field]), prefer_timestamp_ntz=True)[0].dataType
+
+
+def _is_readable(field: pa.Field) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        return _spark_type(field) is not None
+    except PySparkException:
+        return False
+
+
+def on_spark(spark: SparkSession, definition: Definition, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
+    """The files' columns, SOURCE_FILE (a URI), SOURCE_ROW (from 0 in its file)."""
+    folder = definition.source.path
+    schemas = [schema_of(folder / file.path) for file in files]
+    layout = Layout.of(definition, files, recorded)
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for file, schema in zip(files, schemas, strict=True):
+        alike.setdefault(tuple(layout.differing(schema).items()), []).append(str(folder / file.path))
+    reader = spark.read.option("basePath", str(folder))
+    if [*alike] == [()]:
+        as_spark = _only_spark_knows(schemas[0]) and all(schema.names == schemas[0].names for schema in schemas)
+        plain = reader if as_spark else reader.schema(layout.schema())
+        return _placed(plain.parquet(*map(text.no_pattern, next(iter(alike.values())))), {}, layout)
+    parts = [_placed(_read(reader, layout, dict(found), paths), dict(found), layout) for found, paths in alike.items()]
+    return reduce(lambda a, b: a.unionByName(b), parts)
+
+
+def _read(reader: DataFrameReader, layout: Layout, found: Types, paths: Sequence[str]) -> DataFrame:
+    return reader.schema(layout.with_folders(layout.schema(found))).parquet(*map(text.no_pattern, paths))
+
+
+def _only_spark_knows(schema: pa.Schema) -> bool:
+    """Whether only Spark can say what the columns of a file are, which costs it a job."""
+    by_spark = any(key.startswith(b"org.apache.spark") for key in schema.metadata or ())
+    return by_spark or not all(map(_is_readable, schema))
+
+
+def _placed(read: DataFrame, found: Types, layout: Layout) -> DataFrame:
+    """What was read, in the types that it is read as, with the place of each row."""
+    of_file = read.metadataColumn("_metadata")  # also where the source has a column of that name
+    names_of = [*layout.kinds, *(name for name in read.columns if name not in layout.kinds)] if found else read.columns
+    return read.select(
+        *(_column(name, found, layout).alias(name) for name in names_of),
+        of_file["file_path"].alias(names.SOURCE_FILE),
+        of_file["row_index"].alias(names.SOURCE_ROW),
+    )
+
+
+def _column(name: str, found: Types, layout: Layout) -> Column:
+    if (kind := found.get(name)) is None:
+        return F.col(quoted(name))
+    wanted = layout.type_of(name, layout.kinds[name])
+    if kind == NULL:
+        return F.lit(None).cast(wanted)
+    value = F.col(quoted(name))
+    if kind == NANOS:
+        micros = f"{quoted(name)} div 1000L - if({quoted(name)} % 1000L < 0, 1L, 0L)"
+        return F.timestamp_micros(F.expr(micros)).cast(wanted)
+    return F.to_json(value) if is_nested(kind) or kind.startswith("map") else value.cast(wanted)
+
+
+def is_as_recorded(definition: Definition, files: Sequence[SourceFile], recorded: Types) -> bool:
+    """Whether every column of these files is of the type that it is read as."""
+    layout = Layout.of(definition, files, recorded)
+    return not any(layout.differing(schema_of(definition.source.path / file.path)) for file in files)
+
+
+def schema_on_sail(definition: Definition, files: Sequence[SourceFile], recorded: Types) -> StructType:
+    """What `windowlib.engines.sail_files` reads the columns of files as."""
+    layout = Layout.of(definition, files, recorded)
+    return layout.with_folders(layout.schema(), kinds=(*FOLDED, "other"))
