@@ -411,7 +411,7 @@ def test_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     schema = pa.schema([("id", pa.string()), ("user", pa.int64()), ("at_ms", pa.int64()), ("value", pa.int64())])
     arrive(tmp_path, 2, [row | {"user": 1} for row in events(2)], schema)
-    with pytest.raises(StateMismatch, match=r"column 'user' of .*2\.parquet is int64, but was string"):
+    with pytest.raises(StateMismatch, match=r"column 'user' of .*2\.parquet is int64, but was recorded as string"):
         run(definition, spark, ALL)
 
 
