@@ -55,9 +55,7 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
         physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema))}
     for index, field in enumerate(schema):
         is_old = physical.get(field.name) == "INT96"
-        schema = schema.set(
-            index, field.with_type(pa.timestamp("us", "UTC") if is_old else _without_views(field.type))
-        )
+        schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else _without_views(field.type)))
     return schema
 
 
