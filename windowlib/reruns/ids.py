@@ -53,7 +53,8 @@ def _deleted(inputs: Inputs, event_id: str) -> DataFrame | None:
     if not there:
         return None
     files = [SourceFile(path, 0, 0, number) for number, path in enumerate(there, 1)]
-    raw = source.rows(inputs.spark, inputs.definition, files, inputs.staging / inputs.staged.unused("deleted"))
+    folder = inputs.staging / inputs.staged.unused("deleted")
+    raw = source.rows(inputs.spark, inputs.definition, files, folder, inputs.source_types)
     rows, refused = raw.frame, of_files(inputs, "quarantine", there)
     if refused is not None:
         places = refused.select("source_file", F.col("source_row").alias(names.SOURCE_ROW))
