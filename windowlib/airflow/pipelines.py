@@ -105,9 +105,13 @@ def cannot_be_made(group: Sequence[Definition] | Broken, error: Exception) -> Br
     """What stands in the place of a DAG that could not be made of its definitions."""
     if isinstance(group, Broken):
         raise error
-    first = group[0]
-    dag_id = f"together_{first.airflow.together}" if first.airflow.together else f"windows_{first.name}"
-    return Broken(dag_id, f"{first.file}: {type(error).__name__}: {error}")
+    return Broken(dag_id(group[0]), f"{group[0].file}: {type(error).__name__}: {error}")
+
+
+def dag_id(definition: Definition) -> str:
+    """The DAG that runs a pipeline."""
+    together = definition.airflow.together
+    return f"together_{together}" if together else f"windows_{definition.name}"
 
 
 def files_for_reruns(folder: Path) -> dict[str, str]:

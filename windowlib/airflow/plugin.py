@@ -1,71 +1,130 @@
-"""An Airflow plugin that shows each pipeline's report under `/windowlib/<pipeline>/`, to users who are logged in.
+"""An Airflow plugin that shows pipelines under `/windowlib/`, to users who are logged in and may read their DAGs.
 
 Installed with this project; every Airflow process loads it, so what only the API server needs is imported on request.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlparse
 
+from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import FileResponse
+from fastapi.responses import HTMLResponse
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
 
 PREFIX = "/windowlib"
+PREVIEW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"  # no script at all
 
 
-async def logged_in(request: Request) -> None:
-    """Refuses with 401 a user who is not logged in to this Airflow."""
+async def logged_in(request: Request) -> Any:
+    """The user; refuses with 401 one who is not logged in to this Airflow."""
     from airflow.api_fastapi.core_api.security import get_user
 
-    await get_user(request, None, None)
+    return await get_user(request, None, None)
 
 
-app = FastAPI(title="windowlib reports", docs_url=None, redoc_url=None, openapi_url=None)
+User = Annotated[Any, Depends(logged_in)]
+app = FastAPI(title="windowlib", docs_url=None, redoc_url=None, openapi_url=None)
 
 
-@app.get("/{pipeline}/previews/{preview_id}", dependencies=[Depends(logged_in)])
-def show_preview(pipeline: str, preview_id: str) -> FileResponse:
+@app.get("/")
+def show_home(user: User) -> HTMLResponse:
+    """A row for each pipeline whose DAG the user may read."""
+    from windowlib.airflow.live_pages import home
+    from windowlib.airflow.pipelines import dag_id
+
+    return _answer(home([one for one in _definitions() if may_read(user, dag_id(one))], _now_ms()))
+
+
+@app.get("/{name}/previews/{preview_id}")
+def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
     """The page of a rerun's preview."""
     from windowlib.reruns.page import PAGE
     from windowlib.reruns.previews import FOLDER
 
-    folder = (_root(pipeline) / FOLDER).resolve()
+    folder = (_pipeline(name, user).root / FOLDER).resolve()
     file = (folder / preview_id / PAGE).resolve()
     if not file.is_relative_to(folder) or not file.is_file():
-        raise HTTPException(404, f"{pipeline} has no preview {preview_id!r}; its page is kept for 30 days")
-    return FileResponse(file)
+        raise HTTPException(404, f"{name} has no preview {preview_id!r}; its page is kept for 30 days")
+    return _answer(file.read_text(encoding="utf-8"), PREVIEW_POLICY)
 
 
-@app.get("/{pipeline}/{page:path}", dependencies=[Depends(logged_in)])
-def show(pipeline: str, page: str) -> FileResponse:
-    """A page of the newest report of a pipeline."""
-    from windowlib.pages.site import FOLDER, PAGE
+@app.get("/{name}/results")
+def show_results(name: str, request: Request, user: User) -> HTMLResponse:
+    """The newest results of a pipeline, of a key or a time that the form names."""
+    from windowlib.airflow.live_pages import look_for
 
-    folder = (_root(pipeline) / FOLDER).resolve()
-    file = (folder / (page or PAGE)).resolve()
-    if not file.is_relative_to(folder):
-        raise HTTPException(404, "no such page")
-    if not file.is_file():
-        raise HTTPException(404, f"{pipeline} has no such page; its report is made by the task `report`")
-    return FileResponse(file)
+    return _answer(look_for(_pipeline(name, user), request.query_params, _now_ms()))
 
 
-def _root(pipeline: str) -> Path:
-    """Where the pipeline of that name keeps its tables. Only names that definitions have lead anywhere."""
-    from airflow.configuration import conf
+@app.get("/{name}/")
+def show_pipeline(name: str, user: User) -> HTMLResponse:
+    """The page of a pipeline."""
+    from windowlib.airflow.live_pages import page
 
+    return _answer(page(_pipeline(name, user), _now_ms()))
+
+
+def may_read(user: Any, dag: str) -> bool:
+    """Whether a user may read a DAG."""
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+    from airflow.models.dag import DagModel
+
+    details = DagDetails(id=dag, team_name=DagModel.get_team_name(dag))
+    return get_auth_manager().is_authorized_dag(method="GET", details=details, user=user)
+
+
+def _pipeline(name: str, user: Any) -> Definition:
+    """The pipeline of that name; refuses with 404 where there is none, or none that the user may see."""
+    from windowlib.airflow.pipelines import dag_id
+
+    for found in _definitions():
+        if found.name == name and may_read(user, dag_id(found)):
+            return found
+    raise HTTPException(404, f"no pipeline {name!r} that you may see")
+
+
+def _definitions() -> list[Definition]:
+    """The pipelines of this Airflow; those that are broken have no page."""
     from windowlib.airflow.pipelines import Broken, definitions, pipelines_folder
 
     folder = pipelines_folder(Path(conf.get_mandatory_value("core", "dags_folder")))
-    for found in definitions(folder):
-        if not isinstance(found, Broken) and found.name == pipeline:
-            return found.root
-    raise HTTPException(404, f"no pipeline {pipeline!r} in {folder}; WINDOWLIB_PIPELINES names another folder")
+    return [found for found in definitions(folder) if not isinstance(found, Broken)]
+
+
+def _answer(page: str, policy: str | None = None) -> HTMLResponse:
+    from windowlib.pages.render import policy as of_pages
+
+    headers = {
+        "Content-Security-Policy": policy or of_pages(),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cache-Control": "private, no-cache",
+    }
+    return HTMLResponse(page, headers=headers)
+
+
+def _now_ms() -> int:
+    """To the second, which is how a page says it."""
+    return int(time.time()) * 1000
 
 
 class WindowlibPlugin(AirflowPlugin):
-    """Adds the pages to Airflow's web server."""
+    """Adds the pages to Airflow's web server, and a link to them to its menu."""
 
     name = "windowlib"
-    fastapi_apps = [{"app": app, "url_prefix": PREFIX, "name": "windowlib reports"}]  # noqa: RUF012
+    fastapi_apps = [{"app": app, "url_prefix": PREFIX, "name": "windowlib"}]  # noqa: RUF012
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Pipelines",
+            "href": f"{urlparse(conf.get('api', 'base_url', fallback='')).path.rstrip('/')}{PREFIX}/",
+            "destination": "nav",
+        }
+    ]

@@ -85,10 +85,6 @@ def report(
     from windowlib.pages.site import site
     from windowlib.tables.ledger import wall_clock_ms
 
-    definitions = [load_pipeline(pipeline) for pipeline in pipelines]
-    if out is not None:
-        pages = [site(definitions, out, wall_clock_ms())]
-    else:
-        pages = [build(one, wall_clock_ms()) for one in definitions]
-    for page in pages:
+    definitions, now_ms = [load_pipeline(pipeline) for pipeline in pipelines], wall_clock_ms() // 1000 * 1000
+    for page in [site(definitions, out, now_ms)] if out else [build(one, now_ms) for one in definitions]:
         show_outcome({"page": str(page)}, f"open {page}", as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ from windowlib.tables.rerun import Rerun
 
 RUNS_SHOWN = 60  # in plots and lists
 LEDGER_ROWS = 6_000  # that are looked at: some 1,500 batches, which is a day of one a minute
-FILES_READ = 40  # of a table, in search of its newest rows
+FILES_READ = 100  # of a table, in search of its newest rows
 KINDS = ("claim", "plan", "prepare", "commit", "approve", "abandon", "clock", "restore")
 COLUMNS = (
     "sequence", "kind", "batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "from_sequence",
@@ -133,22 +133,20 @@ def _ledger_rows(table: Table, version: int | None) -> list[dict[str, Any]]:
 
 
 def newest_rows(
-    tables: Tables,
-    name: str,
-    version: int | None,
-    at_most: int,
-    where: pc.Expression | None = None,
-    columns: Sequence[str] | None = None,
+    tables: Tables, name: str, version: int | None, at_most: int, where: pc.Expression | None = None
 ) -> list[dict[str, Any]]:
-    """Up to `at_most` rows of a table as of a version, those of the newest batches first, of those that `where` takes.
+    """Up to `at_most` rows of a table as of a version that `where` takes, those of the newest batches first."""
+    return rows_of_newest(tables, name, delta.files(tables[name], version), at_most, where)
 
-    Looked for in the `FILES_READ` files with the newest batches.
-    """
-    table, rows = tables[name], list[dict[str, Any]]()
-    for file in newest_files(delta.files(table, version))[:FILES_READ]:
-        data = dataset.dataset(table.folder / file.path, format="parquet", partitioning=None)
-        have = None if columns is None else [column for column in columns if column in data.schema.names]
-        found = data.scanner(columns=have, filter=where).head(at_most - len(rows))
+
+def rows_of_newest(
+    tables: Tables, name: str, files: Sequence[DataFile], at_most: int, where: pc.Expression | None = None
+) -> list[dict[str, Any]]:
+    """The same of some files of a table, of which the `FILES_READ` with the newest batches are opened."""
+    rows = list[dict[str, Any]]()
+    for file in newest_files(files)[:FILES_READ]:
+        data = dataset.dataset(tables[name].folder / file.path, format="parquet", partitioning=None)
+        found = data.scanner(filter=where).head(at_most - len(rows))
         rows += [{**row, **file.partition} for row in delta.rows_of(found)]
         if len(rows) >= at_most:
             break
@@ -158,8 +156,3 @@ def newest_rows(
 def newest_files(files: Sequence[DataFile]) -> list[DataFile]:
     """Files by the newest batch that they have a row of, the newest first."""
     return sorted(files, key=lambda file: (-file.high.get("batch_id", 0), file.path))
-
-
-def at_batch(files: Sequence[DataFile], batch_id: int) -> Iterator[DataFile]:
-    """The files that may have rows of a batch or of later ones."""
-    return (file for file in files if file.high.get("batch_id", batch_id) >= batch_id)

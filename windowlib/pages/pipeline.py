@@ -138,12 +138,13 @@ def _waiting(found: Looked) -> Waiting | None:
     if (plan := found.waiting) is None:
         return None
     checked = next((one for one in found.checked if one.batch_id == plan.batch_id), None)
+    failed = [one for one in results_of(checked) if not one.success] if checked else []
     approve, abandon = found.commands(plan)
     return Waiting(
         batch_id=plan.batch_id,
         since_ms=found.tail.refused_at_ms,
         files=[file.path for file in plan.files],
-        failed=[one for one in results_of(checked) if not one.success] if checked else [],
+        failed=sorted(failed, key=lambda one: one.severity != "critical"),
         accounts=accounts(checked.figures)[:1] if checked else [],
         approve=approve,
         abandon=abandon,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from windowlib.pages.history import CheckHistory
 from windowlib.pages.overview import Mark, Overview
 from windowlib.pages.pipeline import Pipeline
 from windowlib.pages.plots import days, gaps, highest_hour, plot
+from windowlib.pages.rows import Rows
 from windowlib.pages.trends import Measure, Trend
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -50,6 +51,18 @@ class Place:
     is_static: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was looked for, as it was written (`key` has a text for each column that may be asked for), and what was
+    found; or why nothing can be."""
+
+    key: Mapping[str, str]
+    since: str
+    until: str
+    rows: Rows
+    problem: str | None = None
+
+
 def home_page(rows: Sequence[Overview], as_of_ms: int, place: Place) -> str:
     """The page with a row for each pipeline."""
     return _page("home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline)
@@ -77,6 +90,11 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
         refused_words=REFUSED,
         explain=facts.explain,
     )
+
+
+def results_page(name: str, found: Found, as_of_ms: int, place: Place) -> str:
+    """The page that looks for results by key and time."""
+    return _page("results.html.jinja", as_of_ms, place, name=name, home=place.home, found=found)
 
 
 def policy() -> str:

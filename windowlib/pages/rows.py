@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -18,13 +18,16 @@ from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import within
 from windowlib.model.rerun import TimeRange
-from windowlib.pages.newest import Run, newest_rows
+from windowlib.pages.newest import Run, newest_rows, rows_of_newest
 from windowlib.plans.admission import REASONS
+from windowlib.tables import delta
+from windowlib.tables.delta import DataFile
 from windowlib.tables.opened import Tables
+from windowlib.tables.statistics import overlapping
 
 EXAMPLES = 10  # rows of one reason, or of one hour
 LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
-RESULTS_SHOWN = 25
+RESULTS_SHOWN, RESULTS_FOUND = 25, 100
 IN_FLIGHT_LOOKED_AT, IN_FLIGHT_SHOWN = 2_000, 10
 LONGEST_CELL = 160  # characters
 HIDDEN = "hidden"
@@ -39,6 +42,31 @@ class Rows:
 
     def __bool__(self) -> bool:
         return bool(self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class LookedFor:
+    """Results whose window ends in a span, and whose key columns have these values (as texts)."""
+
+    span: TimeRange | None = None
+    key: Mapping[str, str] = field(default_factory=dict)
+
+    def where(self) -> pc.Expression:
+        """The rows of a file."""
+        found = pc.scalar(True) if self.span is None else within("window_end", self.span)
+        for column, text in self.key.items():
+            found = found & (pc.field(column).cast(pa.string()) == text)
+        return found
+
+    def may_be_in(self, file: DataFile) -> bool:
+        """Whether a file may have such a row, by its statistics."""
+        if self.span is not None and not overlapping([file], "window_end", "window_end", self.span):
+            return False
+        for column, text in self.key.items():
+            low, high = file.low.get(column), file.high.get(column)
+            if isinstance(low, str) and isinstance(high, str) and not low <= text <= high:
+                return False
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +88,13 @@ class LateHour:
 
 
 def results(
-    definition: Definition,
-    tables: Tables,
-    versions: Mapping[str, int],
-    span: TimeRange | None = None,
-    key: Sequence[str] | None = None,
-    at_most: int = RESULTS_SHOWN,
+    definition: Definition, tables: Tables, versions: Mapping[str, int], looked_for: LookedFor | None = None
 ) -> Rows:
-    """The results that were written last; of those whose window ends in a span, or of one key (as texts)."""
-    where = pc.scalar(True) if span is None else within("window_end", span)
-    for column, text in zip(definition.source.key, key or (), strict=False):
-        where = where & (pc.field(column).cast(pa.string()) == text)
-    found = newest_rows(tables, "results", versions.get("results"), at_most, where)
+    """The results that were written last, of those that are looked for."""
+    wanted = looked_for or LookedFor()
+    where, at_most = wanted.where(), RESULTS_FOUND if looked_for else RESULTS_SHOWN
+    files = [file for file in delta.files(tables["results"], versions.get("results")) if wanted.may_be_in(file)]
+    found = rows_of_newest(tables, "results", files, at_most, where)
     outputs = [*definition.window.output] if definition.window.function else [*definition.expressions]
     columns = [*definition.source.key, "window_start", "window_end", *outputs, "timing", "firing", "batch_id"]
     return shown(definition, found, columns)

@@ -1,0 +1,227 @@
+"""The pages inside Airflow: only after login, only for pipelines whose DAG the user may read, made when asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests import browser
+from tests.clicks import clicks
+from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
+from windowlib.airflow import live_pages, setup
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+pytestmark = [
+    pytest.mark.airflow,
+    # FastAPI imports its test client, which we do not use, wherever Airflow imports FastAPI.
+    pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Airflow makes a home folder wherever it is imported: not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+        yield
+
+
+Get = Callable[..., tuple[int, str, dict[str, str]]]
+
+
+@pytest.fixture
+def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
+    """Asks the plugin's application for a page of one pipeline, `clicks`, that nobody has run yet; `reads` says which
+    DAGs the user may read. What Airflow itself decides is asked in `test_in_a_real_airflow`.
+    """
+    import httpx
+
+    from windowlib.airflow import plugin
+
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    monkeypatch.setenv("WINDOWLIB_PIPELINES", str(tmp_path))
+    made = clicks(tmp_path, files=1)
+    preview = made.root / "_previews" / "p1"
+    preview.mkdir(parents=True)
+    (preview / "index.html").write_text("what would change", encoding="utf-8")
+    (made.root / "secret").write_text("not a page", encoding="utf-8")
+
+    def ask(address: str, *, logged_in: bool = True, reads: tuple[str, ...] = ("windows_clicks",)):
+        monkeypatch.setattr(plugin, "may_read", lambda user, dag: dag in reads)
+        monkeypatch.setattr(plugin.app, "dependency_overrides", {plugin.logged_in: lambda: "ann"} if logged_in else {})
+
+        async def request() -> httpx.Response:
+            transport = httpx.ASGITransport(plugin.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
+                return await client.get(address)
+
+        answer = asyncio.run(request())
+        return answer.status_code, answer.text, dict(answer.headers)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "text"),
+    [
+        ("/", 200, 'href="clicks/"'),
+        ("/clicks/", 200, "1 new file waits for the next run"),
+        ("/clicks/results", 200, "No result among the newest is such a one."),
+        ("/clicks/results?from=yesterday", 200, "is not a time"),
+        ("/clicks/results?key.user=%3Cscript%3E", 200, 'value="&lt;script&gt;"'),
+        ("/any_file/", 404, "no pipeline 'any_file' that you may see"),
+        ("/clicks/previews/p1", 200, "what would change"),
+        ("/clicks/previews/p2", 404, "clicks has no preview 'p2'"),
+        ("/clicks/previews/..%2f..%2fsecret", 404, "Not Found"),
+    ],
+)
+def test_pages_are_shown(get: Get, address: str, status: int, text: str) -> None:
+    found, body, headers = get(address)
+    assert (found, text in body) == (status, True)
+    if found == 200:
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; style-src ")
+        assert "unsafe-eval" not in policy
+        assert "script-src" not in policy  # none runs
+
+
+@pytest.mark.parametrize("address", ["/", "/clicks/", "/clicks/results", "/clicks/previews/p1"])
+def test_pages_are_shown_only_after_login(get: Get, address: str) -> None:
+    assert get(address, logged_in=False)[0] == 401
+
+
+def test_a_pipeline_whose_dag_the_user_may_not_read_is_not_there(get: Get) -> None:
+    assert 'href="clicks/"' not in get("/", reads=("windows_other",))[1]
+    for address in ("/clicks/", "/clicks/results", "/clicks/previews/p1"):
+        refused = get(address, reads=())
+        assert (refused[0], refused[1]) == (404, '{"detail":"no pipeline \'clicks\' that you may see"}')
+
+
+def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path) -> None:
+    made = clicks(tmp_path, files=1)
+    count = []
+    cache = live_pages.Cache(lambda one, now_ms: count.append(now_ms) or len(count))
+    assert [cache.get(made, 0), cache.get(made, 1_000)] == [1, 1]
+    assert cache.get(made, live_pages.FRESH_MS) == 2  # what waits is in no ledger
+    ledger = Ledger(made.root, wall_clock_ms)
+    ledger.claim()
+    assert cache.get(made, live_pages.FRESH_MS + 1) == 3
+
+
+def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
+    """Its claim stands in the ledger, which does not move."""
+    made = clicks(tmp_path, files=1)
+    program = (
+        "import sys, time; from pathlib import Path; from windowlib.batches.planning import plan;"
+        "from windowlib.definition.definition import load_definition; from windowlib.tables.ledger import Ledger,"
+        " wall_clock_ms; one = load_definition(sys.argv[1]); Ledger(one.root, wall_clock_ms).claim(); plan(one);"
+        "print(one.root, flush=True); time.sleep(600)"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", program, str(made.file)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"},
+    )
+    assert run.stdout is not None
+    assert run.stdout.readline().strip() == str(made.root)
+    now_ms = wall_clock_ms()
+    running = live_pages.page(made, now_ms)
+    run.kill()
+    run.wait()
+    run.stdout.close()
+    dead = live_pages.page(made, now_ms + 1)
+    assert [str(run.pid) in page for page in (running, dead)] == [True, False]
+    assert "batch 1 is planned" in dead
+
+
+# -- a real Airflow ---------------------------------------------------------------------------------------------------
+
+AUTH = """
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+class Auth(SimpleAuthManager):
+    def is_authorized_dag(self, *, method, user, access_entity=None, details=None):
+        return user.username == "admin" or details is not None and details.id == "windows_orders"
+"""
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[str]:
+    """The API server of a real Airflow, whose user `ann` may read one DAG."""
+    home = setup.home(folder)
+    home.mkdir(parents=True)
+    (folder / "restricted_auth.py").write_text(AUTH, encoding="utf-8")
+    (home / "passwords.json").write_text(json.dumps({"admin": "admin", "ann": "ann"}), encoding="utf-8")
+    settings = setup.environment(folder, port) | {
+        "WINDOWLIB_PIPELINES": str(folder),
+        "PYTHONPATH": str(folder),
+        "AIRFLOW__CORE__AUTH_MANAGER": "restricted_auth.Auth",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ann:viewer",
+    }
+    environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"} | settings
+    airflow = str(setup.BIN / "airflow")
+    subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen([airflow, "api-server"], env=environment, stdout=log, stderr=log, process_group=0)
+        try:
+            address, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 120
+            while True:
+                try:
+                    urlopen(f"{address}/api/v2/version", timeout=5).close()
+                    break
+                except URLError:
+                    assert time.monotonic() < deadline, (folder / "log").read_text(encoding="utf-8")[-2000:]
+                    time.sleep(0.5)
+            yield address
+        finally:
+            os.killpg(server.pid, 15)
+            server.wait(30)
+
+
+def token(address: str, user: str) -> str:
+    asked = json.dumps({"username": user, "password": user}).encode()
+    request = Request(f"{address}/auth/token", asked, {"content-type": "application/json"})
+    with urlopen(request) as answer:
+        return str(json.load(answer)["access_token"])
+
+
+@pytest.mark.slow
+@pytest.mark.long("the application itself is asked by the tests above, the same pages as files by tests/pages")
+def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
+    if browser.installed() is None:
+        without_rights.append("pages of Airflow in a browser (no Chromium)")
+        pytest.skip("needs Chromium")
+    folder = tmp_path / "pipelines"
+    subprocess.run([sys.executable, "-m", "tests.page_samples", str(folder)], check=True, cwd=PROJECT)
+    with served(folder, setup.free_port(8391)) as address, browser.browser(tmp_path / "profile") as chromium:
+        cookies = {
+            user: ({"name": "_token", "value": token(address, user), "url": address},) for user in ("admin", "ann")
+        }
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(f"{address}/windowlib/")
+        for page in ("", *(f"{name}/" for name in (WELL, TROUBLE, WAITING, NEW)), f"{TROUBLE}/results"):
+            for size in (browser.DESKTOP, browser.PHONE):
+                for dark in (False, True):
+                    seen = chromium.look(f"{address}/windowlib/{page}", size, dark=dark, cookies=cookies["admin"])
+                    assert seen.requests == [f"{address}/windowlib/{page}"]
+                    assert seen.complaints == []
+                    assert (seen.width, seen.too_wide) == (size[0], [])
+        assert SCRIPT in chromium.look(f"{address}/windowlib/{TROUBLE}/", cookies=cookies["admin"]).text
+        home = chromium.look(f"{address}/windowlib/", cookies=cookies["ann"]).text
+        assert (WELL in home, TROUBLE in home) == (True, False)
+        assert "that you may see" in chromium.look(f"{address}/windowlib/{TROUBLE}/", cookies=cookies["ann"]).text

@@ -1,0 +1,108 @@
+"""The pages inside Airflow: rendered when they are asked for, and kept while nothing has changed.
+
+What is kept counts for as long as the ledger is at the same version, the same run is at work or none, and at most for
+`FRESH_MS`: what waits in the source, and how long ago things were, is in no ledger.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from windowlib.definition.definition import Definition
+from windowlib.inspection.lineage.cuts import EVER, asked_range
+from windowlib.model.errors import WindowError
+from windowlib.pages.overview import Overview, looked, overviews
+from windowlib.pages.pipeline import pipeline
+from windowlib.pages.render import Found, Place, home_page, pipeline_page, results_page
+from windowlib.pages.rows import LookedFor, Rows, results
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.opened import Tables
+
+FRESH_MS = 30_000
+KEY = "key."  # of the form's fields for key columns
+HOME = Place(pipeline=lambda name: f"{name}/", home=None, is_static=False)
+PIPELINE = Place(pipeline=lambda name: f"../{name}/", home="../", results="results", is_static=False)
+RESULTS = Place(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(slots=True)
+class Cache(Generic[Kept]):
+    """What was made of each pipeline last."""
+
+    make: Callable[[Definition, int], Kept]
+    _kept: dict[Path, tuple[tuple[object, ...], int, Kept]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, definition: Definition, now_ms: int) -> Kept:
+        """What there is of a pipeline now; made anew where anything that shows has changed."""
+        as_it_is = _as_it_is(definition, now_ms)
+        with self._lock:
+            known = self._kept.get(definition.file)
+        if known and known[0] == as_it_is and 0 <= now_ms - known[1] < FRESH_MS:
+            return known[2]
+        made = self.make(definition, now_ms)
+        with self._lock:
+            self._kept[definition.file] = as_it_is, now_ms, made
+        return made
+
+
+def _as_it_is(definition: Definition, now_ms: int) -> tuple[object, ...]:
+    """What a page of a pipeline depends on: the ledger, who is at work, the definition."""
+    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    state = ledger.state()
+    claim = state.claim
+    at_work = ledger.holder(claim) if claim and not claim.released else None
+    return state.version, at_work is not None, definition.file.stat().st_mtime_ns, str(definition.root)
+
+
+def _row(definition: Definition, now_ms: int) -> Overview:
+    [row] = overviews([definition], now_ms)
+    return row
+
+
+def _page(definition: Definition, now_ms: int) -> str:
+    return pipeline_page(pipeline(looked(definition, now_ms)), PIPELINE)
+
+
+_ROWS, _PAGES = Cache(_row), Cache(_page)
+
+
+def home(definitions: Sequence[Definition], now_ms: int) -> str:
+    """The home page of these pipelines."""
+    rows = []
+    for one in definitions:
+        try:
+            rows.append(_ROWS.get(one, now_ms))
+        except (WindowError, OSError):
+            rows.append(_row(one, now_ms))
+    return home_page(sorted(rows, key=lambda row: row.order), now_ms, HOME)
+
+
+def page(definition: Definition, now_ms: int) -> str:
+    """The page of a pipeline; where it cannot be looked at, one that says why."""
+    try:
+        return _PAGES.get(definition, now_ms)
+    except (WindowError, OSError):
+        return home_page([_row(definition, now_ms)], now_ms, PIPELINE)
+
+
+def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> str:
+    """The page of results by key and time; `asked` are the fields of its form."""
+    columns = [name for name in definition.source.key if name not in definition.pages.hide]
+    key = {name: asked.get(f"{KEY}{name}", "") for name in columns}
+    since, until = asked.get("from", "").strip(), asked.get("to", "").strip()
+    rows, problem = Rows((), ()), None
+    try:
+        span = asked_range(since or None, until or None)
+        commit = Ledger(definition.root, lambda: now_ms).state().commit
+        wanted = LookedFor(None if span == EVER else span, {name: text for name, text in key.items() if text})
+        rows = results(definition, Tables(definition.root), commit.versions if commit else {}, wanted)
+    except WindowError as error:
+        problem = str(error)
+    return results_page(definition.name, Found(key, since, until, rows, problem), now_ms, RESULTS)
