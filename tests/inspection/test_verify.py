@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from tests.reruns.test_rerun import Drawn, clock, pipelines
 from tests.strategies import examples
 from windowlib.cli.main import app
-from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.verify.asked import Asked
@@ -371,8 +371,26 @@ def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path
         assert why in refused.stderr
 
 
-def test_what_the_operator_computes_is_not_compared(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["spark", "sail"])
+def test_what_the_operator_computes_is_not_compared(tmp_path: Path, engine: str) -> None:
+    """That is said before anything is read, whatever the engine; a task that could only say it is refused."""
     text = DEFINITION.format(window=SESSIONS + '\ntrigger = {type = "count", n = 3}')
-    (tmp_path / "events.toml").write_text(text.replace('kinds = "approx_count_distinct(value)"\n', ""))
-    with pytest.raises(CannotLook, match="cannot be verified: its windows are computed by the operator"):
-        check_can_verify(load_definition(tmp_path / "events.toml"), Asked())
+    file = tmp_path / "events.toml"
+    file.write_text(text.replace('kinds = "approx_count_distinct(value)"\n', ""))
+    said = r"cannot be verified: its windows are computed by the operator.*run a copy of the definition under another"
+    with pytest.raises(CannotLook, match=said):
+        check_can_verify(load_definition(file), Asked())
+    outcome = CliRunner().invoke(app, ["verify", str(file), "--engine", engine, "--last", "1d"])
+    assert (outcome.exit_code, outcome.stdout) == (USER, "")
+    assert "cannot be verified" in outcome.stderr
+    file.write_text(file.read_text() + "[checks]\nverify_sample = 0.5\n")
+    with pytest.raises(InvalidDefinition, match=r"checks\.verify_sample: has no meaning here"):
+        load_definition(file)
+
+
+def test_what_an_engine_cannot_compute_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "events.toml"
+    file.write_text(DEFINITION.format(window=TUMBLING) + 'rest = "sum(value % 2)"\n')
+    outcome = CliRunner().invoke(app, ["verify", str(file), "--engine", "sail"])
+    assert (outcome.exit_code, outcome.stdout) == (USER, "")
+    assert 'use engine = "spark"' in outcome.stderr

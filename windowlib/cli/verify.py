@@ -60,6 +60,7 @@ def verify(
     from windowlib.tables.ledger import wall_clock_ms
 
     definition = load_pipeline(pipeline).model_copy(update={"engine": engine.value} if engine else {})
+    check_can_verify(definition, Asked(sample=sample))
     newest = cut(definition).batch.batch_id
     asked = Asked(_span(definition, start, end, last), sample, newest if seed is None else seed)
     check_can_verify(definition, asked)

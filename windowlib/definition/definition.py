@@ -24,7 +24,7 @@ from windowlib.definition.fields import resolved
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
 from windowlib.definition.own_code import Role, StandIn, load
-from windowlib.definition.refusals import refusals
+from windowlib.definition.refusals import never_verified, refusals
 from windowlib.definition.rules import across_keys
 from windowlib.definition.spec import parts_of, plan_of, spec_of
 from windowlib.definition.windows import own_classes
@@ -152,6 +152,7 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     try:
         contents = DefinitionFile.model_validate(raw, context={"folder": folder})
         mistakes += refusals(contents.window, contents.expressions, parts_of(contents.window, StandIn))
+        mistakes += never_verified(contents.window, contents.checks.verify_sample)
     except ValidationError as error:
         mistakes = mistakes_of(error, DefinitionFile)
     mistakes += across_keys(raw)

@@ -126,6 +126,13 @@ def _column_names(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator
             )
 
 
+def never_verified(window: AnyWindow, verify_sample: float) -> Iterator[Mistake]:
+    """A task that would refuse its work after each run."""
+    if verify_sample and plan_of(window).runs_operator:
+        why = "no window of this kind can be verified: they follow from the order in which events came, or from code"
+        yield Mistake("checks.verify_sample", f"has no meaning here: {why}; leave it out")
+
+
 def _without_effect(window: AnyWindow) -> Iterator[Mistake]:
     is_endless = window.kind.model is Global
     if window.allowed_lateness_ms and (window.time == "processing" or is_endless):

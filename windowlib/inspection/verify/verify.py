@@ -17,6 +17,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import typed_step
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
+from windowlib.engines.choice import check_engine
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
 from windowlib.inspection.verify import aligned, counts, sessions, tables
 from windowlib.inspection.verify.asked import Asked
@@ -54,18 +55,23 @@ class Read:
 
 
 def check_can_verify(definition: Definition, asked: Asked) -> None:
-    """Raises `CannotLook` where a pipeline's windows cannot be verified, or not as asked."""
+    """Raises `CannotLook` where a pipeline's windows cannot be verified, or not as asked; `NotOnThisEngine`.
+
+    Reads nothing.
+    """
     if definition.plan.runs_operator:
         raise CannotLook(
             f"{definition.name} cannot be verified: its windows are computed by the operator, element by element, and"
             " follow from the order and the time in which events came, or from code of your own, not from the events"
-            " of a window alone. Nothing was compared"
+            " of a window alone. Nothing was compared: to check them, run a copy of the definition under another name"
+            " over the same source, with the same max_files_per_run, and compare the results of both"
         )
     if asked.span is not None and not definition.plan.windows_end:
         raise CannotLook(
             f"{definition.name} has count windows, which have no bounds in time: ask without a range of time."
             " Nothing was compared"
         )
+    check_engine(definition)
 
 
 def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
