@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from pyspark.sql import SparkSession
@@ -67,7 +69,7 @@ def as_of(rows: Tables, batch_id: int) -> Tables:
 
 @pytest.mark.fault(
     "SIGKILL in the middle of a run, three times",
-    "the next run finishes the batch; the tables are those of an undisturbed run",
+    "the next run finishes the batch and removes what was left; the tables are those of an undisturbed run",
 )
 def test_killed_by_sigkill_three_times(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
@@ -81,6 +83,7 @@ def test_killed_by_sigkill_three_times(
     assert committed(definition) == 2
     assert run(definition, spark) == [3]
     assert tables(definition) == tables(undisturbed)
+    assert left_by_attempts(definition) == []
 
 
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
@@ -111,8 +114,22 @@ def die_one_commit_later(undisturbed: Definition, definition: Definition, spark:
         with stopped(moment):
             run(definition, spark)
         assert committed(definition) == 1
+    assert left_by_attempts(definition)
     assert run(definition, spark) == [2, 3]
     assert tables(definition) == tables(undisturbed)
+    assert left_by_attempts(definition) == []
+
+
+def left_by_attempts(definition: Definition) -> list[Path]:
+    """What no table's log names of all that attempts have written under their names."""
+    root, named = definition.root, set[Path]()
+    for table in COMMIT_ORDER:
+        for entry in (root / table / "_delta_log").glob("*.json"):
+            actions = map(json.loads, entry.read_text().splitlines())
+            named |= {root / table / unquote(action["add"]["path"]) for action in actions if "add" in action}
+    written = [path for table in COMMIT_ORDER for path in (root / table).rglob("*.parquet")]
+    of_attempts = [path for path in written if re.match(r"\d+-\d+-", path.name) and path not in named]
+    return [*of_attempts, *(root / "_prepared").glob("*"), *(root / "_staging").glob("*")]
 
 
 @pytest.mark.fault("`windowlib abandon` is killed half way", "the next run takes back what was left and plans again")

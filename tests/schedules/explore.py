@@ -27,9 +27,10 @@ from tests.schedules.explorer import REFUSING, Disk, Explorer, explored
 from tests.schedules.pipeline import arrive, pipeline, root_of, values_of
 from tests.schedules.reader import DELETED, Reader
 from windowlib.runs.operations import adopt, restore
+from windowlib.runs.run import Run, claimed
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables.foreign import CannotUndo
-from windowlib.tables.ledger import Rejected
+from windowlib.tables.ledger import Rejected, wall_clock_ms
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.prepare import ForeignChange
 
@@ -89,6 +90,7 @@ def explore(
                 safe.cut(explorer.random)
                 reader = Reader(folder)
             settle(folder, chance)
+            tidy(folder)
             reader.watch()
             check_all_is_there(reader)
         except BaseException as error:
@@ -117,6 +119,14 @@ def settle(folder: Path, chance: random.Random) -> None:
         except DamagedLog as error:
             repair(error)
     raise AssertionError(f"not settled after {DECISIONS} decisions")
+
+
+def tidy(folder: Path) -> None:
+    """The next run that claims the pipeline leaves nothing of those that died: all there is now is committed."""
+    run = Run.of(pipeline(folder), wall_clock_ms)
+    with claimed(run):
+        left = [path for name in ("_prepared", "_staging") for path in (run.ledger.root / name).glob("*")]
+        assert not left, f"{left} belong to nobody"
 
 
 def repair(error: DamagedLog) -> None:

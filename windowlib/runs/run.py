@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from windowlib.batches.planning import check_may_run, ledger_of, next_plan, other_terms, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
+from windowlib.runs.leftovers import Leftovers
 from windowlib.source import listing as source
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Clock, Ledger
@@ -128,9 +129,14 @@ def _rerun(run: Run, asked: Rerun, state: LedgerState) -> Plan:
 
 @contextmanager
 def claimed(run: Run) -> Iterator[Claim]:
-    """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it."""
+    """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it.
+
+    What runs that died have left is removed first.
+    """
+    left = Leftovers.before_a_claim(run.ledger.root)
     before, claim = run.ledger.claim(run.note)
     if before.left_by_a_dead_run and before.prepared is None:
         fence(run.ledger.tables)  # the dead run may have been giving up what another still rolls forward
     with lease(run.ledger, claim):
+        left.remove(run.ledger, claim, also_in_tables=before.left_by_a_dead_run)
         yield claim
