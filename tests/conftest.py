@@ -60,6 +60,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session as runs have it."""
+    from tests.quick import QUICK
     from windowlib.engines import connect, sail
     from windowlib.engines.spark import of_a_session, session
 
@@ -72,6 +73,6 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         yield spark
         connect.close(spark)
         return
-    spark = session("local[2]", conf)
+    spark = session("local[2]", conf | QUICK)
     yield spark
     spark.stop()

@@ -1,4 +1,4 @@
-"""Runs the pipeline of `tests.clicks` and reads its tables with Spark's own Delta reader, in a JVM of its own.
+"""Reads the tables of the pipeline of `tests.clicks` with Spark's own Delta reader, in a JVM of its own.
 
 `python -m tests.delta_reader FOLDER` leaves what Spark saw in FOLDER/seen: every table, `results` at each version and
 what filters on `results` find, as Parquet.
@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from tests.clicks import clicks, clock
+from tests.clicks import clicks
+from tests.quick import QUICK
 from windowlib.definition.definition import Definition
 from windowlib.engines.spark import session
-from windowlib.runs.advance import advance
 from windowlib.tables import delta
 from windowlib.tables.opened import Table
 from windowlib.tables.read import spark_views
@@ -35,10 +35,9 @@ OLD = 4  # the batch whose rows are read while the files of older ones are away
 
 
 def see(folder: Path) -> None:
-    """Runs all files and keeps what Spark then reads."""
-    spark = session("local[2]", {"spark.sql.shuffle.partitions": "2"}, with_delta=True)
-    definition = clicks(folder)
-    advance(definition, lambda: spark, clock=clock)
+    """Keeps what Spark reads."""
+    spark = session("local[2]", {"spark.sql.shuffle.partitions": "2", **QUICK}, with_delta=True)
+    definition = clicks(folder, files=0)
     seen = folder / "seen"
     seen.mkdir()
 

@@ -102,6 +102,7 @@ def _unused_pid() -> int:
 def _main(folder: Path, batch_id: int, moment: str, engine: str) -> None:
     """Runs the pipeline in `folder` until the moment, then ends."""
     from tests.clicks import clicks, clock
+    from tests.quick import QUICK
     from windowlib.engines import sail
     from windowlib.engines.spark import session
     from windowlib.runs.advance import advance
@@ -113,7 +114,7 @@ def _main(folder: Path, batch_id: int, moment: str, engine: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     at(pytest.MonkeyPatch(), moment, die, batch_id)
-    settings = {"spark.sql.shuffle.partitions": "2"}
+    settings = {"spark.sql.shuffle.partitions": "2", **QUICK}
     started = sail.session if engine == "sail" else lambda: session("local[2]", settings)
     definition = clicks(folder, FILES).model_copy(update={"engine": engine})
     advance(definition, started, clock=clock)

@@ -1,4 +1,4 @@
-"""`python -m tests.on_sail FOLDER…`: the next batch of the pipeline of clicks in each folder, computed by Sail.
+"""`python -m tests.on_sail BATCHES FOLDER…`: the next batches of the pipeline of clicks in each folder, by Sail.
 
 A process of its own, since PySpark knows one kind of session in a process.
 """
@@ -14,7 +14,8 @@ from windowlib.runs.advance import advance
 from windowlib.runs.spark_sessions import spark_sessions
 
 if __name__ == "__main__":
-    for folder in map(Path, sys.argv[1:]):
+    batches, *folders = sys.argv[1:]
+    for folder in map(Path, folders):
         definition = load_definition(folder / "clicks.toml")
         definition = definition.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
-        advance(definition, spark_sessions(definition), clock=clock, max_batches=1)
+        advance(definition, spark_sessions(definition), clock=clock, max_batches=int(batches))

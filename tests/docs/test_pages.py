@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 import typer
 
-from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages
+from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages, table
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
+from windowlib.tables.read import read_table
 
 PAGES = pages()
 RUNS = {"console", "bash", "python"}
@@ -60,6 +61,16 @@ def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
         lines = iter([normal(line) for line in one.output.splitlines()])
         for line in one.command.shown:
             assert normal(line) in lines, f"{one.command.text} does not print: {line}\n{one.output}"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_results_of_the_readme_are_those_of_its_table(reader: Reader) -> None:
+    readme = Page(PROJECT / "README.md")
+    printed = table(readme.text, "| user |")
+    rows = read_table(load_definition(reader.follow(readme)[0] / "clicks.toml"), "results").to_pylist()
+    found = [{name: str(row[name]).removesuffix("+00:00") for name in printed[0]} for row in rows]
+    assert sorted(found, key=str) == sorted(printed, key=str)
 
 
 @pytest.mark.spark

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from tests.engines import matrix
 from tests.engines.matrix import TOO_LARGE, Column, columns
 from tests.engines.matrix_values import BATCHES, CASES, times
+from tests.strategies import ALL
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.choice import NotOnThisEngine, not_proved
 from windowlib.engines.sail import is_sail
@@ -81,8 +82,9 @@ SESSIONS_DO = pytest.mark.long("sessions have the same parts, and merge them too
     ],
 )
 def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """Of every third column, in turn of all aggregates and types, and in `make test-all` of every one."""
     engine = "sail" if is_sail(spark) else "spark"
-    wanted = [one for one in columns() if engine == "spark" or matrix.unproved(one) is None]
+    wanted = [one for one in columns() if engine == "spark" or matrix.unproved(one) is None][:: 1 if ALL else 3]
     definition = pipeline(tmp_path, window, wanted, engine)
     wrong = []
     for batch in range(BATCHES):

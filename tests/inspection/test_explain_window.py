@@ -484,7 +484,7 @@ def test_count_windows_and_the_general_plan(spark: Any, tmp_path: Path) -> None:
     assert call(definition.file, "--key", "u1", "--at", "2026-03-02T04:00Z").exit_code == 0
 
     trigger = CLICKS.replace("[aggregates]", '[window.trigger]\ntype = "count"\nn = 2\n[aggregates]')
-    general = clicks(tmp_path / "general", definition=trigger)
+    general = clicks(tmp_path / "general", 3, trigger)
     advance(general, lambda: spark, clock=clock)
     rows = read_table(general, "results").to_pylist()
     row = max(rows, key=lambda row: row["firing"])

@@ -16,8 +16,9 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyarrow import fs
 
-from tests.clicks import clicks
+from tests.clicks import FILES, clicks
 from tests.delta_reader import FILTERS, OLD
+from tests.docs.pages import PROJECT
 from windowlib.definition.definition import Definition
 from windowlib.tables import delta
 from windowlib.tables.meaning import TABLES
@@ -33,9 +34,10 @@ WRITTEN = [name for name in TABLES if name not in ("state_windows", "previews", 
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Definition:
     """The pipeline of clicks after all its files, with what Spark saw of each."""
     folder = tmp_path_factory.mktemp("readers")
-    command = [sys.executable, "-m", "tests.delta_reader", str(folder)]
-    ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
+    clicks(folder)
+    for command in (["tests.on_sail", str(FILES), str(folder)], ["tests.delta_reader", str(folder)]):
+        ended = subprocess.run([sys.executable, "-m", *command], cwd=PROJECT, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
     return clicks(folder, files=0)
 
 
