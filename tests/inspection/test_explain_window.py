@@ -61,7 +61,10 @@ def play(folder: Path, spark: Any, kind: str) -> Ran:
     return ran
 
 
-@pytest.fixture(scope="module", params=list(WINDOWS))
+SLIDING_DO = pytest.mark.long("a tumbling window is a sliding one")
+
+
+@pytest.fixture(scope="module", params=[pytest.param("tumbling", marks=SLIDING_DO), "sliding", "session"])
 def ran(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return play(tmp_path_factory.mktemp(request.param), spark, request.param)
 
