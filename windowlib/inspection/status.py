@@ -169,7 +169,9 @@ def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
     table = tables[LEDGER.name]
     found: list[Committed] = []
     for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
-        found += [_committed(row) for row in delta.rows(table, [file], LEDGER.columns) if row["kind"] == "commit"]
+        rows = delta.read_parquet(table.folder / file.path, LEDGER.columns)
+        commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
+        found += map(_committed, delta.rows_of(commits.slice(0, COMMITS_SHOWN)))
         if len(found) >= COMMITS_SHOWN:
             break
     return sorted(found, key=lambda commit: -commit.batch_id)[:COMMITS_SHOWN]

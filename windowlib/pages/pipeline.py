@@ -176,7 +176,7 @@ def _what_if(found: Looked) -> WhatIf | None:
     newest = BatchRun(run.batch_id, run.plan_time_ms or 0, MIN_WATERMARK, out_ms, run.at_ms, run.versions)
     cut = Cut(found.definition, newest, {newest.batch_id: newest})
     try:
-        made = what_if(cut, [], _late_span(found, run))
+        made = what_if(cut, [], _late_span(found, run), published_too=False)
     except CannotLook:
         return None
     return made if made.late else None

@@ -8,6 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import delta
 from windowlib.tables.decision import Decision
@@ -15,6 +18,10 @@ from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
+
+OF_CLAIMS = ("claim", "heartbeat", "release")
+KINDS = (*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit", "restore", "clock")
+"""The kinds of rows that this version knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +155,27 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = []
     newest_first = sorted(delta.files(table, version), key=lambda f: -f.high["sequence"])
     for file in newest_first:
-        rows += rows_of_file(table.folder / file.path)
+        rows += _end_of_file(table.folder / file.path)
         kinds = {row["kind"] for row in rows}
         if {"claim", "commit"} <= kinds:
             break
     return sorted(rows, key=lambda row: row["sequence"])
+
+
+@lru_cache(maxsize=256)
+def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
+    """The rows of one of the ledger's files without those that a later commit row in it has made history.
+
+    A file into which small ones were folded has thousands of rows, and a few that count.
+    """
+    rows = delta.read_parquet(file, LEDGER.columns)
+    kinds, sequence = rows["kind"], rows["sequence"]
+    commit, claim = (pc.max(sequence.filter(pc.equal(kinds, kind))) for kind in ("commit", "claim"))
+    if not (commit.is_valid and claim.is_valid):
+        return delta.rows_of(rows)
+    of_claim = pc.and_(pc.is_in(kinds, pa.array(OF_CLAIMS)), pc.greater_equal(sequence, claim))
+    unknown = pc.invert(pc.is_in(kinds, pa.array(KINDS)))
+    return delta.rows_of(rows.filter(pc.or_(pc.or_(pc.greater_equal(sequence, commit), of_claim), unknown)))
 
 
 @lru_cache(maxsize=256)

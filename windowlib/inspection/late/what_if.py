@@ -73,14 +73,17 @@ def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
     return found
 
 
-def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER) -> WhatIf:
-    """What other allowances would have kept of the late events with an event time in the span."""
+def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, published_too: bool = True) -> WhatIf:
+    """What other allowances would have kept of the late events with an event time in the span.
+
+    Unless `published_too`, published windows are not counted: their files are then not opened.
+    """
     definition = cut.definition
     present_ms = definition.spec.allowed_lateness_ms
     chosen = allowances(asked_ms, present_ms)
     columns = [*definition.source.key, "event_time", *BOUNDS, "late_by_ms", "readmitted_by"]
     rows = late_rows(cut, span, readmitted=True, columns=columns)
-    ends = _ends(cut, chosen[-1])
+    ends = _ends(cut, chosen[-1]) if published_too else None
 
     def published(allowed_ms: int) -> int | None:
         if ends is None:

@@ -1,0 +1,39 @@
+"""Pages of every kind of pipeline, as earlier releases left them: sessions, sliding, counts, own code, no key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden.make import CASES, unpack
+from windowlib.definition.definition import load_definition
+from windowlib.pages.overview import State, looked
+from windowlib.pages.pipeline import pipeline
+from windowlib.pages.render import Place, pipeline_page
+from windowlib.tables.ledger import wall_clock_ms
+from windowlib.tables.read import read_table
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pages_of_every_kind(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = load_definition(unpack(name, tmp_path)[0])
+    found = pipeline(looked(definition, wall_clock_ms()))
+
+    case = CASES[name]
+    expected = State.WAITING if case.before_next else State.FAILING if case.cut_from else State.IDLE
+    assert (found.overview.state, found.waiting is not None) == (expected, bool(case.before_next))
+    assert len(found.runs) == len(
+        [row for row in read_table(definition, "ledger").to_pylist() if row["kind"] == "commit"]
+    )
+    for listed in found.runs:
+        assert [account.difference for account in listed.accounts] == [0] * len(listed.accounts), listed
+    results = read_table(definition, "results")
+    assert len(found.results.cells) == min(25, results.num_rows)
+    assert sum(hour.results for hour in found.hours) in (0, results.num_rows)
+    assert bool(found.hours) == (results["window_start"].null_count < results.num_rows)
+    assert sum(refused.count for refused in found.refused) == read_table(definition, "quarantine").num_rows
+    assert sum(hour.count for hour in found.late) <= read_table(definition, "late_events").num_rows
+    page = pipeline_page(found, Place(pipeline=lambda name: name, home=None))
+    assert f"<title>{definition.name}: {expected.value}</title>" in page

@@ -1,0 +1,49 @@
+"""The ledger's state is that of all its rows, however many files they lie in, and however few of them are read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.golden.make import CASES, unpack
+from windowlib.definition.definition import load_definition
+from windowlib.tables import delta, ledger_rows
+from windowlib.tables.ledger_rows import LedgerState, fold, rows_of_file
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.opened import Table
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    found = Table(load_definition(unpack(name, tmp_path)[0]).root / LEDGER.name)
+    files = delta.files(found, delta.version(found))
+    rows = sorted((row for file in files for row in rows_of_file(found.folder / file.path)), key=_sequence)
+    for count in range(1, len(rows) + 1):
+        one_file = Table(tmp_path / f"ledger-{count}")
+        delta.create(one_file, LEDGER.schema())
+        delta.append_rows(one_file, 0, rows[:count])
+        expected = LedgerState(version=1)
+        for row in rows[:count]:
+            expected = ledger_rows._apply(replace(expected, sequence=row["sequence"]), row)
+        assert fold(one_file) == expected
+
+
+def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tests.pages.long_history import lengthen
+
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = load_definition(unpack("tumbling", tmp_path)[0])
+    lengthen(definition, 300)
+    table = Table(definition.root / LEDGER.name)
+    assert sum(file.rows for file in delta.files(table, delta.version(table))) > 900
+    version = delta.version(table)
+    assert version is not None
+    assert len(ledger_rows._tail(table, version)) < 10
+
+
+def _sequence(row: object) -> int:
+    assert isinstance(row, dict)
+    return int(row["sequence"])
