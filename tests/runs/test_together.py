@@ -17,7 +17,7 @@ from tests.killed import stopped
 from tests.plans.test_jobs_of_a_batch import jobs_so_far, visits
 from tests.strategies import ALL
 from tests.streams import COUNT, TOTAL, arrives, definition_text, pipeline, pipelines
-from windowlib.batches.planning import ledger_of, plan
+from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.several import sharing_refusal
 from windowlib.model.errors import InvalidSpec
@@ -26,6 +26,7 @@ from windowlib.runs.together import Ended, advance_together
 from windowlib.runs.verdicts import approve
 from windowlib.source import rows as source
 from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
@@ -298,3 +299,35 @@ def test_what_cannot_run_together_is_refused(spark: SparkSession, tmp_path: Path
     with pytest.raises(InvalidSpec, match=r"differ in engine or \[spark\]"):
         together([*definitions, other], spark)
     assert ledger_of(definitions[0]).state().plan is None
+
+
+@pytest.mark.fault(
+    "of several pipelines run together, one finds a rerun of a dead run that cannot be done any more",
+    "the rerun is given up, with a note; all of them read what is new",
+)
+def test_a_rerun_that_is_given_up_holds_no_pipeline(
+    alone: list[Definition], spark: SparkSession, tmp_path: Path
+) -> None:
+    definitions = pipelines(tmp_path)
+    arrives(tmp_path, 1, 2)
+    together(definitions, spark)
+    asked = Rerun(START_MS, START_MS + MINUTE_MS, "a test", "ann", preview_id="nobody made it")
+    for number, one in enumerate(definitions):
+        ledger = ledger_of(one, clock)
+        if number != 1:
+            ledger.freeze(lambda state, one=one, of=ledger: rerun_plan(one, of.tables, state, asked, clock))  # type: ignore[misc]
+    arrives(tmp_path, 3)
+    notes: list[str] = []
+    ends = advance_together(definitions, lambda: spark, clock=clock, on_note=notes.append, max_batches=1)
+    assert batches(ends) == [[3] if number == 1 else [4] for number, _ in enumerate(definitions)]
+    given_up = [note for note in notes if "batch 3, a rerun that an earlier run had left, is given up" in note]
+    assert len(given_up) == len(definitions) - 1
+    for one, other in zip(definitions, alone, strict=True):
+        assert windows(one) == windows(other), one.name
+        assert ledger_of(one).state().plan is None
+
+
+def windows(definition: Definition) -> list[str]:
+    """The rows of results and of windows in flight, but for the batch that wrote them."""
+    rows = [row for name in ("results", "open_windows") for row in read_table(definition, name).to_pylist()]
+    return sorted(str({name: value for name, value in row.items() if name != "batch_id"}) for row in rows)
