@@ -26,6 +26,7 @@ from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import CannotLook
+from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
 from windowlib.inspection.verify.verify import check_can_verify, verify
@@ -346,9 +347,11 @@ def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path
     edit(definition, "results", lambda row: [] if row["key"] == "dan" else [row])
     engine = "sail" if is_sail(spark) else "spark"
 
+    env = {"WINDOWLIB_WAREHOUSE": str(tmp_path / "warehouse")}
+
     def call(*arguments: str) -> Any:
         given = ["verify", str(tmp_path / "events.toml"), "--engine", engine, *arguments]
-        return CliRunner().invoke(app, given, env={"WINDOWLIB_WAREHOUSE": str(tmp_path / "warehouse")})
+        return CliRunner().invoke(app, given, env=env)
 
     shown = call()
     assert shown.exit_code == DIFFERS
@@ -361,9 +364,21 @@ def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path
     assert record["differing"] == {"results": len(record["differences"])}
     assert {one["key"]["key"] for one in record["differences"]} == {"dan"}
 
+    kept = status(definition, 0).verified
+    assert kept is not None
+    assert (kept.outcome, kept.batch_id, kept.from_ms) == ("different", record["batch_id"], record["from_ms"])
+    assert kept.differing == record["differing"]
+    assert [json.loads(one) for one in kept.differences] == record["differences"]
+    shown = CliRunner().invoke(app, ["status", str(tmp_path / "events.toml")], env=env).stdout
+    assert f"verified as of batch {kept.batch_id}" in shown
+    assert "differs from the source" in shown
+
     nothing = call("--from", "2026-03-02T00:00Z", "--to", "2026-03-03T00:00Z")
     assert nothing.exit_code == USER
     assert "nothing was compared" in nothing.stderr
+    newest = status(definition, 0).verified
+    assert newest is not None
+    assert newest.outcome == "nothing compared"
     assert "no difference" not in nothing.stdout
     for wrong, why in ((("--sample", "2"), "need a sample"), (("--last", "soon"), '--last "soon" is not a duration')):
         refused = call(*wrong)

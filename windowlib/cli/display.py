@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from windowlib.inspection.plan import Explanation
     from windowlib.inspection.status import Status
     from windowlib.runs.attempt import BatchReport
+    from windowlib.tables.verifications import Verification
 
 ROWS_SHOWN = 20
 FILES_SHOWN = 5
@@ -219,7 +220,19 @@ def show_status(screen: Console, status: Status) -> None:
         checks = status.checks
         say(screen, f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
         _say_each(screen, (f"{c['severity']}: {c['sentence']} Observed {c['observed']}." for c in checks.failed))
+    if status.verified:
+        say(screen, _verified(status.verified))
     _say_what_waits(screen, status)
+
+
+def _verified(last: Verification) -> str:
+    """The outcome of the last `windowlib verify`."""
+    rows = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in last.differing.items())
+    outcome = {"equal": "no difference", "different": f"[bold]differs[/bold] from the source: {rows}"}
+    which = "" if last.from_ms is None else f", windows from {instant(last.from_ms)}"
+    share = "" if last.sample == 1 else f", {last.sample:g} of the keys"
+    when = f"{last.at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"verified as of batch {last.batch_id}, {when}{which}{share}: {outcome.get(last.outcome, last.outcome)}"
 
 
 def _show_commits(screen: Console, status: Status) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.display import ROWS_SHOWN, console, counted, progress, say, table_of
+from windowlib.cli.display import as_json as text
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
-from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.definition.instants import instant
 from windowlib.model.errors import WindowsDiffer
 from windowlib.runs.exits import load_pipeline
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.inspection.verify.report import Difference, Verified
     from windowlib.model.rerun import TimeRange
+    from windowlib.tables.verifications import Outcome
 
 BOUNDS = ("window_start_ms", "window_end_ms")
 
@@ -48,7 +51,8 @@ def verify(
     """Recompute the windows from the source, in plain batch, and compare them with the tables, as of the newest run.
 
     Rows of results and open_windows that are missing, unexpected or different are listed, and events that late_events
-    lacks. Nothing is changed. What cannot be compared is said; where nothing can be, the command fails.
+    lacks. None of them is changed; the outcome is kept for windowlib status. What cannot be compared is said; where
+    nothing can be, the command fails.
 
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
@@ -66,6 +70,7 @@ def verify(
     check_can_verify(definition, asked)
     with progress(console(quiet=as_json)) as tell:
         found = with_spark(definition, lambda spark: look(definition, asked, spark, wall_clock_ms), tell)
+    _keep(definition, found)
     record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
     show_outcome(record, None, as_json)
     if not as_json:
@@ -76,6 +81,35 @@ def verify(
         raise CannotLook(
             f"nothing was compared: no window of {definition.name} is in what was asked for and can be read"
         )
+
+
+def _keep(definition: Definition, found: Verified) -> None:
+    """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified all the same."""
+    from deltalake.exceptions import DeltaError
+
+    from windowlib.tables.delta import RefusedCommit
+    from windowlib.tables.verifications import MOST_DIFFERENCES, Verification, keep
+
+    outcome: Outcome = "different" if found.differs else "equal"
+    made = Verification(
+        at=datetime.now(UTC),
+        batch_id=found.batch_id,
+        outcome="nothing compared" if found.found_nothing_to_compare else outcome,
+        from_ms=found.from_ms,
+        to_ms=found.to_ms,
+        sample=found.sample,
+        seed=found.seed,
+        files=found.files,
+        rows_read=found.rows_read,
+        compared=found.compared,
+        differing=found.differing,
+        differences=[text(asdict(one)) for one in found.differences[:MOST_DIFFERENCES]],
+        not_compared=found.not_compared,
+    )
+    try:
+        keep(definition.root, made)
+    except (OSError, DeltaError, RefusedCommit) as error:
+        show_note(f"this outcome is not kept for `windowlib status`: {error}")
 
 
 def _span(definition: Definition, start: str | None, end: str | None, last: str | None) -> TimeRange | None:

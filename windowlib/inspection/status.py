@@ -30,6 +30,8 @@ from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.table import TableSpec
+from windowlib.tables.verifications import Verification
+from windowlib.tables.verifications import last as last_verification
 
 COMMITS_SHOWN = 5
 
@@ -111,6 +113,7 @@ class Status:
     removal: str | None
     left_out: list[str]
     set_aside: list[SetAside]
+    verified: Verification | None
 
 
 def status(definition: Definition, now_ms: int) -> Status:
@@ -140,6 +143,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         removal=removal,
         left_out=not_read,
         set_aside=_set_aside(definition),
+        verified=last_verification(definition.root),
     )
 
 

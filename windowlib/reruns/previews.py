@@ -14,8 +14,8 @@ from typing import Any
 from windowlib.definition.instants import time_of, utc
 from windowlib.plans.partitions import DAY_MS
 from windowlib.tables import delta
-from windowlib.tables.meaning import PREVIEWS
 from windowlib.tables.opened import Table
+from windowlib.tables.outside import PREVIEWS
 from windowlib.tables.rerun import Rerun, RerunRefused
 
 FOLDER = "_previews"

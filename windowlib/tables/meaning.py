@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
+from windowlib.tables.outside import PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
 
 _TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
@@ -212,20 +213,6 @@ QUARANTINE = TableSpec(
     ),
 )
 
-PREVIEWS = TableSpec(
-    "previews",
-    "the dry runs of reruns: what would change, summed up; the rows lie in _previews/<preview_id>/difference",
-    ("a rerun that names a preview comes out exactly as it says, or not at all",),
-    described=(
-        Column("preview_id", _TEXT, "the id to apply"),
-        Column("at", _TIMESTAMP, "when the dry run was made"),
-        Column("correction", _TEXT, "JSON of range, reason, who (windowlib.tables.rerun)"),
-        Column("base_batch_id", _LONG, "the newest batch then"),
-        Column("watermark_ms", _LONG, "the watermark then"),
-        Column("summary", _TEXT, "JSON of windowlib.reruns.previews.Summary"),
-    ),
-)
-
 SEEN_IDS = TableSpec(
     "seen_ids",
     "event ids that would make a duplicate: admitted, and not older than the horizon",
@@ -263,20 +250,6 @@ DQ_RESULTS = TableSpec(
     ),
 )
 
-SET_ASIDE = TableSpec(
-    "set_aside",
-    "what operators have said about files that cannot be read: set aside, or taken back",
-    ("of several rows about one path that with the greatest number counts",),
-    described=(
-        Column("number", _LONG, "0, 1, 2, … in the order of the decisions; may have holes"),
-        Column("path", _TEXT, "relative to the source folder"),
-        Column("at", _TIMESTAMP, "when it was decided"),
-        Column("who", _TEXT, "the operator"),
-        Column("reason", _TEXT, "why"),
-        Column("back", _BOOL, "false: no batch reads the file; true: the next one may"),
-    ),
-)
-
 TABLES: Mapping[str, TableSpec] = {
     table.name: table
     for table in (
@@ -294,9 +267,11 @@ TABLES: Mapping[str, TableSpec] = {
         DQ_RESULTS,
         PREVIEWS,
         SET_ASIDE,
+        VERIFICATIONS,
     )
 }
-OUTSIDE = ("ledger", "previews", "set_aside")  # no batch publishes them: a reader takes their newest version
+# No batch publishes them: a reader takes their newest version.
+OUTSIDE = ("ledger", "previews", "set_aside", "verifications")
 # The order of a run's commits; the ledger's commit row comes after all of them.
 LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
 COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

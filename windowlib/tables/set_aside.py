@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from windowlib.tables import delta
-from windowlib.tables.meaning import SET_ASIDE
 from windowlib.tables.opened import Table
+from windowlib.tables.outside import SET_ASIDE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,60 @@
+"""Tables that no batch publishes: what operators have asked and decided, and what `windowlib verify` has found."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from windowlib.tables.table import Column, TableSpec
+
+_TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
+_NUMBERS = pa.map_(pa.string(), pa.int64())
+
+PREVIEWS = TableSpec(
+    "previews",
+    "the dry runs of reruns: what would change, summed up; the rows lie in _previews/<preview_id>/difference",
+    ("a rerun that names a preview comes out exactly as it says, or not at all",),
+    described=(
+        Column("preview_id", _TEXT, "the id to apply"),
+        Column("at", _TIMESTAMP, "when the dry run was made"),
+        Column("correction", _TEXT, "JSON of range, reason, who (windowlib.tables.rerun)"),
+        Column("base_batch_id", _LONG, "the newest batch then"),
+        Column("watermark_ms", _LONG, "the watermark then"),
+        Column("summary", _TEXT, "JSON of windowlib.reruns.previews.Summary"),
+    ),
+)
+
+SET_ASIDE = TableSpec(
+    "set_aside",
+    "what operators have said about files that cannot be read: set aside, or taken back",
+    ("of several rows about one path that with the greatest number counts",),
+    described=(
+        Column("number", _LONG, "0, 1, 2, … in the order of the decisions; may have holes"),
+        Column("path", _TEXT, "relative to the source folder"),
+        Column("at", _TIMESTAMP, "when it was decided"),
+        Column("who", _TEXT, "the operator"),
+        Column("reason", _TEXT, "why"),
+        Column("back", _BOOL, "false: no batch reads the file; true: the next one may"),
+    ),
+)
+
+VERIFICATIONS = TableSpec(
+    "verifications",
+    "what `windowlib verify` has found, each time it compared windows with the source",
+    ("the row with the greatest number is the last",),
+    described=(
+        Column("number", _LONG, "0, 1, 2, … in the order in which they ended; may have holes"),
+        Column("at", _TIMESTAMP, "when it ended"),
+        Column("batch_id", _LONG, "the newest batch then"),
+        Column("outcome", _TEXT, "equal, different or nothing compared"),
+        Column("from_ms", _LONG, "the windows that meet the range [from_ms, to_ms); null: all"),
+        Column("to_ms", _LONG, "the same"),
+        Column("sample", pa.float64(), "the share of keys; 1: all"),
+        Column("seed", _LONG, "which keys those are"),
+        Column("files", _LONG, "files of the source that were read"),
+        Column("rows_read", _LONG, "rows of them"),
+        Column("compared", _NUMBERS, "table → rows that were compared"),
+        Column("differing", _NUMBERS, "table → rows that differ; those without any are left out"),
+        Column("differences", _TEXT, "JSON: the first 50, each as JSON of kind, table, key, window, column, values"),
+        Column("not_compared", pa.list_(_TEXT), "what was left out, in sentences"),
+    ),
+)

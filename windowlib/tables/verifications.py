@@ -1,0 +1,78 @@
+"""What `windowlib verify` has found, each time it compared a pipeline's windows with its source.
+
+The table is appended to outside of any batch; the row with the greatest number is the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from windowlib.tables import delta
+from windowlib.tables.opened import Table
+from windowlib.tables.outside import VERIFICATIONS
+
+Outcome = Literal["equal", "different", "nothing compared"]
+MOST_DIFFERENCES = 50  # that are kept of one
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One comparison, of the windows that meet `[from_ms, to_ms)` (None: all) of a `sample` of keys.
+
+    `batch_id` is the newest batch then; `compared` and `differing` count rows by table. `differences` are the first of
+    them as JSON with the fields of `windowlib.inspection.verify.report.Difference`, `not_compared` sentences.
+    """
+
+    at: datetime
+    batch_id: int
+    outcome: Outcome
+    from_ms: int | None
+    to_ms: int | None
+    sample: float
+    seed: int
+    files: int
+    rows_read: int
+    compared: Mapping[str, int]
+    differing: Mapping[str, int]
+    differences: Sequence[str]
+    not_compared: Sequence[str]
+
+
+def keep(root: Path, made: Verification) -> None:
+    """Adds a verification to those that are kept. Raises OSError, `DeltaError` where the disk refuses."""
+    table, tries = Table(root / VERIFICATIONS.name), delta.Tries()
+    while True:
+        tries.next()
+        try:
+            version = delta.version(table)
+            expected = delta.create(table, VERIFICATIONS.schema()) if version is None else version
+            delta.append_rows(table, expected, [{**_row(made), "number": expected}])
+        except delta.Conflict:
+            continue  # another verification was faster
+        return
+
+
+def last(root: Path) -> Verification | None:
+    """The newest verification of a pipeline; None without any."""
+    table = Table(root / VERIFICATIONS.name)
+    rows = list(delta.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: row["number"])
+    values: dict[str, Any] = {name: row[name] for name in Verification.__dataclass_fields__}
+    values |= {name: dict(row[name]) for name in ("compared", "differing")}
+    values |= {"differences": json.loads(row["differences"]), "outcome": cast(Outcome, row["outcome"])}
+    return Verification(**values)
+
+
+def _row(made: Verification) -> dict[str, Any]:
+    return {
+        **asdict(made),
+        "differences": json.dumps([*made.differences[:MOST_DIFFERENCES]]),
+        "not_compared": list(made.not_compared),
+    }
