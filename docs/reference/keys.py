@@ -17,7 +17,7 @@ from windowlib.definition.durations import ALLOWED, format_duration
 from windowlib.definition.fields import Section
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.sections import Chosen
-from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS
+from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, WRITTEN_OUT
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
 VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{.+?\})')
@@ -56,6 +56,7 @@ def _functions() -> str:
         return ", ".join(f"`{one}`" for one in (call, *others))
 
     rows = [(named(name), function.says) for name, function in FUNCTIONS.items()]
+    rows += [(f"`{name}(x, y)`", says) for name, says in WRITTEN_OUT.items()]
     rows.insert(1, ("`count_if(x)`", "how often a condition is true: `count(*) filter (where x)`"))
     return f"{FUNCTIONS_HEAD}\n{table(('function', 'what it gives'), rows)}"
 

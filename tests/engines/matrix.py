@@ -15,12 +15,12 @@ from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 
 from tests.engines.matrix_aggregates import AGGREGATES
 from tests.engines.matrix_oracle import Aggregate
 from tests.engines.matrix_values import BASE, CASES, INT32, INT64, ROWS, TYPES, Case, Type, padded, times
 from windowlib.engines.proved import spark_type
+from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.sql_kinds import Unproved
 from windowlib.plans.sql_types import type_of
 
@@ -136,7 +136,7 @@ KINDS = {name: spark_type(str(SCHEMA.field(name).type)) for name in SCHEMA.names
 def unproved(one: Column) -> str | None:
     """Why Sail refuses a column, or None."""
     try:
-        type_of(sqlglot.parse_one(one.sql, dialect="spark"), KINDS)
+        type_of(parsed(one.sql), KINDS)
     except Unproved as refused:
         return refused.why
     return None

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from tests.engines.matrix_more import MORE
-from tests.engines.matrix_oracle import Aggregate, Oracle, in_time, known, rank
-from tests.engines.matrix_values import INF, NAN, WHOLE, Type, is_decimal, is_float, is_number
+from tests.engines.matrix_oracle import Aggregate, Oracle, added, exactly, float_sum, in_time, known, rank
+from tests.engines.matrix_values import WHOLE, Type, is_decimal, is_float, is_number
 
 
 def least(of: Type, values: Sequence[Any]) -> Any:
@@ -26,34 +26,14 @@ def greatest(of: Type, values: Sequence[Any]) -> Any:
     return max(known(values), key=rank, default=None)
 
 
-def added(of: Type, values: Sequence[Any]) -> Any:
-    """sum"""
-    present = known(values)
-    if not present:
-        return None
-    if is_float(of):
-        return _float_sum(present)
-    return sum(map(_exact, present))
-
-
-def _float_sum(present: Sequence[float]) -> float:
-    if any(map(math.isnan, present)) or {INF, -INF} <= set(present):
-        return NAN
-    return next((value for value in present if math.isinf(value)), None) or math.fsum(present)
-
-
-def _exact(value: Any) -> Any:
-    return Fraction(value) if isinstance(value, Decimal) else value
-
-
 def mean(of: Type, values: Sequence[Any]) -> Any:
     """avg"""
     present = known(values)
     if not present:
         return None
     if is_float(of):
-        return _float_sum(present) / len(present)
-    exact = Fraction(sum(map(_exact, present))) / len(present)
+        return float_sum(present) / len(present)
+    exact = Fraction(sum(map(exactly, present))) / len(present)
     return half_up(exact, scale_of(of) + 4) if is_decimal(of) else float(exact)
 
 

@@ -6,13 +6,15 @@ Variances are those of the values as doubles, by fractions; of what is not finit
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
 from operator import and_, or_, xor
 from typing import Any
 
-from tests.engines.matrix_oracle import Aggregate, Oracle, in_time, known, rank
+from tests.engines.matrix_oracle import Aggregate, Oracle, added, in_time, known, rank
 from tests.engines.matrix_values import WHOLE, Type, is_number, times
 
 
@@ -123,7 +125,51 @@ def _percentile(at: float) -> Oracle:
     return oracle
 
 
+def _try_sum(of: Type, values: Sequence[Any]) -> Any:
+    total = added(of, values)
+    return None if of.shown in WHOLE and total is not None and not -(2**63) <= total < 2**63 else total
+
+
+def _multiplied(of: Type, values: Sequence[Any]) -> float | None:
+    present = [float(value) for value in known(values)]
+    if not present:
+        return None
+    if not all(map(math.isfinite, present)):
+        return math.prod(math.copysign(1.0, value) if value and math.isfinite(value) else value for value in present)
+    exact = math.prod(map(Fraction, present))
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def _counted(*bounds: int) -> Oracle:
+    def oracle(of: Type, values: Sequence[Any]) -> list[int]:
+        places = [bisect_right([rank(bound) for bound in bounds], rank(value)) for value in known(values)]
+        return [places.count(place) for place in range(len(bounds) + 1)]
+
+    return oracle
+
+
+def _most_frequent(of: Type, values: Sequence[Any]) -> Any:
+    times_of = Counter(map(_normal, known(values)))
+    most = max(times_of.values(), default=0)
+    often = [value for value in known(values) if times_of[_normal(value)] == most]
+    return min(often, key=rank, default=None)
+
+
 MORE = (
+    Aggregate("try_sum", "try_sum({c})", is_number, _try_sum, nearly=True),
+    Aggregate("try_sum filter", "try_sum({c}) filter (where {c} > 1)", _some_numbers,
+              lambda of, values: _try_sum(of, [v for v in known(values) if rank(v) > rank(1)]), nearly=True),
+    Aggregate("product", "product({c})", is_number, _multiplied, nearly=True),
+    Aggregate("histogram", "histogram({c}, array(-8, 0, 3))", is_number, _counted(-8, 0, 3)),
+    Aggregate("histogram filter", "histogram({c}, array(0)) filter (where {c} <> 1)", _some_numbers,
+              lambda of, values: _counted(0)(of, [value for value in known(values) if value != 1])),
+    Aggregate("mode", "mode({c})", _plain, _most_frequent),
+    Aggregate("hll_sketch_agg", "hll_sketch_estimate(hll_sketch_agg({c}))",
+              lambda one: one.shown in ("string", "boolean", "date", *WHOLE),
+              lambda of, values: len(set(known(values)))),
     Aggregate("count_if", "count_if({c})", _boolean, lambda of, values: sum(known(values))),
     Aggregate("count_if: > 1", "count_if({c} > 1) filter (where {c} < 5)", _some_numbers,
               lambda of, values: sum(rank(1) < rank(value) < rank(5) for value in known(values))),

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
-from tests.engines.matrix_values import Type, times
+from tests.engines.matrix_values import INF, NAN, Type, is_float, times
 
 # What the values of a key come to, in the order of their arrival; their times are those of `times`.
 Oracle = Callable[[Type, Sequence[Any]], Any]
@@ -48,3 +49,25 @@ def in_time(values: Sequence[Any]) -> list[Any]:
     """The values in the order of (event time, arrival)."""
     order = sorted(range(len(values)), key=lambda row: (times()[row], row))
     return [values[row] for row in order]
+
+
+def added(of: Type, values: Sequence[Any]) -> Any:
+    """The sum; null of none."""
+    present = known(values)
+    if not present:
+        return None
+    if is_float(of):
+        return float_sum(present)
+    return sum(map(exactly, present))
+
+
+def float_sum(present: Sequence[float]) -> float:
+    """Of floats: NaN of infinities of both signs."""
+    if any(map(math.isnan, present)) or {INF, -INF} <= set(present):
+        return NAN
+    return next((value for value in present if math.isinf(value)), None) or math.fsum(present)
+
+
+def exactly(value: Any) -> Any:
+    """A decimal as a fraction."""
+    return Fraction(value) if isinstance(value, Decimal) else value

@@ -67,7 +67,7 @@ def _element(template: str, x: Any, y: Any = None) -> Any:
 
 def test_what_is_folded_is_every_function_that_can_be() -> None:
     found = {of.name for one in plain() if (of := call(sqlglot.parse_one(one.sql, dialect="spark")))}
-    assert found == set(FUNCTIONS)
+    assert found == set(FUNCTIONS) - {"hll_sketch_agg"}  # bytes, of which only an estimate can be compared
 
 
 @pytest.mark.parametrize("one", list(plain()), ids=lambda one: one.name)

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from windowlib.definition.sql_functions import refuse_unknown, refuse_words, unknown
-from windowlib.plans.aggregate_calls import Call, call, calls
+from windowlib.plans.aggregate_calls import Call, call, calls, parsed
 from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
 
@@ -84,7 +83,7 @@ def _parse(sql: str) -> exp.Expr:
     if _MARK in sql:
         raise ValueError("holds a control character")
     try:
-        return sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
+        return parsed(sql)
     except SqlglotError as error:
         first = (getattr(error, "errors", None) or [{}])[0]
         where = f" at character {first['col']}" if first.get("col") else ""

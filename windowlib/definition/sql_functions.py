@@ -13,7 +13,7 @@ from difflib import get_close_matches
 import sqlglot
 from sqlglot.tokenizer_core import Token, TokenType
 
-from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS
+from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, WRITTEN_OUT
 
 
 def _listed(names: str) -> frozenset[str]:
@@ -46,7 +46,7 @@ SCALAR = _listed(
     get map_filter map_zip_with named_struct reduce sequence size slice sort_array struct transform transform_keys
     transform_values try_element_at zip_with map map_concat map_contains_key map_entries map_from_arrays
     map_from_entries map_keys map_values str_to_map from_json get_json_object json_array_length json_object_keys
-    to_json parse_url try_parse_url url_decode url_encode try_url_decode typeof
+    to_json parse_url try_parse_url url_decode url_encode try_url_decode typeof hll_sketch_estimate hll_union
     """
 )
 ANOTHER_EACH_TIME = _listed(
@@ -62,23 +62,24 @@ INSTEAD = {
     "first_value": "did you mean first?",
     "last_value": "did you mean last?",
     "countif": "did you mean count_if?",
-    "try_sum": "did you mean sum?",
     "logical_and": "did you mean bool_and?",
     **dict.fromkeys(("any", "logical_or"), "did you mean bool_or?"),
     "approx_distinct": "did you mean approx_count_distinct?",
     **dict.fromkeys(("quantile", "percentile_cont"), "did you mean percentile?"),
     **dict.fromkeys(
         ("approx_percentile", "percentile_approx", "approx_quantile"),
-        "percentile(x, 0.95) is exact, of as many values as a window may keep",
+        "percentile(x, 0.95) is exact, of as many values as a window may keep; sketches are not: they differ by retry",
     ),
     **dict.fromkeys(
         ("listagg", "string_agg", "group_concat"), "write array_join(collect_list(…), ',')"
     ),
+    "histogram_numeric": "histogram(x, array(0, 10, 100)) counts between bounds",
+    **dict.fromkeys(("approx_top_k", "topk", "top_k"), "mode(x) is exact; sketches are not: they differ by retry"),
     "variance_pop": "did you mean var_pop?",
     **dict.fromkeys(("arg_max", "argmax"), "did you mean max_by?"),
     **dict.fromkeys(("arg_min", "argmin"), "did you mean min_by?"),
     **dict.fromkeys(
-        ("percentile_disc", "mode", "skewness", "kurtosis", "histogram_numeric", "product", "grouping"),
+        ("percentile_disc", "skewness", "kurtosis", "grouping"),
         "write it in Python: window.function",
     ),
 }  # fmt: skip
@@ -93,7 +94,7 @@ _WORDS = _listed(
     yearofweek to both leading trailing placing for
     """
 )
-_KNOWN = SCALAR | FUNCTIONS.keys() | ALIASES.keys()
+_KNOWN = SCALAR | FUNCTIONS.keys() | ALIASES.keys() | WRITTEN_OUT.keys()
 
 
 def refuse_unknown(sql: str) -> None:
@@ -131,7 +132,7 @@ def unknown(name: str) -> str:
     """
     if name in ANOTHER_EACH_TIME:
         return f"{name}(), which gives another answer at each retry"
-    near = next(iter(get_close_matches(name, [*FUNCTIONS, *ALIASES], n=1, cutoff=0.75)), None)
+    near = next(iter(get_close_matches(name, [*FUNCTIONS, *ALIASES, *WRITTEN_OUT], n=1, cutoff=0.75)), None)
     if name in INSTEAD or near:
         instead = INSTEAD.get(name) or f"did you mean {near}?"
         return f"{name}(), which is not one of {', '.join(FUNCTIONS)}; {instead}"

@@ -27,7 +27,7 @@ _PROVED = frozenset(
         *("Filter", "Where", "IgnoreNulls", "Distinct", "Star", "Column", "Identifier", "Literal", "Boolean", "Null"),
         *("Paren", "Neg", "Div", "Add", "Sub", "Mul"),
         *("And", "Or", "Not", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Is", "In", "Between", "Like"),
-        *("Case", "If", "Coalesce", "Round"),
+        *("Case", "If", "Coalesce", "Round", "Array"),
     )
 )
 
@@ -68,9 +68,9 @@ def not_proved(sql: str) -> str | None:
     >>> not_proved("round(sum(bytes * 2) / count(*), 2)"), not_proved("sum(price % 2)")
     (None, 'price % 2')
     """
-    import sqlglot
+    from windowlib.plans.aggregate_calls import parsed
 
-    tree = sqlglot.parse_one(sql, dialect="spark")
+    tree = parsed(sql)
     foreign = next((node for node in tree.walk() if not (_is_proved(node) or type(node).__name__ in _PROVED)), None)
     return None if foreign is None else foreign.sql(dialect="spark")
 

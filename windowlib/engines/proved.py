@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import sqlglot
-
 from windowlib.definition.definition import Definition
+from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.sql_kinds import Unproved
 from windowlib.plans.sql_types import type_of
 
@@ -40,7 +39,7 @@ def refusal_by_type(definition: Definition, types: Mapping[str, str]) -> str | N
             return f"source.key = {key!r} is a {kind}, which it groups or orders differently from Spark"
     for name, sql in definition.expressions.items():
         try:
-            type_of(sqlglot.parse_one(sql, dialect="spark"), columns)
+            type_of(parsed(sql), columns)
         except Unproved as unproved:
             return f"aggregates.{name} {unproved.why}, which is not proved to give exactly Spark's results on it"
     return None

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import sqlglot
 from sqlglot import exp
 
 from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, SQLGLOTS
+
+BOUNDS = 100  # of a histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,50 @@ def call(node: exp.Expr) -> Call | None:
 def calls(tree: exp.Expr) -> list[exp.Expr]:
     """The nodes of a tree that are calls of aggregate functions, or of such functions as are not known here."""
     return [node for node in tree.walk(bfs=False) if isinstance(node, exp.AggFunc) or call(node)]
+
+
+def parsed(sql: str) -> exp.Expr:
+    """An expression in SQL as a tree, with what is written out in other aggregates. Raises ValueError, SqlglotError.
+
+    >>> parsed("histogram(x, array(0, 10)) filter (where y)").sql(dialect="spark")[:46]
+    'ARRAY(COUNT_IF(x < 0) FILTER(WHERE y), COUNT_I'
+    """
+    tree = sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
+    root = exp.Paren(this=tree)
+    for node in [one for one in root.find_all(exp.Anonymous) if one.name.lower() == "histogram"]:
+        around = node.parent if isinstance(node.parent, exp.Filter) else None
+        (around or node).replace(_histogram(node, around.expression if around else None))
+    found: exp.Expr = root.this
+    return found
+
+
+def _histogram(node: exp.Anonymous, where: exp.Expr | None) -> exp.Expr:
+    """A count for each side of each bound."""
+    bounds = node.expressions[1].expressions if _has_bounds(node) else []
+    numbers = [found for bound in bounds if (found := _number(bound)) is not None]
+    if not 0 < len(numbers) == len(bounds) <= BOUNDS or any(low >= high for low, high in pairwise(numbers)):
+        raise ValueError(
+            f"has {node.sql(dialect='spark')}; need histogram(x, array(…)) with 1 to {BOUNDS} numbers that ascend, such"
+            " as array(0, 10, 100)"
+        )
+    x = node.expressions[0]
+    between = [exp.and_(x.copy() >= low.copy(), x.copy() < high.copy()) for low, high in pairwise(bounds)]
+    tests = [x.copy() < bounds[0].copy(), *between, x.copy() >= bounds[-1].copy()]
+    counts: list[exp.Expr] = [exp.CountIf(this=test) for test in tests]
+    if where is not None:
+        counts = [exp.Filter(this=count, expression=where.copy()) for count in counts]
+    return exp.Array(expressions=counts)
+
+
+def _has_bounds(node: exp.Anonymous) -> bool:
+    return len(node.expressions) == 2 and isinstance(node.expressions[1], exp.Array)
+
+
+def _number(node: exp.Expr) -> float | None:
+    if isinstance(node, exp.Neg):
+        positive = _number(node.this)
+        return None if positive is None else -positive
+    return float(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
 def _distinct(values: Sequence[exp.Expr]) -> Call:

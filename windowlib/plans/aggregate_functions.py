@@ -13,8 +13,9 @@ from windowlib.plans.mergeable.function import Function
 from windowlib.plans.mergeable.kept import KEPT
 from windowlib.plans.mergeable.logic import LOGIC
 from windowlib.plans.mergeable.moments import MOMENTS
+from windowlib.plans.mergeable.totals import TOTALS
 
-FUNCTIONS: Mapping[str, Function] = {**BASIC, **LOGIC, **MOMENTS, **KEPT}
+FUNCTIONS: Mapping[str, Function] = {**BASIC, **TOTALS, **LOGIC, **MOMENTS, **KEPT}
 # Other names that an author may write.
 ALIASES: Mapping[str, str] = {
     "any_value": "first",
@@ -36,4 +37,9 @@ SQLGLOTS: Mapping[str, str] = {
     "variance_pop": "var_pop",
     "array_unique_agg": "collect_set",
     "quantile": "percentile",
+}
+# What is written out in others before it is looked at, and what it gives.
+WRITTEN_OUT: Mapping[str, str] = {
+    "histogram": "how many values are below the first of the bounds `y`, such as `array(1, 10)`, from each to the"
+    " next, and from the last on: exact counts",
 }

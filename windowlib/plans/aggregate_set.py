@@ -43,6 +43,11 @@ class Aggregate:
         return dict(zip("xy", (first, *self.more_sql), strict=False))
 
     @property
+    def types(self) -> dict[str, str]:
+        """The type of its result, and one in which no sum of whole numbers ends, as its parts name them."""
+        return {"type": self.type or "", "wide": "decimal(38,0)" if self.type == "bigint" else self.type or ""}
+
+    @property
     def adds(self) -> bool:
         """Whether it has a sum."""
         return SUM in FUNCTIONS[self.function].parts

@@ -165,13 +165,13 @@ def _partial_sql(aggregate: Aggregate, part: Part, guarded: bool) -> str:
         )
     given = {**arguments, "x": _added(aggregate, part, argument, guarded)}
     places = {"filter": f" filter (where {where})", "and_where": f" and ({where})"}
-    return part.partial.format(**given, **(places if where else dict.fromkeys(places, "")))
+    return part.partial.format(**given, **aggregate.types, **(places if where else dict.fromkeys(places, "")))
 
 
 def _merge_sql(aggregate: Aggregate, part: Part, name: str, guarded: bool) -> str:
     if guarded and aggregate.floats:
         return extreme(aggregate.function, name, aggregate.floats)
-    return part.merge.format(p=_added(aggregate, part, name, guarded))
+    return part.merge.format(p=_added(aggregate, part, name, guarded), **aggregate.types)
 
 
 def _added(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
@@ -191,7 +191,7 @@ def _stored(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
 
 def _finish_sql(aggregate: Aggregate, index: int, guarded: bool) -> str:
     columns = {part.name: f"p{index}_{part.name}" for part in FUNCTIONS[aggregate.function].parts}
-    finished = FUNCTIONS[aggregate.function].finish.format(**columns, **aggregate.arguments)
+    finished = FUNCTIONS[aggregate.function].finish.format(**columns, **aggregate.arguments, **aggregate.types)
     if aggregate.function == "avg" and aggregate.decimal:
         total, count = columns["sum"], f"nullif({columns['count']}, 0)"
         average = average_of_decimals if guarded else average_of_wide_decimals

@@ -72,6 +72,8 @@ def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
         case exp.Filter():
             _condition(node.expression.this, columns)
             return type_of(node.this, columns)
+        case exp.Array():
+            return f"array<{_one_type(node, node.expressions, columns)}>"
         case exp.Div():
             return _quotient(node, columns)
         case exp.Round():

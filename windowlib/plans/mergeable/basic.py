@@ -121,6 +121,11 @@ def distinct_texts(kinds: Sequence[str]) -> str:
     return "bigint"
 
 
+def _sketch(kinds: Sequence[str]) -> str:
+    distinct_texts(kinds)
+    raise Unproved("publishes a sketch, whose bytes engines write differently,")
+
+
 def summed(kinds: Sequence[str], most_digits: int = WIDEST_SUM) -> str:
     """The type of a sum, as Spark has it."""
     if kinds[0] in WHOLE:
@@ -189,6 +194,13 @@ BASIC = {
         typed_by="first({x})",
         stored=VALUE_OF_STRUCT,
         element="named_struct('value', {x})",
+    ),
+    "hll_sketch_agg": Function(
+        (SKETCH,),
+        "hll_union({sketch}, {sketch})",
+        "a sketch of the different values, for `hll_union_agg` and `hll_sketch_estimate` over several windows",
+        _sketch,
+        result="binary",
     ),
     # A sketch merged with itself: the estimate of one that was never merged differs a little from one that was.
     "approx_count_distinct": Function(

@@ -6,6 +6,7 @@ A window that keeps more than `AggregateSet.most_values` ends the run: see `wind
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from math import ceil, floor
 from typing import Any
 
@@ -53,6 +54,22 @@ _NUMBERS = Part(
 )
 
 
+_VALUES = Part(
+    "kept",
+    "collect_list(case when {x} is not null{and_where} then {x} end)",
+    "flatten(collect_list({p}))",
+    _joined(distinct=False),
+    bounded=True,
+)
+_ANY = "try_element_at({kept}, 1)"
+_NONE_YET = f"named_struct('value', {_ANY}, 'times', 0L, 'mode', {_ANY}, 'most', 0L)"
+_TIMES = "if(a.value <=> x, a.times, 0L) + 1L"
+_ONE_MORE = (
+    f"named_struct('value', x, 'times', {_TIMES}, 'mode', if({_TIMES} > a.most, x, a.mode),"
+    f" 'most', greatest({_TIMES}, a.most))"
+)
+
+
 def _equal(kinds: Sequence[str]) -> str:
     if is_nested(kinds[0]):
         raise Unproved(f"compares values of {kinds[0].partition('<')[0]}")
@@ -95,6 +112,17 @@ def _in_order(held: Sequence[Any]) -> list[Any]:
     return [one["value"] for one in sorted(held, key=arrival_order)]
 
 
+def _one(kinds: Sequence[str]) -> str:
+    _equal(kinds)
+    return kinds[0]
+
+
+def _mode(held: Sequence[Any]) -> Any:
+    """The first of the most frequent values in ascending order."""
+    runs = [[*run] for _, run in groupby(sorted(held, key=rank), key=rank)]
+    return max(runs, key=len)[0] if runs else None
+
+
 KEPT = {
     "count_distinct": Function(
         (_SET,),
@@ -127,6 +155,16 @@ KEPT = {
         by_arrival=True,
         result="array",
         element="case when {x} is not null then named_struct('value', {x}) end",
+    ),
+    "mode": Function(
+        (_VALUES,),
+        f"aggregate(array_sort({{kept}}), {_NONE_YET}, (a, x) -> {_ONE_MORE}).mode",
+        "the most frequent value; of several the least",
+        _one,
+        _mode,
+        normal=True,
+        typed_by="first({x})",
+        stored="array<(.*)>",
     ),
     "median": Function(
         (_NUMBERS,),
