@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, clicks, clock, events
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock, events
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.status import status
@@ -275,3 +275,35 @@ def test_deletion_vectors_are_refused(spark: SparkSession, tmp_path: Path) -> No
     log.write_text("\n".join(map(json.dumps, entry)))
     with pytest.raises(SourceError, match=r"deletion vectors, which are not read.*APPLY \(PURGE\)"):
         plan(definition, clock)
+
+
+@pytest.mark.fault(
+    "OPTIMIZE and VACUUM delete files of a Delta source that were read",
+    "a rerun that covers their events reads the files in their place; a smaller one is refused with that range",
+)
+def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
+    definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    run(definition, spark)
+    changes.compact()
+    changes.vacuum()
+    part = Rerun(START_MS, START_MS + HOUR_MS, "a test", "ann")
+    with pytest.raises(RerunRefused, match=r"has put rows that were read into other files.*Rerun all of it") as refused:
+        run(definition, spark, rerun=part)
+    [bounds] = re.findall(r"--from (\S+) --to (\S+)", str(refused.value))
+    whole = time_range(*bounds, clock())
+    assert run(definition, spark, rerun=Rerun(whole.from_ms, whole.to_ms, "a test", "ann"))
+    found = verify(definition, Asked(), spark, clock)
+    assert (found.differences, [one for one in found.not_compared if "gone" in one]) == ([], [])
+    append(tmp_path, 3)
+    run(definition, spark)
+    changes.compact()
+    changes.vacuum()
+    append(tmp_path, 4)
+    table_of(tmp_path).delete("id LIKE '4-%' AND user = 'u1'")
+    append(tmp_path, 5)
+    run(definition, spark)
+    table_of(tmp_path).delete("id LIKE '5-%' AND user = 'u2'")  # the others, near it, are deleted too
+    assert [rerun is not None for rerun in run(definition, spark)] == [True]
+    ended(definition, spark, sessions(tmp_path))

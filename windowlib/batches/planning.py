@@ -84,7 +84,8 @@ def next_plan(
     if arrived.removal and not source.new_files(definition, tables, commit, found):
         assert commit is not None, "files were read"
         bare = _without_files(definition, state, commit, rerun_time_ms(clock(), state))
-        plan = taking.by_itself(definition, tables, commit, bare, arrived.removal)
+        removal = taking.with_compacted(definition, tables, commit, arrived.removal)
+        plan = taking.by_itself(definition, tables, commit, bare, removal)
         check_clock(definition, clock(), state, plan.files)
         return plan
     files = source.numbered(new, sequence, definition.source.max_files_per_run)
@@ -132,7 +133,8 @@ def rerun_plan(
     check_types(definition, json.loads(commit.definition).get("source_types"))
     plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
     removal = taking.due(definition, tables, commit, look) if not rerun.late_only else None
-    return taking.taken(definition, tables, commit, plan, removal) if removal else plan
+    plan = taking.taken(definition, tables, commit, plan, removal) if removal else plan
+    return plan if plan.replaces else taking.read_again(definition, tables, commit, plan)
 
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:

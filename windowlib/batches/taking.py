@@ -7,21 +7,24 @@ moves the cursor past the removal, so after its commit what was read is what the
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.model.rerun import TimeRange
+from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing as source
 from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.found import SourceError
-from windowlib.source.removals import Removal, command, span_of, title, ways_on
+from windowlib.source.removals import Removal, Spans, command, compacted, span_of, title, ways_on
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun, RerunRefused, can_rerun
 from windowlib.tables.set_aside import files_set_aside
 
 ITSELF = "windowlib"  # who asks for a rerun that no operator has asked for
+SLACK_MS = DAY_MS  # sessions reach so far beyond a range, as a rule; where one reaches further, it is refused
 
 
 def due(definition: Definition, tables: Tables, commit: Commit, look: source.Look) -> Removal | None:
@@ -30,8 +33,35 @@ def due(definition: Definition, tables: Tables, commit: Commit, look: source.Loo
     if cursor is None:
         return None
     arrived = source.arrivals(definition, tables, commit, look(definition, cursor))
-    unread = source.new_files(definition, tables, commit, arrived.files)
-    return None if unread else arrived.removal
+    if arrived.removal is None or source.new_files(definition, tables, commit, arrived.files):
+        return None
+    return with_compacted(definition, tables, commit, arrived.removal)
+
+
+def with_compacted(definition: Definition, tables: Tables, commit: Commit, removal: Removal) -> Removal:
+    """The same with the files near it that were compacted and deleted since they were read: it takes those up, too."""
+    spans = source.spans_read(tables, commit)
+    while (span := span_of(definition, removal, spans, commit.at_ms)) and (
+        more := _compacted(definition, spans, removal.last, span, removal.gone)
+    ):
+        removal = replace(removal, gone=removal.gone | more.gone, fresh=(*removal.fresh, *more.fresh))
+    return removal
+
+
+def _compacted(
+    definition: Definition, spans: Spans, version: int, near: TimeRange, gone: Collection[str]
+) -> Removal | None:
+    """What is in the place of files with events near a range that were read, then compacted and deleted."""
+    around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
+    folder = definition.source.path
+    missing = {
+        path
+        for path, span in spans.items()
+        if span and path not in gone and span.from_ms < around.to_ms and around.from_ms < span.to_ms
+        if not (folder / path).is_file()
+    }
+    read = {path: span for path, span in spans.items() if path not in gone}
+    return compacted(definition, version, read, missing) if missing else None
 
 
 def by_itself(definition: Definition, tables: Tables, commit: Commit, plan: Plan, removal: Removal) -> Plan:
@@ -64,6 +94,25 @@ def is_by_itself(plan: Plan) -> bool:
     return plan.rerun is not None and plan.rerun.who == ITSELF and bool(plan.files or plan.replaces)
 
 
+def read_again(definition: Definition, tables: Tables, commit: Commit, plan: Plan) -> Plan:
+    """The plan of a rerun with what is in the place of files that were compacted and deleted; as it is without any.
+
+    Raises `RerunRefused` where its range does not cover all of their events.
+    """
+    cursor = source.cursor_of(definition, commit)
+    assert plan.rerun is not None, "it is a rerun"
+    if cursor is None or cursor.version < 0 or plan.rerun.late_only:
+        return plan
+    found = _compacted(definition, source.spans_read(tables, commit), _quiet(definition, cursor), plan.rerun.range, ())
+    if found is None:
+        return plan
+    whole = with_compacted(definition, tables, commit, found)
+    span = _span(definition, tables, commit, whole, plan.plan_time_ms)
+    if span is None or not plan.rerun.range.holds(span):
+        return _refuse_part(definition, whole, span, "has put rows that were read into other files")
+    return _with(tables, plan, whole)
+
+
 def taken(definition: Definition, tables: Tables, commit: Commit, plan: Plan, removal: Removal) -> Plan:
     """The plan of a rerun with a removal, or as it is where its range concerns none of the removal's events.
 
@@ -76,11 +125,27 @@ def taken(definition: Definition, tables: Tables, commit: Commit, plan: Plan, re
     if removal.has_vectors:
         raise RerunRefused(ways_on(definition, removal, span))
     if not asked.holds(span):
-        raise RerunRefused(
-            f"{title(definition, removal)} removes rows, and concerns events from {instant(span.from_ms)} to"
-            f" {instant(span.to_ms - 1)}, outside of what this rerun recomputes. Rerun all of it:"
-            f" {command(definition, span)}"
-        )
+        return _refuse_part(definition, removal, span, "removes rows")
+    return _with(tables, plan, removal)
+
+
+def _quiet(definition: Definition, cursor: Cursor) -> int:
+    """The last version up to which no row has come or gone since a cursor."""
+    last = cursor.version
+    for version in source.found_files(definition, cursor).versions:
+        if version.changes_rows and version.touched:
+            break
+        last = version.number
+    return last
+
+
+def _refuse_part(definition: Definition, removal: Removal, span: TimeRange | None, what: str) -> Plan:
+    times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
+    enough = f" Rerun all of it: {command(definition, span)}" if span else ""
+    raise RerunRefused(f"{title(definition, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
+
+
+def _with(tables: Tables, plan: Plan, removal: Removal) -> Plan:
     aside = files_set_aside(tables.root)
     fresh = [file for file in removal.fresh if file.path not in aside]
     kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last).to_json()}

@@ -70,7 +70,7 @@ def arrived(definition: Definition, listed: Listed, spans: Callable[[], Spans]) 
         group = _group(listed.versions[done:])
         done += len(group)
         moving = [one for one in listed.versions[:done] if one.removed or one in group]
-        found = _together(definition, group, moving, {*read, *pending})
+        found = _together(definition, group, moving, {*read, *pending}, group[-1].number)
         gone = frozenset(path for path in read if path in found.touched and path not in found.live)
         fresh = tuple(file for path, file in found.live.items() if path not in read)
         if found.has_vectors or any(read[path] for path in gone):
@@ -102,15 +102,42 @@ class _Together:
     has_vectors: bool
 
 
+def compacted(definition: Definition, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
+    """What a version holds in the place of files that were read and have been deleted, where rows only changed places.
+
+    None where it still names one of them, or where rows were removed: then their rows are lost.
+    """
+    versions, looked_for, number = list[Version](), {*missing}, version
+    while looked_for and (one := version_of(definition, number)):
+        if one.removed:
+            versions.insert(0, one)
+            looked_for -= one.removed
+        number -= 1
+    if looked_for:
+        return None
+    seeds = [one for one in versions if one.removed & {*missing}]
+    found = _together(definition, seeds, versions, read, version)
+    changed = any(one.changes_rows for one in versions if one.touched & found.touched)
+    if changed or found.has_vectors or any(path in found.live for path in missing):
+        return None
+    gone = frozenset(path for path in read if path in found.touched and path not in found.live)
+    fresh = tuple(file for path, file in found.live.items() if path not in read)
+    return Removal(seeds[0], version, gone, fresh, has_vectors=False)
+
+
 def _together(
-    definition: Definition, seeds: Sequence[Version], versions: Sequence[Version], known: Collection[str]
+    definition: Definition,
+    seeds: Sequence[Version],
+    versions: Sequence[Version],
+    known: Collection[str],
+    last: int,
 ) -> _Together:
     """All that the files of some versions were made of or became, back to files that are `known`.
 
     Where a file is not known, it is one that a version before the cursor made (a compaction, or one that was passed
     over): the log is read back to that. Where it does not reach so far, all of the table counts.
     """
-    last, earlier = max(one.number for one in versions), min(one.number for one in versions)
+    earlier = min(one.number for one in versions)
     versions, settled = list(versions), {*known}
     while True:
         touched, joined = _closure(seeds, versions)
