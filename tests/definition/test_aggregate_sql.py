@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.engines import matrix
 from windowlib.definition.aggregate_sql import check_expression, columns_used, read_aggregates
 from windowlib.definition.sql_functions import SCALAR
 from windowlib.plans.aggregate_functions import FUNCTIONS
@@ -205,3 +206,15 @@ def test_any_text_is_read_or_refused(sql: str) -> None:
         refusal = str(error)
         found = None
     assert found.aggregates if found else refusal
+
+
+def test_aggregates_are_numbered_by_what_is_stored_of_them() -> None:
+    """Written as text and read again, an aggregate is the same: else state would have its columns twice."""
+    written = [one.sql for one in matrix.columns()]
+    for sql in written:
+        found = read_aggregates({"x": sql}).aggregates
+        texts = [*map(str, found)]
+        assert read_aggregates({"x": sql}, texts).aggregates == found
+        assert read_aggregates({"x": sql, "n": "count(*)"}, ["count(*)", *texts]).aggregates == tuple(
+            dict.fromkeys([*read_aggregates({"n": "count(*)"}).aggregates, *found])
+        )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import as_stored
 from windowlib.engines.choice import check_types
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.source.intake import Seen
@@ -66,6 +67,8 @@ class Inputs:
 
     def __post_init__(self) -> None:
         """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
+        numbered = as_stored(self.definition, json.loads(self.plan.definition))
+        object.__setattr__(self, "definition", numbered)  # its aggregates are those that the state has
         check_types(self.definition, self.source_types)
 
     @property

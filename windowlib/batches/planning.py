@@ -13,7 +13,9 @@ from dataclasses import replace
 from windowlib.batches import taking, watermarks
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
+from windowlib.definition import formulas
 from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import as_stored, continues
 from windowlib.definition.terms import differences, terms_of
 from windowlib.engines.choice import check_types
 from windowlib.model.errors import InvalidSpec, StateMismatch
@@ -92,13 +94,16 @@ def next_plan(
     pinned = json.loads(commit.definition).get("source_types") if commit else None
     types = check_readable(definition, files, pinned)
     cursor = source.next_cursor(tables, commit, found, files, cursor)
+    batch_id, then = state.last_batch_id + 1, json.loads(commit.definition) if commit else None
+    definition = as_stored(definition, then) if then else definition
     kept: dict[str, object] = {"source_types": types or pinned, PLACE: place_of(definition)}
+    kept |= formulas.kept(definition, then, batch_id)
     if cursor:
         kept[CURSOR] = cursor.to_json()
     check_types(definition, types)
     now_ms = clock()
     frozen = Plan(
-        batch_id=state.last_batch_id + 1,
+        batch_id=batch_id,
         plan_time_ms=plan_time_ms(now_ms, state),
         watermark_in_ms=commit.watermark_out_ms if commit else None,
         from_sequence=sequence,
@@ -147,14 +152,17 @@ def decided_plan(definition: Definition, state: LedgerState, decision: Decision,
 
 def _without_files(definition: Definition, state: LedgerState, commit: Commit, time_ms: int) -> Plan:
     """The plan of a batch that reads no new file."""
+    batch_id, then = state.last_batch_id + 1, json.loads(commit.definition)
+    definition = as_stored(definition, then)
+    now = {**then, **definition.semantics(), **formulas.kept(definition, then, batch_id)}
     return Plan(
-        batch_id=state.last_batch_id + 1,
+        batch_id=batch_id,
         plan_time_ms=time_ms,
         watermark_in_ms=commit.watermark_out_ms,
         from_sequence=commit.to_sequence,
         files=(),
-        fingerprint=commit.fingerprint,
-        definition=commit.definition,
+        fingerprint=definition.fingerprint,
+        definition=json.dumps(now, sort_keys=True),
         terms=terms_of(definition),
     )
 
@@ -232,12 +240,21 @@ def check_folder(definition: Definition) -> None:
 
 def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
     """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done."""
-    if stored is None or stored.fingerprint == definition.fingerprint:
+    if stored is None or continues(definition, stored.definition, stored.fingerprint):
         return
     raise StateMismatch(
         f"{definition.root} was written by another definition: {_edited(definition, stored)}."
         f" Undo the change in {definition.file}, or {otherwise}."
     )
+
+
+def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> list[str]:
+    """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
+    commit = ledger_of(definition, clock).state().commit
+    if commit is None:
+        return []
+    then, now = (one["aggregates"] for one in (json.loads(commit.definition), definition.semantics()))
+    return [*differences({"aggregates": then}, {"aggregates": now})]
 
 
 def _edited(definition: Definition, stored: Commit | Plan) -> str:

@@ -66,13 +66,16 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib plan clicks.toml[/dim]
     """
+    from windowlib.batches.planning import formulas_changed
     from windowlib.batches.planning import plan as freeze
     from windowlib.source.folder import left_out
 
     definition = load_pipeline(pipeline)
-    frozen, out = freeze(definition), left_out(definition)
+    frozen, out, changed = freeze(definition), left_out(definition), formulas_changed(definition)
     lines = [_plan_line(frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
+    lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
+    record |= {"formulas_changed": changed} if changed else {}
     show_outcome(record, "\n".join(lines), as_json)
 
 

@@ -24,13 +24,17 @@ NUMBERS = ("none", "one", "two")
 _MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
 
 
-def read_aggregates(expressions: dict[str, str]) -> AggregateSet:
+def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> AggregateSet:
     """The aggregates and output columns of ``name = expression`` pairs; raises ValueError at the first bad one.
+
+    Aggregates come in the order of `first`, then of the expressions.
 
     >>> read_aggregates({"mean": "sum(v) / count(*)", "n": "count(*)"}).columns
     (OutputColumn(name='mean', sql='{0} / {1}'), OutputColumn(name='n', sql='{1}'))
     """
     found: list[Aggregate] = []
+    for sql in first:
+        _read(sql, found)
     columns = tuple(OutputColumn(name, _read(sql, found)) for name, sql in expressions.items())
     used = dict.fromkeys(name for sql in expressions.values() for name in columns_used(sql))
     return AggregateSet(tuple(found), columns, tuple(used))

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ConfigDict, ValidationError
 
@@ -48,10 +48,16 @@ class Definition(DefinitionFile):
 
     file: Path
     root: Path  # <warehouse>/<name>: the folder of all its tables
+    partials: tuple[str, ...] = ()  # aggregates in the order of their numbers in the state; (): as they are written
 
     @cached_property
     def aggregates(self) -> AggregateSet:
-        return replace(read_aggregates(self.expressions), most_values=self.storage.max_kept_values)
+        return replace(read_aggregates(self.expressions, self.partials), most_values=self.storage.max_kept_values)
+
+    def numbered(self, partials: tuple[str, ...]) -> Self:
+        """The same with its aggregates in this order."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_construct(**{**fields, "partials": partials})
 
     @cached_property
     def plan(self) -> PlanKind:

@@ -15,6 +15,7 @@ from windowlib.batches.planning import decision_command
 from windowlib.batches.taking import next_removal
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
+from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
 from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
@@ -129,7 +130,7 @@ def status(definition: Definition, now_ms: int) -> Status:
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
-        same_definition=commit is None or commit.fingerprint == definition.fingerprint,
+        same_definition=commit is None or continues(definition, commit.definition, commit.fingerprint),
         commits=_commits(ledger.tables, state),
         time=_time(definition, ledger.tables, commit),
         windows_in_flight=sum(file.rows for file in windows),
