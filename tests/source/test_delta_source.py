@@ -20,6 +20,7 @@ from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
+from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.source.found import SourceError
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
@@ -175,4 +176,21 @@ def test_a_version_of_several_files_is_read_file_by_file(spark: SparkSession, tm
     append_files(tmp_path, 2, 3)
     append(tmp_path, 4)
     assert [run(definition, spark, max_batches=1) for _ in range(4)] == [rows(number) for number in (1, 2, 3, 4)]
+    assert run(definition, spark) == 0
+
+
+def test_a_file_that_was_set_aside_is_read_once_it_is_taken_back(spark: SparkSession, tmp_path: Path) -> None:
+    """Runs have gone past its version, and their log may be gone."""
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    append(tmp_path, 1)
+    before = {path.name for path in (tmp_path / "incoming").glob("*.parquet")}
+    append(tmp_path, 2)
+    [name] = {path.name for path in (tmp_path / "incoming").glob("*.parquet")} - before
+    set_aside(definition, name, "ann", "a test", clock)
+    append(tmp_path, 3)
+    assert run(definition, spark) == rows(1, 3)
+    clean_up(tmp_path)
+    assert run(definition, spark) == 0
+    take_back(definition, name, "ann", "a test", clock)
+    assert run(definition, spark) == rows(2)
     assert run(definition, spark) == 0

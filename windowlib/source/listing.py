@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from windowlib.tables import delta
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
-from windowlib.tables.set_aside import files_set_aside
+from windowlib.tables.set_aside import files_set_aside, files_taken_back
 
 WAITS_MS = 5_000  # a longer `min_file_age` is not waited out: the next run takes the file
 
@@ -49,7 +50,19 @@ Look = Callable[[Definition, Cursor | None], Listed]
 
 def arrivals(definition: Definition, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
     """What a pipeline must take of what its source lists: files, and then maybe a removal."""
-    return arrived(definition, listed, lambda: spans_read(tables, commit))
+    back = _taken_back(definition, tables, commit, {file.path for file in listed.files})
+    return arrived(definition, replace(listed, files=[*back, *listed.files]), lambda: spans_read(tables, commit))
+
+
+def _taken_back(definition: Definition, tables: Tables, commit: Commit | None, found: Collection[str]) -> list[Found]:
+    """The files of a Delta table that were set aside when a batch went past their version, and taken back since."""
+    cursor = cursor_of(definition, commit)
+    if cursor is None or commit is None:
+        return []
+    paths = [path for path in files_taken_back(tables.root) if path not in found]
+    there = [(path, definition.source.path / path) for path in paths if (definition.source.path / path).is_file()]
+    stats = [(path, file.stat()) for path, file in there]
+    return [Found(path, stat.st_size, stat.st_mtime_ns, (cursor.version, path)) for path, stat in stats]
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:

@@ -44,11 +44,20 @@ def decide(root: Path, decision: SetAside) -> None:
 
 def files_set_aside(root: Path) -> dict[str, SetAside]:
     """By path, the files that are set aside now."""
+    return {one.path: one for one in _newest(root) if not one.back}
+
+
+def files_taken_back(root: Path) -> list[str]:
+    """The paths of files that were set aside and may be read again."""
+    return [one.path for one in _newest(root) if one.back]
+
+
+def _newest(root: Path) -> list[SetAside]:
+    """The newest decision about each file."""
     table = Table(root / SET_ASIDE.name)
     rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
     newest = {row["path"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    decisions = (SetAside(**{name: row[name] for name in SetAside.__dataclass_fields__}) for row in newest.values())
-    return {one.path: one for one in decisions if not one.back}
+    return [SetAside(**{name: row[name] for name in SetAside.__dataclass_fields__}) for row in newest.values()]
 
 
 @lru_cache(maxsize=64)
