@@ -31,6 +31,7 @@ class Seen:
     width: int = 0
     too_wide: list[str] = field(default_factory=list)
     text: str = ""
+    background: str = ""
     picture: bytes = b""
 
 
@@ -73,9 +74,9 @@ class Browser:
 
     def look(
         self, address: str, size: tuple[int, int] = DESKTOP, *, dark: bool = False, opened: bool = False,
-        cookies: tuple[dict[str, str], ...] = (),
+        cookies: tuple[dict[str, str], ...] = (), picture: bool = False,
     ) -> Seen:  # fmt: skip
-        """Opens a page in a tab of its own; `opened`: with every part that can be opened."""
+        """Opens a page in a tab of its own; `opened`: with every part that can be opened; `picture`: takes one."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -103,7 +104,8 @@ class Browser:
             width=self._value(session, "document.documentElement.scrollWidth"),
             too_wide=self._value(session, WIDER.replace("WIDTH", str(width))),
             text=self._value(session, "document.body.innerText"),
-            picture=self._picture(session, width),
+            background=self._value(session, "getComputedStyle(document.body).backgroundColor"),
+            picture=self._picture(session, width) if picture else b"",
         )
         for event in self.events:
             said = event.get("params", {})

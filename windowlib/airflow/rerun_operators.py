@@ -81,7 +81,7 @@ class PreviewRerun(OfPipeline):
         records = super().execute(context)
         definition = load_definition(_file(self.pipelines, params["pipeline"]))
         found = load(definition.root, records[-1]["preview_id"])
-        text = markdown(found, definition.source.key)
+        text = markdown(found, definition.source.key, definition.pages.hide)
         self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
         text += f"\n\n[As a page]({self.page})"
         return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
+
+PROGRAM = "windowlib"
 
 
 def argument(file: Path) -> str:
@@ -14,3 +18,15 @@ def argument(file: Path) -> str:
     """
     here = Path.cwd()
     return shlex.quote(str(file.relative_to(here) if file.is_relative_to(here) else file))
+
+
+def runnable(command: str) -> str:
+    """A command that begins with `windowlib` as it runs when it is pasted: by its full path where PATH has it not.
+
+    >>> runnable("windowlib status clicks.toml").endswith("windowlib status clicks.toml")
+    True
+    """
+    beside = Path(sys.executable).with_name(PROGRAM)
+    if shutil.which(PROGRAM) or not beside.is_file():
+        return command
+    return f"{shlex.quote(str(beside))}{command.removeprefix(PROGRAM)}"

@@ -185,7 +185,7 @@ class Checks(Section):
 
 
 class Pages(Section):
-    """`[pages]`: what the pages about the pipeline show."""
+    """`[pages]`: what the pages about the pipeline, and those of previews, show."""
 
     hide: KeyColumns = Field(
         default=(),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from windowlib.quality.check import CheckResult, in_words
+from windowlib.quality.check import EXAMPLES, CheckResult, in_words
 from windowlib.quality.validations import Validated
 
 
@@ -36,16 +36,17 @@ class CheckHistory:
         return [one for one in reversed(self.outcomes) if not one.result.success]
 
 
-def results_of(batch: Validated) -> list[CheckResult]:
-    """The checks of a batch, in words."""
-    return in_words(batch.suites, batch.figures)
+def results_of(batch: Validated, *, examples: bool) -> list[CheckResult]:
+    """The checks of a batch, in words; without `examples` of values that a check of rows has met."""
+    found = in_words(batch.suites, batch.figures)
+    return found if examples else [replace(one, observed=one.observed.partition(EXAMPLES)[0]) for one in found]
 
 
-def histories(batches: Iterable[Validated]) -> list[CheckHistory]:
+def histories(batches: Iterable[Validated], *, examples: bool) -> list[CheckHistory]:
     """Each check of some batches (newest first): those that failed last first, then by suite."""
     found: dict[tuple[str, str], list[Outcome]] = {}
     for batch in batches:
-        for result in results_of(batch):
+        for result in results_of(batch, examples=examples):
             found.setdefault((result.suite, result.sentence), []).append(Outcome(batch.batch_id, result))
     made = [
         CheckHistory(suite, sentence, outcomes[0].result.severity, outcomes[::-1])

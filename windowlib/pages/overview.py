@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windowlib.batches.planning import decision_command
+from windowlib.definition.commands import runnable
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.inspection.status import Status
@@ -90,7 +91,8 @@ class Looked:
 
     def commands(self, waiting: Plan) -> tuple[str, str]:
         """What approves and what abandons a batch that waits, to be pasted."""
-        return tuple(decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))  # type: ignore[return-value]
+        approve, abandon = (decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))
+        return runnable(approve), runnable(abandon)
 
 
 def looked(definition: Definition, now_ms: int) -> Looked:

@@ -122,7 +122,7 @@ def pipeline(found: Looked) -> Pipeline:
         hours=hours(definition, tables, shown),
         trends=trends(shown),
         runs=[Listed(run, marks.get(run.batch_id), accounts(run.figures)) for run in runs[:LISTED]],
-        checks=histories(found.checked),
+        checks=histories(found.checked, examples=not definition.pages.hide),
         refused=refused(definition, tables, shown) if runs else [],
         late=late_hours(definition, tables, versions),
         what_if=_what_if(found),
@@ -138,7 +138,8 @@ def _waiting(found: Looked) -> Waiting | None:
     if (plan := found.waiting) is None:
         return None
     checked = next((one for one in found.checked if one.batch_id == plan.batch_id), None)
-    failed = [one for one in results_of(checked) if not one.success] if checked else []
+    results = results_of(checked, examples=not found.definition.pages.hide) if checked else []
+    failed = [one for one in results if not one.success]
     approve, abandon = found.commands(plan)
     return Waiting(
         batch_id=plan.batch_id,

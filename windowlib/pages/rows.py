@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from statistics import median_low
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import runnable
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import instant, iso_instant, time_of
@@ -20,6 +21,7 @@ from windowlib.inspection.lineage.cuts import within
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.newest import Run, newest_rows, rows_of_newest
 from windowlib.plans.admission import REASONS
+from windowlib.reruns.words import HIDDEN
 from windowlib.tables import delta
 from windowlib.tables.delta import DataFile
 from windowlib.tables.opened import Tables
@@ -30,7 +32,6 @@ LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
 RESULTS_SHOWN, RESULTS_FOUND = 25, 100
 IN_FLIGHT_LOOKED_AT, IN_FLIGHT_SHOWN = 2_000, 10
 LONGEST_CELL = 160  # characters
-HIDDEN = "hidden"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class LateHour:
-    """Late events of one hour of event time, of those that came last: how many, and some of them."""
+    """Late events of one hour of event time, of those that came last: how many, how late, and some of them."""
 
     start_ms: int
     count: int
+    median_late_ms: int
+    most_late_ms: int
     examples: Rows
 
 
@@ -106,7 +109,8 @@ def explain_command(definition: Definition, tables: Tables, versions: Mapping[st
     if not found or found[0].get("window_start") is None or {*definition.source.key} & {*definition.pages.hide}:
         return None
     keys = "".join(f" --key {shlex.quote(str(found[0][name]))}" for name in definition.source.key)
-    return f"windowlib explain {argument(definition.file)}{keys} --at {iso_instant(time_of(found[0]['window_start']))}"
+    at = iso_instant(time_of(found[0]["window_start"]))
+    return runnable(f"windowlib explain {shlex.quote(str(definition.file))}{keys} --at {at}")
 
 
 def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Refused]:
@@ -134,9 +138,17 @@ def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, in
     columns = [*definition.source.key, "event_time", "late by", "source_file", "source_row", "batch_id"]
     columns += ["readmitted by"] if any(row.get("readmitted_by") is not None for row in rows) else []
     return [
-        LateHour(start_ms, len(hours[start_ms]), shown(definition, hours[start_ms][:EXAMPLES], columns))
+        _late_hour(definition, start_ms, hours[start_ms], columns)
         for start_ms in sorted(hours, reverse=True)[:LATE_HOURS]
     ]
+
+
+def _late_hour(
+    definition: Definition, start_ms: int, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
+) -> LateHour:
+    late_ms = [row["late_by_ms"] for row in rows]
+    examples = shown(definition, rows[:EXAMPLES], columns)
+    return LateHour(start_ms, len(rows), median_low(late_ms), max(late_ms), examples)
 
 
 def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> Rows:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from windowlib.quality.figures import Figures
 
 
+EXAMPLES = ", such as "  # between what a check of rows has counted and values that it has met
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The outcome of one check, in words. `severity` is critical, warning or info."""
@@ -105,7 +108,7 @@ def _observed(outcome: Mapping[str, Any], figures: Figures) -> str:
     if "observed_value" not in seen:
         examples = ", ".join(map(str, seen.get("partial_unexpected_list", [])))
         unexpected = f"{seen.get('unexpected_count', 0)} unexpected among {seen.get('element_count', 0)}"
-        return unexpected + (f", such as {examples}" if examples else "")
+        return unexpected + (f"{EXAMPLES}{examples}" if examples else "")
     ours = outcome["expectation_config"]["meta"].get("windowlib", {})
     of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()))
     return _number(seen["observed_value"]) + (f" ({of})" if of else "")

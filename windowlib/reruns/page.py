@@ -20,7 +20,7 @@ PAGE = "index.html"
 
 def preview_page(definition: Definition, preview: Preview) -> str:
     """The page as text."""
-    columns, rows = largest(preview, definition.source.key)
+    columns, rows = largest(preview, definition.source.key, definition.pages.hide)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,

@@ -11,6 +11,7 @@ from windowlib.plans import reruns
 if TYPE_CHECKING:
     from windowlib.reruns.previews import Preview
 
+HIDDEN = "hidden"  # in place of a value that the definition hides
 WORDS = {reruns.ADDED: "added", reruns.REMOVED: "removed"}  # for those that are kept
 NOTHING = "no published window would change: the windows of this range already agree with the source"
 
@@ -47,8 +48,8 @@ def notes(preview: Preview) -> list[str]:
     return []
 
 
-def largest(preview: Preview, keys: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """The largest changes as a table: names of columns, and cells."""
+def largest(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
+    """The largest changes as a table: names of columns, and cells. Values of columns in `hide` are not in it."""
     rows = preview.summary.largest
     outputs = list(next(((r["after"] or r["before"]) for r in rows), {}))
     names = ["change", *keys, "window (UTC)", *outputs]
@@ -64,11 +65,11 @@ def largest(preview: Preview, keys: Sequence[str]) -> tuple[list[str], list[list
                 *values,
             ]
         )
-    return names, cells
+    return names, [[HIDDEN if name in hide else cell for name, cell in zip(names, row, strict=True)] for row in cells]
 
 
-def markdown(preview: Preview, keys: Sequence[str]) -> str:
-    """A preview as a page."""
+def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> str:
+    """A preview as a page; without values of columns in `hide`."""
     rerun = preview.rerun
     lines = [
         f"## {rerun.title[0].upper()}{rerun.title[1:]}",
@@ -81,7 +82,7 @@ def markdown(preview: Preview, keys: Sequence[str]) -> str:
         lines += [f"**{NOTHING[0].upper()}{NOTHING[1:]}.**", ""]
     lines += ["| | |", "|---|---|", *(f"| {name} | {_escaped(text)} |" for name, text in facts(preview)), ""]
     if preview.summary.largest:
-        names, rows = largest(preview, keys)
+        names, rows = largest(preview, keys, hide)
         lines += ["### Largest changes", "", _row(names), "|" + "---|" * len(names), *map(_row, rows), ""]
     lines += [f"Note: {note}." for note in notes(preview)]
     return "\n".join(lines)
