@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import shutil
@@ -9,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,10 +22,12 @@ from tests import browser, page_samples
 from tests.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.inspection.verify.report import Difference
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages.overview import State, looked, overviews
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.site import report, site
+from windowlib.tables import verifications
 from windowlib.tables.read import read_table
 
 AS_OF_MS = NOW_MS + 10 * 60_000
@@ -224,6 +229,34 @@ def test_two_pipelines_of_one_name_have_no_common_site(folder: Path, tmp_path: P
     one = definition(folder, WELL)
     with pytest.raises(InvalidSpec, match=f"two of the definitions have the name {WELL}"):
         site([one, one], tmp_path, AS_OF_MS)
+
+
+def test_what_verify_found_last_is_shown(folder: Path) -> None:
+    assert facts(folder, WELL).verified is None
+    copy = folder.parent / "verified"
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    file = copy / f"{WELL}.toml"
+    environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
+    subprocess.run([sys.executable, "-P", "-m", "windowlib", "verify", str(file)], check=True, env=environment)
+    found = facts(copy, WELL)
+    assert found.verified is not None
+    assert (found.verified.outcome, found.overview.warns) == ("equal", False)
+    assert len(found.verified.differences.cells) == 0
+
+    row = Difference("different", "results", {"user": SCRIPT}, {"start": 0, "end": 900_000}, "clicks", 2, 3)
+    last = verifications.last(copy / "warehouse" / WELL)
+    assert last is not None
+    wrong = replace(last, outcome="different", differing={"results": 1}, differences=[json.dumps(asdict(row))])
+    verifications.keep(copy / "warehouse" / WELL, wrong)
+    found = facts(copy, WELL)
+    assert found.verified is not None
+    assert found.verified.differences.cells[0][2:] == [
+        SCRIPT, "1970-01-01 00:00:00 UTC to 1970-01-01 00:15:00 UTC", "clicks", "2", "3",
+    ]  # fmt: skip
+    assert "verify found windows that are not what the source says" in found.overview.why
+    page = report(definition(copy, WELL), AS_OF_MS).read_text(encoding="utf-8")
+    assert "differs from the source" in page
+    assert SCRIPT not in page
 
 
 # -- as a browser sees them -------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -116,10 +116,11 @@ def overview(found: Looked) -> Overview:
     commit, time, runs = found.ledger.commit, found.status.time, found.tail.runs[:RUNS_SHOWN]
     watermark_ms = commit.watermark_out_ms if commit else None
     strip = [mark(one) for one in found.checked[:STRIP]]
+    warnings = list(_warnings(found, strip[:RECENT]))
     return Overview(
         name=found.definition.name,
         state=state,
-        why=f"{why}; {_warned(strip[:RECENT])}" if state is State.IDLE and _warned(strip[:RECENT]) else why,
+        why="; ".join([why, *warnings]) if state is State.IDLE else why,
         watermark_ms=watermark_ms,
         final_ms=final_up_to(found.definition, watermark_ms),
         held_by=time.explanation if time else [],
@@ -128,7 +129,7 @@ def overview(found: Looked) -> Overview:
         late_share=late_share(runs),
         strip=strip[::-1],
         schedule=found.definition.airflow.schedule,
-        warns=_warned(strip[:RECENT]) is not None,
+        warns=bool(warnings),
     )
 
 
@@ -205,10 +206,14 @@ def _state(found: Looked) -> tuple[State, str]:
     return State.IDLE, _arrived(status.files_waiting, "everything that has arrived is in the results")
 
 
-def _warned(marks: Sequence[Mark]) -> str | None:
-    """What the checks of some batches found, None where nothing."""
-    failed = sum(one.worst != "met" for one in marks)
-    return f"checks warned in {failed} of the newest {len(marks)} batches" if failed else None
+def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
+    """What an operator should look at, although nothing stands still."""
+    if (last := found.status.verified) and last.outcome == "different":
+        yield f"verify found windows that are not what the source says, as of batch {last.batch_id}"
+    if found.status.removal:
+        yield found.status.removal
+    if failed := sum(one.worst != "met" for one in newest):
+        yield f"checks warned in {failed} of the newest {len(newest)} batches"
 
 
 def _arrived(files: int | None, otherwise: str) -> str:

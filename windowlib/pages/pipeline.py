@@ -19,6 +19,7 @@ from windowlib.pages.newest import RUNS_SHOWN, Run
 from windowlib.pages.overview import Looked, Mark, Overview, mark, overview
 from windowlib.pages.rows import LateHour, Refused, Rows, explain_command, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
+from windowlib.pages.verified import Verified, verified
 from windowlib.quality.check import CheckResult
 from windowlib.tables import delta
 from windowlib.tables.statistics import overlapping
@@ -101,6 +102,7 @@ class Pipeline:
     decided: Sequence[Decided]
     results: Rows
     explain: str | None
+    verified: Verified | None
     runs_looked_at: int
     set_aside: Sequence[str]
 
@@ -129,6 +131,7 @@ def pipeline(found: Looked) -> Pipeline:
         decided=_decided(found),
         results=results(definition, tables, versions),
         explain=explain_command(definition, tables, versions),
+        verified=verified(definition, found.status.verified),
         runs_looked_at=len(shown),
         set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],
     )

@@ -1,0 +1,57 @@
+"""What `windowlib verify` found last, for a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant, time_of
+from windowlib.pages.rows import Rows, shown
+from windowlib.tables.verifications import Verification
+
+EQUAL, DIFFERENT = "equal", "different"
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The last comparison with the source: `outcome` is equal, different or nothing compared; `about` says of what."""
+
+    at_ms: int
+    outcome: str
+    about: str
+    differences: Rows
+
+
+def verified(definition: Definition, last: Verification | None) -> Verified | None:
+    """The last comparison; None without any."""
+    if last is None:
+        return None
+    which = "all windows" if last.from_ms is None else f"windows from {instant(last.from_ms)}"
+    share = "" if last.sample == 1 else f" of {last.sample:g} of the keys"
+    rows = ", ".join(f"{count:,} rows of {table}" for table, count in last.compared.items())
+    wrong = ", ".join(f"{count:,} of {table}" for table, count in last.differing.items() if count)
+    about = f"as of batch {last.batch_id}: {which}{share}; {rows or 'no rows'} compared"
+    return Verified(
+        time_of(last.at), last.outcome, f"{about}; {wrong} differ" if wrong else about, _differences(definition, last)
+    )
+
+
+def _differences(definition: Definition, last: Verification) -> Rows:
+    keys = definition.source.key
+    found = [_row(json.loads(one)) for one in last.differences[:SHOWN]]
+    return shown(definition, found, ["difference", "table", *keys, "window", "column", "expected", "found"])
+
+
+def _row(found: Mapping[str, Any]) -> dict[str, Any]:
+    """A difference as a row; values are texts."""
+    bounds = " to ".join(_bound(value) for value in found["window"].values())
+    values = {name: "" if found[name] is None else str(found[name]) for name in ("column", "expected", "found")}
+    return {**found["key"], **values, "difference": found["kind"], "table": found["table"], "window": bounds}
+
+
+def _bound(value: Any) -> str:
+    return instant(value) if isinstance(value, int) else str(value)
