@@ -1,0 +1,62 @@
+"""Where one millisecond decides what a batch or a rerun reads: the edges of files, source ranges and lateness."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowlib.model.assigners import Session
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.admission import Admission
+from windowlib.plans.reach import Bucket
+from windowlib.reruns.source import KnownFile
+from windowlib.source.intake import Group, as_judged_by, summed_up
+from windowlib.tables.ledger_rows import Plan, SourceFile
+
+FILES = tuple(SourceFile(name, 1, 1, number) for number, name in enumerate("ab", 4))
+GAP_MS = 10
+
+
+def judge(late_up_to_ms: int) -> Admission:
+    """Windows whose last millisecond is not above `late_up_to_ms` are late."""
+    return Admission(("k",), "t", "ms", Session(GAP_MS), 0, late_up_to_ms)
+
+
+@pytest.mark.parametrize(("late_up_to_ms", "expected"), [(108, False), (109, True), (110, True)])
+def test_a_window_may_be_late_from_its_last_millisecond_on(late_up_to_ms: int, expected: bool) -> None:
+    bucket = Bucket(100, 200, 200 + GAP_MS)  # the window of its first event is [100, 110)
+    seen = summed_up([Group("a", 2, None, bucket, 100 + GAP_MS, newest_ms=200)], judge(late_up_to_ms))
+    assert seen.may_be_late is expected
+    assert as_judged_by(seen, judge(late_up_to_ms)).may_be_late is expected
+    assert as_judged_by(seen, judge(-1)).may_be_late is False
+
+
+@pytest.mark.parametrize(
+    ("from_ms", "to_ms", "reach_ms", "expected"),
+    [
+        (0, 100, 0, False),
+        (0, 101, 0, True),  # its first event is the last of the range
+        (200, 300, 0, True),  # its last event is the first of the range
+        (201, 300, 0, False),
+        (205, 300, 5, True),
+        (206, 300, 5, False),
+    ],
+)
+def test_a_file_meets_a_range_by_its_first_and_its_last_event(
+    from_ms: int, to_ms: int, reach_ms: int, expected: bool
+) -> None:
+    file = KnownFile(FILES[0], FILES[0], 2, 100, 200)
+    assert file.events == TimeRange(100, 201)
+    assert file.meets(TimeRange(from_ms, to_ms), reach_ms) is expected
+
+
+def test_a_changed_file_has_the_events_that_it_had_and_those_that_it_has() -> None:
+    changed = KnownFile(FILES[0], SourceFile("a", 2, 2, 4), 2, 100, 200, TimeRange(400, 501))
+    assert changed.events == TimeRange(100, 501)
+    assert [changed.meets(TimeRange(at, at + 1)) for at in (200, 201, 399, 400, 500, 501)] == [
+        *(True, False, False, True, True, False)
+    ]
+
+
+def test_the_source_range_of_a_plan_ends_with_its_last_file() -> None:
+    plan = Plan(1, 0, None, 3, FILES, "", "{}")
+    assert (plan.to_sequence, FILES[-1].sequence) == (5, 5)
