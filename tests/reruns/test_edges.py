@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
+from windowlib.engines.choice import engine_of
 from windowlib.model.assigners import Session
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import Admission
 from windowlib.plans.reach import Bucket
+from windowlib.plans.reruns import chains
+from windowlib.plans.step import Step
 from windowlib.reruns.source import KnownFile
 from windowlib.source.intake import Group, as_judged_by, summed_up
 from windowlib.tables.ledger_rows import Plan, SourceFile
@@ -60,3 +64,20 @@ def test_a_changed_file_has_the_events_that_it_had_and_those_that_it_has() -> No
 def test_the_source_range_of_a_plan_ends_with_its_last_file() -> None:
     plan = Plan(1, 0, None, 3, FILES, "", "{}")
     assert (plan.to_sequence, FILES[-1].sequence) == (5, 5)
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_chain_that_ends_where_a_range_begins_is_not_replaced(spark: SparkSession) -> None:
+    """Chains are half-open, and so are ranges; intervals that touch are one chain."""
+    of = [("a", 100, 150, False), ("a", 150, 200, False), ("b", 100, 201, False), ("c", 300, 400, False),
+          ("d", 299, 400, False), ("e", 0, 50, True)]  # fmt: skip
+    rows = spark.createDataFrame(of, "key string, window_start_ms long, window_end_ms long, chosen boolean")
+    step = Step(Session(GAP_MS), 0, ("key",), None, 0, 0, 1, 100, plan_time_ms=0, engine=engine_of(spark))
+
+    def found(asked: TimeRange | None) -> list[tuple[str, int, int]]:
+        return sorted(tuple(row) for row in chains([rows], asked, step).collect())
+
+    assert found(TimeRange(200, 300)) == [("b", 100, 201), ("d", 299, 400)]
+    assert found(TimeRange(199, 301)) == [("a", 100, 200), ("b", 100, 201), ("c", 300, 400), ("d", 299, 400)]
+    assert found(None) == [("e", 0, 50)]
