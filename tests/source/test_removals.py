@@ -307,3 +307,20 @@ def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Pa
     table_of(tmp_path).delete("id LIKE '5-%' AND user = 'u2'")  # the others, near it, are deleted too
     assert [rerun is not None for rerun in run(definition, spark)] == [True]
     ended(definition, spark, sessions(tmp_path))
+
+
+def test_a_compaction_that_was_restored_is_followed_to_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
+    definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
+    append(tmp_path, 1)
+    append(tmp_path, 2)
+    run(definition, spark)
+    changes.compact()
+    append(tmp_path, 3)
+    changes.compact()
+    changes.restore()
+    append(tmp_path, 4)
+    run(definition, spark)
+    table_of(tmp_path).delete("user = 'u1'")
+    changes.vacuum()
+    assert [rerun is not None for rerun in run(definition, spark)] == [True]
+    ended(definition, spark, sessions(tmp_path))

@@ -141,8 +141,7 @@ def _together(
     versions, settled = list(versions), {*known}
     while True:
         touched, joined = _closure(seeds, versions)
-        made = {file.path for one in joined for file in one.added}
-        unknown = touched - made - settled
+        unknown = _from_before(joined) - settled
         while unknown:
             earlier -= 1
             if (version := version_of(definition, earlier)) is None:
@@ -163,6 +162,15 @@ def _together(
         live |= {file.path: file for file in version.added}
         vectors = (vectors - version.removed) | version.vectors
     return _Together(touched, live, bool(vectors))
+
+
+def _from_before(versions: Sequence[Version]) -> set[str]:
+    """The files that some versions, in order, found there: RESTORE may add one again that was there before."""
+    found, made = set[str](), set[str]()
+    for version in versions:
+        found |= version.removed - made
+        made |= version.touched
+    return found
 
 
 def _closure(seeds: Sequence[Version], versions: Sequence[Version]) -> tuple[set[str], list[Version]]:
