@@ -208,7 +208,7 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
         pytest.skip("needs Chromium")
     folder = tmp_path / "pipelines"
     subprocess.run([sys.executable, "-m", "tests.page_samples", str(folder)], check=True, cwd=PROJECT)
-    with served(folder, setup.free_port(8391)) as address, browser.browser(tmp_path / "profile") as chromium:
+    with served(folder, setup.free_port(8391)) as address, browser.browser() as chromium:
         cookies = {
             user: ({"name": "_token", "value": token(address, user), "url": address},) for user in ("admin", "ann")
         }

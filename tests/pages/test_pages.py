@@ -268,8 +268,8 @@ def pages(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
-    with browser.browser(tmp_path_factory.mktemp("profile")) as found:
+def chromium() -> Iterator[browser.Browser]:
+    with browser.browser() as found:
         yield found
 
 
