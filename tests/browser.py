@@ -59,7 +59,9 @@ class Browser:
         nobody.add_cookies([*cookies])  # type: ignore[list-item]
         page, seen = nobody.new_page(), Seen()
         page.on("request", lambda request: seen.requests.append(request.url))
-        page.on("console", lambda said: seen.complaints.append(said.text) if said.type in ("warning", "error") else None)
+        page.on(
+            "console", lambda said: seen.complaints.append(said.text) if said.type in ("warning", "error") else None
+        )
         page.on("pageerror", lambda error: seen.complaints.append(str(error)))
         page.goto(address)
         if opened:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -284,6 +286,11 @@ class TestAirflowHome:
         make_sample(tmp_path)
         files = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.parquet"))
         assert [file.parent.name for file in files] == ["incoming"] * 8 + ["waiting"] * 2
+        for number, file in enumerate(sorted(files, key=lambda file: file.name)):
+            path, now_s = tmp_path / file, time.time()
+            assert 0 <= now_s - path.stat().st_mtime - (9 - number) * 3_600 < 3_700  # the last one arrived this hour
+            past = [at.timestamp() for at in pq.read_table(path)["ts"].to_pylist() if at and at.timestamp() < now_s]
+            assert path.stat().st_mtime - 3_600 <= statistics.median(past) <= path.stat().st_mtime
         (tmp_path / files[0]).unlink()
         make_sample(tmp_path)
         assert not (tmp_path / files[0]).exists()

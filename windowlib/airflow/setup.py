@@ -117,15 +117,18 @@ Ctrl-C stops it.
 
 
 def make_sample(folder: Path) -> None:
-    """Sample clicks in `folder/incoming`, the last files of them in `folder/waiting`; nothing if there are any."""
+    """Clicks of the last hours in `folder/incoming`, their last files in `folder/waiting`; nothing if there are any."""
     incoming, waiting = folder / "incoming", folder / "waiting"
     if incoming.exists():
         return
-    from windowlib.demo.clicks import ClickSettings
+    from windowlib.demo.clicks import BASE_MS, HOUR_MS, ClickSettings
+    from windowlib.demo.files import move_files
     from windowlib.demo.truth import make_demo_data
 
     made = folder / "made"
     make_demo_data(ClickSettings(events=200_000, users=5_000, files=FILES), made)
+    this_hour_ms = int(time.time()) * 1000 // HOUR_MS * HOUR_MS
+    move_files(made, this_hour_ms - FILES * HOUR_MS - BASE_MS)
     waiting.mkdir(exist_ok=True)
     for file in sorted(made.iterdir())[FILES - WAITING :]:
         file.rename(waiting / file.name)

@@ -56,8 +56,22 @@ def write_files(rows: Rows, folder: Path) -> None:
     for number, table in enumerate(rows.files):
         path = folder / f"clicks-{number:02}.parquet"
         pyarrow.parquet.write_table(table, path)
-        moment = BASE_MS // 1000 + (number + 1) * HOUR_MS // 1000
-        os.utime(path, (moment, moment))
+        _date(path, BASE_MS + (number + 1) * HOUR_MS)
+
+
+def move_files(folder: Path, by_ms: int) -> None:
+    """The same clicks, so much later: their times, and those at which their files arrived."""
+    later = pa.scalar(by_ms * 1000, pa.duration("us"))
+    for path in folder.iterdir():
+        arrived_ms = path.stat().st_mtime_ns // 1_000_000
+        table = pyarrow.parquet.read_table(path)
+        place, field = table.schema.get_field_index("ts"), table.schema.field("ts")
+        pyarrow.parquet.write_table(table.set_column(place, field, pc.add(table["ts"], later)), path)
+        _date(path, arrived_ms + by_ms)
+
+
+def _date(path: Path, arrived_ms: int) -> None:
+    os.utime(path, ns=(arrived_ms * 1_000_000, arrived_ms * 1_000_000))
 
 
 def user_names(user: Ints) -> pa.Array:
