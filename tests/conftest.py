@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.disks import may_mount
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
+settings.load_profile("windowlib")
 os.environ.setdefault("WINDOWLIB_CACHE", str(Path(__file__).parent.parent / ".jars"))  # as make does
 
 

@@ -32,9 +32,6 @@ from windowlib.model.triggers import (
     Trigger,
 )
 
-settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
-settings.load_profile("windowlib")
-
 ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # as `make test-all` sets it
 
 
