@@ -16,7 +16,7 @@ from windowlib.tables import delta
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Tables
-from windowlib.tables.prepare import ForeignChange
+from windowlib.tables.roll_forward import ForeignChange
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 

@@ -32,8 +32,8 @@ from windowlib.tables import delta, prepare
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Tables
-from windowlib.tables.prepare import ForeignChange
 from windowlib.tables.read import read_table
+from windowlib.tables.roll_forward import ForeignChange
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3

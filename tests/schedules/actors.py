@@ -24,8 +24,8 @@ from windowlib.tables import delta
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded
 from windowlib.tables.opened import Tables
-from windowlib.tables.prepare import ForeignChange
 from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
+from windowlib.tables.roll_forward import ForeignChange
 
 Actor = Callable[[Path], object]
 BY = ("ann", "to see what happens")

@@ -32,7 +32,7 @@ from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import Rejected, wall_clock_ms
 from windowlib.tables.log import DamagedLog
-from windowlib.tables.prepare import ForeignChange
+from windowlib.tables.roll_forward import ForeignChange
 
 FILES = 4  # two of them are read before
 DECISIONS = 9  # at most, before the last run ends

@@ -20,7 +20,7 @@ from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta
 from windowlib.tables.ledger import Superseded, wall_clock_ms
-from windowlib.tables.prepare import ForeignChange
+from windowlib.tables.roll_forward import ForeignChange
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import delta, log, prepare
+from windowlib.tables import delta, log, prepare, roll_forward
 from windowlib.tables.opened import Tables
-from windowlib.tables.prepare import ForeignChange, Publication, Standing, TableChange, Unreadable
+from windowlib.tables.prepare import Publication, TableChange, Unreadable
+from windowlib.tables.roll_forward import ForeignChange, Standing
 
 TABLES = ("open_windows", "results", "run_metrics")
 SCHEMA = pa.schema([("value", pa.int64())])
@@ -59,7 +60,7 @@ def publication(root: Path, batch_id: int, *rows: int) -> Publication:
 
 
 def roll(root: Path, what: Publication) -> dict[str, int]:
-    return prepare.roll_forward(Tables(root), what, prepare.judge(Tables(root), what))
+    return roll_forward.roll_forward(Tables(root), what, roll_forward.judge(Tables(root), what))
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ def test_it_creates_tables_and_replaces_files(root: Path) -> None:
 def test_rolled_forward_twice_it_changes_nothing(root: Path) -> None:
     third = publication(root, 3, 4)
     versions = roll(root, third)
-    assert {one.standing for one in prepare.judge(Tables(root), third)} == {Standing.DONE}
+    assert {one.standing for one in roll_forward.judge(Tables(root), third)} == {Standing.DONE}
     assert roll(root, third) == versions
     assert {name: version(root, name) for name in TABLES} == versions
 
@@ -147,14 +148,14 @@ def test_a_table_that_someone_else_changed_is_named_and_nothing_is_touched(root:
     DeltaTable(root / "run_metrics").delete("value = 1")
     before = {name: version(root, name) for name in TABLES}
     with pytest.raises(ForeignChange, match=r"run_metrics was changed by another program: version 3, DELETE, by"):
-        prepare.judge(Tables(root), what)
+        roll_forward.judge(Tables(root), what)
     assert {name: version(root, name) for name in TABLES} == before
 
 
 def test_a_compaction_that_took_nothing_away_that_is_to_go_is_built_upon(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").optimize.compact()
-    assert [one.standing for one in prepare.judge(Tables(root), what)][-1] is Standing.MOVED_ON
+    assert [one.standing for one in roll_forward.judge(Tables(root), what)][-1] is Standing.MOVED_ON
     roll(root, what)
     assert values(root)["run_metrics"] == [1, 2, 3, 4]
 
@@ -177,7 +178,7 @@ def compacted(root: Path) -> tuple[Publication, Path]:
 )
 def test_a_compaction_of_files_that_are_to_go_is_undone(root: Path) -> None:
     what, folder = compacted(root)
-    assert [one.standing for one in prepare.judge(Tables(root), what)][1] is Standing.COMPACTED
+    assert [one.standing for one in roll_forward.judge(Tables(root), what)][1] is Standing.COMPACTED
     roll(root, what)
     assert values(root)["results"] == [5]
     newest = version(root, "results")
@@ -189,7 +190,7 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
     what, folder = compacted(root)
     (folder / what.changes[1].remove[0].path).unlink()
     with pytest.raises(ForeignChange, match=r"results was compacted .* `windowlib abandon` drops the batch"):
-        prepare.judge(Tables(root), what)
+        roll_forward.judge(Tables(root), what)
 
 
 @pytest.mark.parametrize("left", ["", '{"commitInfo": {"oper'], ids=["empty", "cut"])
@@ -198,7 +199,7 @@ def test_a_damaged_log_entry_is_named_with_the_way_back(root: Path, left: str) -
     what = publication(root, 3, 4)
     log.file_of(root / "results", 3).write_text(left)
     with pytest.raises(log.DamagedLog, match=r"0003\.json is (empty|cut off).*Restore the file from a backup"):
-        prepare.judge(Tables(root), what)
+        roll_forward.judge(Tables(root), what)
 
 
 def test_what_is_written_down_is_read_back(root: Path) -> None:

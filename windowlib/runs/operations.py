@@ -33,7 +33,8 @@ from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.prepare import Publication, TableChange, check_adoptable
+from windowlib.tables.prepare import Publication, TableChange
+from windowlib.tables.roll_forward import check_adoptable
 from windowlib.tables.standing import COUNTED, changes_since, fence, is_ours
 
 NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_time")  # the figures of every batch

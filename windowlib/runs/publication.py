@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Outcome
 from windowlib.definition.instants import utc
 from windowlib.quality.check import dq_rows
-from windowlib.tables import prepare
+from windowlib.tables import prepare, roll_forward
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Claim, Plan
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
@@ -82,8 +82,8 @@ def publish(ledger: Ledger, claim: Claim, made: Publication) -> None:
 
     Raises `Superseded` and `Conflict` when another run has taken over, `ForeignChange` before any table is touched.
     """
-    judged = prepare.judge(ledger.tables, made)
+    judged = roll_forward.judge(ledger.tables, made)
     ledger.check(claim.epoch)
-    versions = prepare.roll_forward(ledger.tables, made, judged)
+    versions = roll_forward.roll_forward(ledger.tables, made, judged)
     ledger.write({**made.row, "versions": versions}, claim.epoch)
     prepare.forget(ledger.root, made)

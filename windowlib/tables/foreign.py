@@ -16,7 +16,8 @@ from windowlib.tables import delta, log
 from windowlib.tables.delta import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
-from windowlib.tables.prepare import APP_ID, Publication, takes_columns_back
+from windowlib.tables.prepare import APP_ID, Publication
+from windowlib.tables.roll_forward import takes_columns_back
 from windowlib.tables.standing import Versions, changes_since, is_ours
 
 MOST_ROWS_COMPARED = 2_000_000

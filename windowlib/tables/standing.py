@@ -21,7 +21,8 @@ from windowlib.tables.delta import RESTORED
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
-from windowlib.tables.prepare import APP_ID, Publication, TableChange, changed_since, check_adoptable, created
+from windowlib.tables.prepare import APP_ID, Publication, TableChange
+from windowlib.tables.roll_forward import changed_since, check_adoptable, created
 
 Versions = Mapping[str, int]
 GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
