@@ -1,0 +1,186 @@
+"""Rolls a prepared publication forward: every table is judged first, then committed.
+
+============  ==========================================================================================================
+`AT_START`    at its start version: commit
+`DONE`        it holds this publication's commit, known by its identity
+`MOVED_ON`    moved by commits that changed no row, all files to remove still in it: commit on top
+`COMPACTED`   a file to remove was compacted away: the compaction is undone, if the old files exist
+============  ==========================================================================================================
+
+Anything else is a change by someone else (`ForeignChange`), and nothing is touched. Every commit is a compare-and-set,
+so of several that roll one publication forward each finds the others' commits, and accepts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from deltalake import Schema
+
+from windowlib.model.errors import WindowError
+from windowlib.tables import delta, disk, log
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.prepare import APP_ID, Publication, TableChange, Unreadable
+
+
+class ForeignChange(WindowError):
+    """A table was changed by another program than windowlib since the newest run."""
+
+
+class Standing(Enum):
+    """Where a table stands with regard to a publication."""
+
+    AT_START = "at its start version"
+    DONE = "published"
+    MOVED_ON = "moved on without a change of rows"
+    COMPACTED = "compacted"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One table: where it stands, and the version of its commit (`DONE`) or at which that was seen."""
+
+    change: TableChange
+    standing: Standing
+    version: int | None
+
+
+def judge(tables: Tables, publication: Publication) -> list[Judged]:
+    """Where every table stands. Touches none of them. Raises `ForeignChange`, `log.DamagedLog`."""
+    return [_judge(tables[one.name], one, publication.identity) for one in publication.changes]
+
+
+def _judge(table: Table, change: TableChange, identity: str) -> Judged:
+    newest, folder = delta.version(table), table.folder
+    if newest is None or newest == change.start:
+        _check_there(folder, change)
+        if newest != change.start:
+            raise ForeignChange(f"table {folder.name} no longer exists: it was at version {change.start}")
+        return Judged(change, Standing.AT_START, newest)
+    since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
+    if change.start is None:
+        since = since[1:]  # its creation: by this publication or by another that rolls it forward
+    ours = [one for one in since if one.identity == identity]
+    if done := [one.version for one in ours if APP_ID in one.transactions]:
+        return Judged(change, Standing.DONE, done[-1])
+    _check_there(folder, change)
+    changed = changed_since(table, change.start, since)
+    check_adoptable(folder, [one for one in changed if one not in ours])
+    live = frozenset(file.path for file in delta.files(table, newest))
+    lost = frozenset(one.path for one in change.remove) - live
+    if not lost:
+        standing = Standing.AT_START if not since else Standing.MOVED_ON
+        return Judged(change, standing, newest)
+    if missing := sorted(path for path in lost if not (folder / path).exists()):
+        raise ForeignChange(
+            f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
+            f" ({len(missing)} such files): `windowlib abandon` drops the batch, and the next run computes it again"
+        )
+    return Judged(change, Standing.COMPACTED, newest)
+
+
+def _check_there(folder: Path, change: TableChange) -> None:
+    """Raises `Unreadable` where a file to be published is deleted: no log names it yet, so VACUUM may."""
+    if gone := [one.path for one in change.add if not (folder / one.path).exists()]:
+        raise Unreadable(
+            f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
+            " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with `windowlib"
+            " abandon`, and the next run computes it again"
+        )
+
+
+def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -> list[log.Entry]:
+    """Those of the commits `since` version `start` by which the table's files, or its columns, differ from then.
+
+    A change of its settings, or one of columns that was taken back, changes no columns here.
+    """
+    if any(one.changes_columns for one in since) and delta.columns(table, start or 0) == delta.columns(table):
+        since = [replace(one, changes_columns=False) for one in since]
+    return log.since_last_at((file.path for file in delta.files(table, start)), since)
+
+
+def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
+    """Raises `ForeignChange` unless the commits changed no row and no column."""
+    for one in since:
+        if one.changes_data or one.changes_columns:
+            way_back = (
+                f"Its columns changed. {takes_columns_back(folder, one)}"
+                if one.changes_columns
+                else "`windowlib restore` takes that back, `windowlib adopt` keeps it; with --dry-run each shows what"
+                " it would do"
+            )
+            raise ForeignChange(
+                f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"
+                f" {one.user or 'unknown'}. Nothing was touched. {way_back}"
+            )
+
+
+def takes_columns_back(folder: Path, changed: log.Entry) -> str:
+    """How a change of a table's columns is taken back."""
+    before = changed.version - 1
+    return f"Spark can take that back: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {before}"
+
+
+# -- rolling forward --------------------------------------------------------------------------------------------------
+
+
+def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judged]) -> dict[str, int]:
+    """Commits what is not committed yet, table by table, and makes the log entries last; gives every table's version.
+
+    `judged` is what `judge` said just before. A commit that another run of the same publication made meanwhile is as
+    good as ours. Raises `delta.Conflict` where a table was moved by anyone else, `ForeignChange`.
+    """
+    versions: dict[str, int] = {}
+    for one in judged:
+        table = tables[one.change.name]
+        version = one.version if one.standing is Standing.DONE else _publish(table, one, publication)
+        if version is not None:
+            versions[one.change.name] = version
+    disk.sync(_entries(tables, publication, versions), tables.root)
+    return versions
+
+
+def _entries(tables: Tables, publication: Publication, versions: Mapping[str, int]) -> Iterator[Path]:
+    """All that the logs have gained since the publication was computed, by any writer."""
+    for change in publication.changes:
+        after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
+        for version in range(after + 1, up_to + 1):
+            yield from log.written_by(tables[change.name].folder, version)
+
+
+def _publish(table: Table, judged: Judged, publication: Publication) -> int | None:
+    change = judged.change
+    if not (change.add or change.remove):
+        return judged.version
+    try:
+        version = _ready(table, judged)
+        transaction = (APP_ID, publication.batch_id)
+        moved = delta.Change(change.add, change.remove)
+        return delta.commit_logged(table, version, moved, publication.identity, transaction)
+    except delta.Conflict:
+        again = _judge(table, change, publication.identity)
+        if again.standing is Standing.DONE:
+            return again.version
+        raise
+
+
+def created(table: Table, change: TableChange) -> int:
+    """The version of the empty table that this makes. Raises `delta.Conflict`."""
+    assert change.schema is not None, "a table to create has a schema"
+    return delta.create(table, Schema.from_json(change.schema), change.partition_by)
+
+
+def _ready(table: Table, judged: Judged) -> int:
+    """The version to commit on: the table exists, and holds the files that are to be removed."""
+    change, version = judged.change, judged.version
+    if version is None:
+        version = created(table, change)
+    if judged.standing is Standing.COMPACTED:
+        assert change.start is not None, "only what existed can have been compacted"
+        restored = delta.restore(table, version, change.start, of_rows=False)
+        assert restored is not None, "the table exists"
+        version = restored
+    return version
