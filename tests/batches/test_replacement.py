@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from windowlib.batches.replacement import _touched
 from windowlib.definition.instants import utc
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 
 WINDOW = pa.struct({"window_start_ms": pa.int64(), "window_end_ms": pa.int64()})
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.quality.validations import KEPT_BATCHES
-from windowlib.tables import delta
-from windowlib.tables.delta import DataFile
+from windowlib.tables import data_files, delta
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
@@ -53,7 +53,7 @@ def _more_files(tables: Tables, name: str, version: int, batch_id: int, runs: in
 
 def _more_rows(definition: Definition, tables: Tables, name: str, version: int, batch_id: int, runs: int) -> int:
     table = tables[name]
-    rows = list(delta.rows(table, delta.files(table, version), None))
+    rows = list(data_files.rows(table, delta.files(table, version), None))
     newest = [row for row in rows if row["batch_id"] == batch_id]
     more = [_later(row, number) for number in range(1, runs + 1) for row in newest]
     if name == "source_files":
@@ -68,7 +68,7 @@ def _more_rows(definition: Definition, tables: Tables, name: str, version: int, 
 def _more_ledger(tables: Tables, batch_id: int, runs: int, versions: dict[str, int]) -> None:
     table = tables[LEDGER.name]
     version = delta.version(table)
-    rows = sorted(delta.rows(table, delta.files(table, version), LEDGER.columns), key=lambda row: row["sequence"])
+    rows = sorted(data_files.rows(table, delta.files(table, version), LEDGER.columns), key=lambda row: row["sequence"])
     claim = next(row for row in reversed(rows) if row["kind"] == "claim")
     newest = [claim, *(row for row in rows if row["batch_id"] == batch_id)]
     last = rows[-1]["sequence"]

@@ -27,7 +27,7 @@ from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
-from windowlib.tables import delta, disk, prepare
+from windowlib.tables import data_files, delta, disk, prepare
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
@@ -113,12 +113,12 @@ def computed(inputs: Inputs) -> Outcome:
     return Outcome(changes, inputs.plan.to_sequence, figures)
 
 
-def _file(inputs: Inputs, table: str, values: Sequence[int]) -> list[delta.DataFile]:
+def _file(inputs: Inputs, table: str, values: Sequence[int]) -> list[data_files.DataFile]:
     folder = inputs.definition.root / table
     folder.mkdir(parents=True, exist_ok=True)
     if not values:
         return []
-    file = delta.write(folder, pa.table({"value": values}, VALUE))
+    file = data_files.write(folder, pa.table({"value": values}, VALUE))
     name = f"{inputs.attempt}-{file.path}"
     (folder / file.path).rename(folder / name)
     return [replace(file, path=name, partition=dict.fromkeys(TABLES[table].partition_by, 0))]

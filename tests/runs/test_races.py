@@ -22,7 +22,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.ledger_rows import LedgerState
@@ -60,7 +60,7 @@ def test_three_processes_that_append_to_one_ledger_lose_no_row(tmp_path: Path) -
     rows = [
         row["sequence"]
         for file in delta.files(ledger, delta.version(ledger))
-        for row in delta.read_parquet(ledger.folder / file.path).to_pylist()
+        for row in data_files.read_parquet(ledger.folder / file.path).to_pylist()
     ]
     assert sorted(rows) == list(range(1, 61))
 

@@ -20,7 +20,7 @@ from tests.runs import schedules
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.publish import Changes
 from windowlib.tables.rerun import RerunRefused
@@ -104,15 +104,15 @@ def _source_values(inputs: Inputs, path: str) -> list[int]:
     return found
 
 
-def _pinned(inputs: Inputs, table: str) -> list[delta.DataFile]:
+def _pinned(inputs: Inputs, table: str) -> list[data_files.DataFile]:
     return delta.files(inputs.opened[table], inputs.before.versions.get(table) if inputs.before else None)
 
 
-def _files(folder: Path, rows: Rows) -> list[delta.DataFile]:
+def _files(folder: Path, rows: Rows) -> list[data_files.DataFile]:
     if not rows:
         return []
     data = pa.table({"value": list(rows), "batch_id": list(rows.values())}, TABLE)
-    return [replace(delta.write(folder, data), partition=dict.fromkeys(TABLES[folder.name].partition_by, 0))]
+    return [replace(data_files.write(folder, data), partition=dict.fromkeys(TABLES[folder.name].partition_by, 0))]
 
 
 @lru_cache

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import delta, log, prepare, roll_forward
+from windowlib.tables import data_files, delta, log, prepare, roll_forward
 from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import Publication, TableChange, Unreadable
 from windowlib.tables.roll_forward import ForeignChange, Standing
@@ -45,7 +45,7 @@ def publication(root: Path, batch_id: int, *rows: int) -> Publication:
         folder = root / name
         folder.mkdir(parents=True, exist_ok=True)
         start = version(root, name)
-        file = delta.write(folder, pa.table({"value": pa.array(rows, pa.int64())}))
+        file = data_files.write(folder, pa.table({"value": pa.array(rows, pa.int64())}))
         old = delta.files(Tables(root)[name], start) if name == "results" else []
         changes.append(
             TableChange(
@@ -164,7 +164,7 @@ def compacted(root: Path) -> tuple[Publication, Path]:
     """A publication that replaces files of `results` which a compaction then took away."""
     roll(root, replace(publication(root, 3, 4), changes=publication(root, 3, 4).changes[:1]))
     folder = root / "results"
-    extra = delta.write(folder, pa.table({"value": pa.array([30], pa.int64())}))
+    extra = data_files.write(folder, pa.table({"value": pa.array([30], pa.int64())}))
     newest = version(root, "results")
     assert newest is not None
     delta.commit(Tables(root)["results"], newest, add=[extra])

@@ -17,7 +17,7 @@ from windowlib.batches.pinned import Pinned
 from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
 from windowlib.source.intake import Seen
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import ADDED, REMOVED
 from windowlib.tables.publish import Changes
 

@@ -11,7 +11,7 @@ from deltalake import Schema
 from windowlib.engines.choice import rows_with_file
 from windowlib.model.rerun import TimeRange
 from windowlib.tables import delta, publish
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.lost import check_there
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping

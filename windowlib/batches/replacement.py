@@ -23,7 +23,7 @@ from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.plans.step import UPDATE, Step
 from windowlib.tables import meaning, publish
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.publish import Changes, joined
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.tables import publish
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER, REMOVED
 from windowlib.tables.publish import Changes
 

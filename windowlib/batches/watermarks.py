@@ -18,7 +18,7 @@ from windowlib.model.watermark import (
     observe,
 )
 from windowlib.source.intake import Seen
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.meaning import WATERMARKS
 from windowlib.tables.opened import Tables
@@ -38,7 +38,7 @@ def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
     if not files:
         return None
     newest = max(files, key=lambda f: f.high["batch_id"])
-    return max(delta.rows(table, [newest], WATERMARKS.columns), key=lambda row: row["batch_id"])
+    return max(data_files.rows(table, [newest], WATERMARKS.columns), key=lambda row: row["batch_id"])
 
 
 @dataclass(frozen=True, slots=True)

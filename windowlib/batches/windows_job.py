@@ -18,7 +18,7 @@ from windowlib.plans.reach import Reach
 from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by_part
 from windowlib.source.intake import Seen
 from windowlib.tables import publish
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import ADDED
 from windowlib.tables.publish import Changes, joined
 

@@ -21,7 +21,7 @@ from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.decision import Decision
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
@@ -157,8 +157,8 @@ def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, val
     found = []
     for file in delta.files(tables[of.name], _version(commit, of.name)):
         if file.low.get(column, value) <= value <= file.high.get(column, value):
-            rows = delta.read_parquet(tables[of.name].folder / file.path, of.columns)
-            found += delta.rows_of(rows.filter(pc.equal(rows[column], value)))
+            rows = data_files.read_parquet(tables[of.name].folder / file.path, of.columns)
+            found += data_files.rows_of(rows.filter(pc.equal(rows[column], value)))
     return found
 
 
@@ -174,9 +174,9 @@ def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
     table = tables[LEDGER.name]
     found: list[Committed] = []
     for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
-        rows = delta.read_parquet(table.folder / file.path, LEDGER.columns)
+        rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)
         commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
-        found += map(_committed, delta.rows_of(commits.slice(0, COMMITS_SHOWN)))
+        found += map(_committed, data_files.rows_of(commits.slice(0, COMMITS_SHOWN)))
         if len(found) >= COMMITS_SHOWN:
             break
     return sorted(found, key=lambda commit: -commit.batch_id)[:COMMITS_SHOWN]

@@ -17,7 +17,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.newest import Run
 from windowlib.tables import delta
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping, overlapping_ms
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
-from windowlib.tables.delta import DataFile
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table, Tables
@@ -129,7 +129,7 @@ def _ledger_rows(table: Table, version: int | None) -> list[dict[str, Any]]:
     together = pa.concat_tables(parts, promote_options="default").sort_by("sequence")
     newest = together.slice(max(0, together.num_rows - LEDGER_ROWS))
     lacking = dict.fromkeys(COLUMNS)
-    return [{**lacking, **row} for row in delta.rows_of(newest)]
+    return [{**lacking, **row} for row in data_files.rows_of(newest)]
 
 
 def newest_rows(
@@ -147,7 +147,7 @@ def rows_of_newest(
     for file in newest_files(files)[:FILES_READ]:
         data = dataset.dataset(tables[name].folder / file.path, format="parquet", partitioning=None)
         found = data.scanner(filter=where).head(at_most - len(rows))
-        rows += [{**row, **file.partition} for row in delta.rows_of(found)]
+        rows += [{**row, **file.partition} for row in data_files.rows_of(found)]
         if len(rows) >= at_most:
             break
     return rows

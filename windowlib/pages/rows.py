@@ -23,7 +23,7 @@ from windowlib.pages.newest import Run, newest_rows, rows_of_newest
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
 from windowlib.tables import delta
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
 

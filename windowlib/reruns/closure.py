@@ -18,7 +18,7 @@ from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 from windowlib.reruns.events import CHOSEN, Events, asked_of, read_events, rules_of
 from windowlib.reruns.source import KnownFile, reading
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.statistics import overlapping_ms
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from windowlib.plans.step import ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
 from windowlib.reruns.events import Events, is_chosen, rules_of, with_times
 from windowlib.reruns.source import files_of
-from windowlib.tables import delta
+from windowlib.tables import data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,7 +77,7 @@ def opened(inputs: Inputs) -> list[tuple[Path, dict[str, str]]]:
 
 def rows_of(path: Path) -> int:
     """The number of rows of a staged file."""
-    return delta.data_file(path.parent, path.name).rows
+    return data_files.data_file(path.parent, path.name).rows
 
 
 def _windows(inputs: Inputs, closure: Closure, read: Events) -> StructType | None:

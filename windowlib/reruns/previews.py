@@ -13,7 +13,7 @@ from typing import Any
 
 from windowlib.definition.instants import time_of, utc
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import PREVIEWS
 from windowlib.tables.rerun import Rerun, RerunRefused
@@ -83,7 +83,7 @@ def previews(root: Path) -> list[Preview]:
             row["watermark_ms"],
             Summary(**json.loads(row["summary"])),
         )
-        for row in delta.rows(table, delta.files(table, delta.version(table)), PREVIEWS.columns)
+        for row in data_files.rows(table, delta.files(table, delta.version(table)), PREVIEWS.columns)
     ]
     return sorted(found, key=lambda one: (-one.at_ms, one.preview_id))
 

@@ -19,7 +19,7 @@ from windowlib.reruns.findings import DIFFERENCE, Findings, opened
 from windowlib.reruns.ids import seen_ids
 from windowlib.source.contents import checksum
 from windowlib.source.intake import FileFigures
-from windowlib.tables import delta
+from windowlib.tables import data_files
 from windowlib.tables import publish as files
 from windowlib.tables.meaning import ADDED, CHANGED, SOURCE_FILES
 from windowlib.tables.publish import Changes, joined
@@ -76,7 +76,7 @@ def _results(inputs: Inputs, found: Findings) -> dict[str, Changes]:
     return files.with_schema(changes, schema)
 
 
-def _without(inputs: Inputs, gone: list[str]) -> list[delta.DataFile]:
+def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
     """Writes the rows of `results` that stay in the files that hold rows which do not; gives those files."""
     replaced = inputs.spark.read.parquet(*gone)
     names = {Path(row["_file"]).name for row in replaced.select("_file").distinct().collect()}
@@ -177,7 +177,7 @@ def _source_files(inputs: Inputs, found: Findings, changed: Changed | None) -> C
     taken = (
         {"path": file.path, "sequence": file.sequence, "batch_id": inputs.plan.batch_id} for file in inputs.plan.files
     )
-    for row in (*delta.rows(table, known, SOURCE_FILES.columns), *taken):
+    for row in (*data_files.rows(table, known, SOURCE_FILES.columns), *taken):
         if (file := now.get(row["path"])) and changed:
             figures = changed.seen.files.get(file.path, FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
@@ -185,7 +185,7 @@ def _source_files(inputs: Inputs, found: Findings, changed: Changed | None) -> C
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
         if row["path"] not in gone:
             rows.append(row)
-    added = [delta.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
+    added = [data_files.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
     return Changes(added, known)
 
 

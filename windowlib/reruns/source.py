@@ -18,7 +18,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.found import Found
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
@@ -90,7 +90,7 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
     known = []
     with Contents.of(definition) as contents:
         found_as = {found.path: found for found in there} | source.renamed(contents, there, before.values())
-        for row in delta.rows(table, delta.files(table, at), SOURCE_FILES.columns):
+        for row in data_files.rows(table, delta.files(table, at), SOURCE_FILES.columns):
             found = found_as.get(row["path"])
             then = before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):

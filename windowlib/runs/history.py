@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.opened import Tables
@@ -18,7 +18,7 @@ def history(tables: Tables, state: LedgerState) -> list[dict[str, int | None]]:
     for file in newest_first:
         if len(batches) >= HISTORY:
             break
-        for row in delta.rows_of(delta.read_parquet(table.folder / file.path, RUN_METRICS.columns)):
+        for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, RUN_METRICS.columns)):
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
     ordinary = [figures for _, figures in sorted(batches.items()) if "rerun_from_ms" not in figures]
     return ordinary[-HISTORY:]

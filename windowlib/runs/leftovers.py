@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowlib.tables import delta, prepare
+from windowlib.tables import data_files, delta, prepare
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Claim
 from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
@@ -59,7 +59,7 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
 
     Batches that an earlier release of windowlib has committed have no such row, so their files are not looked at.
     """
-    rows = list(delta.rows(ledger.tables[LEDGER.name], _files(ledger, LEDGER.name), LEDGER.columns))
+    rows = list(data_files.rows(ledger.tables[LEDGER.name], _files(ledger, LEDGER.name), LEDGER.columns))
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
     prepared = {batch for batch, _ in fixed}
     decided = {row["batch_id"] for row in rows if row["kind"] in ("commit", "reject")}
@@ -76,6 +76,6 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
                 yield path
 
 
-def _files(ledger: Ledger, table: str) -> list[delta.DataFile]:
+def _files(ledger: Ledger, table: str) -> list[data_files.DataFile]:
     opened = ledger.tables[table]
     return delta.files(opened, delta.version(opened))

@@ -17,8 +17,8 @@ from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.publication import publish
 from windowlib.tables import delta, disk, log, prepare
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
-from windowlib.tables.delta import DataFile
 from windowlib.tables.foreign import (
     CannotUndo,
     Foreign,

@@ -25,7 +25,7 @@ from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta
 from windowlib.source.folder import folder_files
 from windowlib.source.found import Found, Listed, SourceError
 from windowlib.source.removals import Arrived, Spans, arrived
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
@@ -68,7 +68,7 @@ def _taken_back(definition: Definition, tables: Tables, commit: Commit | None, f
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
     """The span of the admitted events of each file that was read up to `commit`; None without any."""
     table = tables[SOURCE_FILES.name]
-    rows = delta.rows(table, delta.files(table, _read_by(commit)), SOURCE_FILES.columns)
+    rows = data_files.rows(table, delta.files(table, _read_by(commit)), SOURCE_FILES.columns)
     times = ((row["path"], row["min_timestamp_ms"], row["max_timestamp_ms"]) for row in rows)
     return {path: None if first is None else TimeRange(first, last + 1) for path, first, last in times}
 
@@ -210,6 +210,6 @@ def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
 @lru_cache(maxsize=4096)
 def _read_in(file: Path) -> Mapping[str, FileState]:
     """The same of one of the table's files, which never change."""
-    table = delta.read_parquet(file, SOURCE_FILES.columns)
+    table = data_files.read_parquet(file, SOURCE_FILES.columns)
     columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns", "sha256"))
     return {state[0]: FileState(*state) for state in zip(*columns, strict=True)}

@@ -2,31 +2,28 @@
 
 A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. A
 writer whose version is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written before,
-by Spark or pyarrow, into the table's folder; until a commit names them no reader sees them.
-
-The statistics of a file are read from its footer (`windowlib.tables.footers`).
+by Spark or pyarrow, into the table's folder (`windowlib.tables.data_files`); until a commit names them no reader sees
+them.
 """
 
 from __future__ import annotations
 
 import json
 import time
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import disk, log
-from windowlib.tables.footers import bounds_of, log_statistics
+from windowlib.tables import data_files, disk, log
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.footers import log_statistics
 from windowlib.tables.log import IDENTITY
 from windowlib.tables.opened import Table
 
@@ -60,23 +57,6 @@ class Tries:
         if not self.left:
             raise RefusedCommit("others committed first again and again: is a program writing in a loop?")
         self.left -= 1
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """One Parquet file of a table: `path` is relative to its folder.
-
-    `low`, `high` and `nulls` hold a column's smallest and largest value and how many are null, where that is known.
-    Spark skips no file by a column whose nulls are not known.
-    """
-
-    path: str
-    size_bytes: int
-    rows: int
-    partition: Mapping[str, Any] = field(default_factory=dict)
-    low: Mapping[str, Any] = field(default_factory=dict)
-    high: Mapping[str, Any] = field(default_factory=dict)
-    nulls: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +135,7 @@ def _files(table: DeltaTable) -> list[DataFile]:
     def rows(prefix: str) -> list[dict[str, Any]]:
         names = [name for name in actions.column_names if name.startswith(prefix)]
         short = [name.removeprefix(prefix) for name in names]
-        return rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
+        return data_files.rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
 
     def known(prefix: str) -> list[dict[str, Any]]:
         return [{name: value for name, value in row.items() if value is not None} for row in rows(prefix)]
@@ -279,59 +259,8 @@ def rows_file(
     small = [f for f in files(table, at) if f.size_bytes < SMALL_BYTES]
     fold = small if len(small) >= SMALL_FILES else []
     if fold:
-        data = pa.concat_tables([*(read_parquet(table.folder / f.path, arrow) for f in fold), data])
-    return ([write(table.folder, data)] if data.num_rows else []), fold
-
-
-def write(folder: Path, data: pa.Table) -> DataFile:
-    """A table of rows as one file of an unpartitioned table, for a commit to name."""
-    name = f"{uuid.uuid4()}.parquet"
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(data, folder / name)
-    return data_file(folder, name)
-
-
-def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """One file with exactly the columns of `schema`; a column the file lacks is null."""
-    table = pq.ParquetFile(path).read()
-    if schema is None:
-        return table
-    columns = [
-        table[f.name].cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def rows(table: Table, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
-    """The rows of some files of a small table as dictionaries; a column that a file lacks is null."""
-    for file in chosen:
-        yield from rows_of(read_parquet(table.folder / file.path, schema))
-
-
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries, as `to_pylist` gives them, without pandas.
-
-    >>> rows_of(pa.table({"at": pa.array([0, None], pa.timestamp("us", "UTC"))}))
-    [{'at': datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)}, {'at': None}]
-    """
-    columns = [_values(column) for column in table.columns]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """A column's values. For times with a zone pyarrow would import pandas, half a second of a run with nothing new."""
-    if not (pa.types.is_timestamp(column.type) and column.type.tz == "UTC"):
-        values: list[Any] = column.to_pylist()
-        return values
-    in_utc = column.cast(pa.timestamp(column.type.unit)).to_pylist()
-    return [time and time.replace(tzinfo=UTC) for time in in_utc]
-
-
-def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
-    """Describes a Parquet file that lies in a table's folder, with the statistics of its footer."""
-    footer = pq.ParquetFile(folder / path).metadata
-    size_bytes = (folder / path).stat().st_size
-    return DataFile(path, size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))
+        data = pa.concat_tables([*(data_files.read_parquet(table.folder / f.path, arrow) for f in fold), data])
+    return ([data_files.write(table.folder, data)] if data.num_rows else []), fold
 
 
 def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:

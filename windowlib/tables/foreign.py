@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, log
-from windowlib.tables.delta import DataFile
+from windowlib.tables import data_files, delta, log
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication
@@ -146,8 +146,8 @@ def _rows(table: Table, files: Iterable[DataFile]) -> Counter[str]:
     newest, found = table.newest(), Counter[str]()
     names = {one.name for one in newest.schema().fields} if newest else set()
     for file in files:
-        read = delta.read_parquet(table.folder / file.path)
-        rows = delta.rows_of(read.select([name for name in read.column_names if name in names]))
+        read = data_files.read_parquet(table.folder / file.path)
+        rows = data_files.rows_of(read.select([name for name in read.column_names if name in names]))
         found.update(_text({**row, **file.partition}) for row in rows)
     return found
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.decision import Decision
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
@@ -168,20 +168,20 @@ def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
 
     A file into which small ones were folded has thousands of rows, and a few that count.
     """
-    rows = delta.read_parquet(file, LEDGER.columns)
+    rows = data_files.read_parquet(file, LEDGER.columns)
     kinds, sequence = rows["kind"], rows["sequence"]
     commit, claim = (pc.max(sequence.filter(pc.equal(kinds, kind))) for kind in ("commit", "claim"))
     if not (commit.is_valid and claim.is_valid):
-        return delta.rows_of(rows)
+        return data_files.rows_of(rows)
     of_claim = pc.and_(pc.is_in(kinds, pa.array(OF_CLAIMS)), pc.greater_equal(sequence, claim))
     unknown = pc.invert(pc.is_in(kinds, pa.array(KINDS)))
-    return delta.rows_of(rows.filter(pc.or_(pc.or_(pc.greater_equal(sequence, commit), of_claim), unknown)))
+    return data_files.rows_of(rows.filter(pc.or_(pc.or_(pc.greater_equal(sequence, commit), of_claim), unknown)))
 
 
 @lru_cache(maxsize=256)
 def rows_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
     """The rows of one of the ledger's files, which never change."""
-    return delta.rows_of(delta.read_parquet(file, LEDGER.columns))
+    return data_files.rows_of(data_files.read_parquet(file, LEDGER.columns))
 
 
 def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:

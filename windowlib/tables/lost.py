@@ -18,7 +18,7 @@ from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID
 
 if TYPE_CHECKING:
-    from windowlib.tables.delta import DataFile
+    from windowlib.tables.data_files import DataFile
 
 
 class LostFiles(WindowError):

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from deltalake import Schema
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import delta
-from windowlib.tables.delta import DataFile
+from windowlib.tables import data_files, delta
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import TableChange
@@ -77,7 +77,7 @@ def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> Da
     """Moves one staged file into its table's folder and describes it."""
     target = _target(table, name, partition)
     os.replace(path, table / target)
-    return delta.data_file(table, target, partition)
+    return data_files.data_file(table, target, partition)
 
 
 def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import SET_ASIDE
 
@@ -63,5 +63,5 @@ def _newest(root: Path) -> list[SetAside]:
 @lru_cache(maxsize=64)
 def _rows(file: Path) -> list[dict[str, Any]]:
     """The rows of one of the table's files, which never change."""
-    rows: list[dict[str, Any]] = delta.read_parquet(file, SET_ASIDE.columns).to_pylist()
+    rows: list[dict[str, Any]] = data_files.read_parquet(file, SET_ASIDE.columns).to_pylist()
     return rows

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from windowlib.definition.instants import utc
 from windowlib.model.rerun import TimeRange
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 
 
 def overlapping(files: Iterable[DataFile], first: str, last: str, span: TimeRange) -> list[DataFile]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import VERIFICATIONS
 
@@ -60,7 +60,7 @@ def keep(root: Path, made: Verification) -> None:
 def last(root: Path) -> Verification | None:
     """The newest verification of a pipeline; None without any."""
     table = Table(root / VERIFICATIONS.name)
-    rows = list(delta.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
+    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
     if not rows:
         return None
     row = max(rows, key=lambda row: row["number"])

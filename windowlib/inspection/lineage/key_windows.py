@@ -20,7 +20,7 @@ from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans.kinds.kind import Bounds, InFlight
-from windowlib.tables.delta import DataFile
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.statistics import overlapping, overlapping_ms
 
 UNBOUNDED: Bounds = (GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms)

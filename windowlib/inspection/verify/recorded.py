@@ -19,7 +19,7 @@ from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.source import KnownFile, known_files
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import LEDGER, SOURCE_FILES
@@ -131,7 +131,7 @@ def _planned(tables: Tables, definition: Definition) -> dict[tuple[int, str], So
     table, version = tables[LEDGER.name], Ledger(definition.root, wall_clock_ms).state().version
     found: dict[tuple[int, str], SourceFile] = {}
     for file in delta.files(table, version):
-        for row in delta.rows_of(delta.read_parquet(table.folder / file.path, LEDGER.columns)):
+        for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, LEDGER.columns)):
             if row["kind"] == "plan":
                 found |= {(row["batch_id"], one["path"]): SourceFile(**one) for one in row["files"] or ()}
     return found
