@@ -53,9 +53,9 @@ def reads_counted() -> Iterator[list[int]]:
     reads: list[int] = []
     rows = source.rows
 
-    def counted(spark: Any, definition: Any, files: Sequence[Any], staging: Any) -> source.Rows:
+    def counted(spark: Any, definition: Any, files: Sequence[Any], *others: Any) -> source.Rows:
         reads.append(len(files))
-        return rows(spark, definition, files, staging)
+        return rows(spark, definition, files, *others)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "rows", counted)
