@@ -1,7 +1,8 @@
 """One DAG for each definition in `pipelines/` next to this file (or in WINDOWLIB_PIPELINES): plan → advance → report.
 
-Definitions with the same `airflow.together` are one DAG: together → advance and report of each. With
-`checks.verify_sample` there is a task verify after advance.
+What the checks refuse is decided before report: decide → publish (`windowlib.airflow.decide`). Definitions with the
+same `airflow.together` are one DAG: together → advance and report of each. With `checks.verify_sample` there is a task
+verify before report.
 
 The schedule says when to look, never what to read: a skipped, doubled or late run loses nothing. Each task runs one
 command as its own process; no Spark is imported here. A definition that cannot be used becomes a DAG that fails with
@@ -16,9 +17,10 @@ from pathlib import Path
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from windowlib.airflow import pipelines
-from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
+from windowlib.airflow.commands import advance_command, of_pipeline
 from windowlib.airflow.dag_docs import broken_page, page, together_page
-from windowlib.airflow.operators import Advance, AfterTogether, BrokenDefinition, Plan, Report, Together, Verify
+from windowlib.airflow.decide import followed
+from windowlib.airflow.operators import Advance, AfterTogether, BrokenDefinition, Plan, Report, Together
 from windowlib.definition.definition import Definition
 
 
@@ -31,15 +33,9 @@ def pipeline_dag(one: Definition) -> DAG:
         outlets, command = [pipelines.results_asset(one)], advance_command(one)
         advance = Advance(task_id="advance", command=command, outlets=outlets, **pipelines.engine_task(one))
         report = Report(task_id="report", command=of_pipeline("report", one), root=one.root)
-        plan >> advance >> report.as_teardown()
-        verified("verify", one, advance, report)
+        plan >> advance
+        followed(one, advance, report)
     return dag
-
-
-def verified(task_id: str, one: Definition, advance: Advance, report: Report) -> None:
-    """Between the two, a task that compares some keys with the source, where the definition asks for it."""
-    if one.checks.verify_sample:
-        advance >> Verify(task_id=task_id, command=verify_command(one), **pipelines.engine_task(one)) >> report
 
 
 def together_dag(name: str, members: Sequence[Definition]) -> DAG:
@@ -58,8 +54,8 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
             )
             command = of_pipeline("report", one)
             report = Report(task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one))
-            together >> advance >> report.as_teardown()
-            verified(f"verify_{one.name}", one, advance, report)
+            together >> advance
+            followed(one, advance, report, f"_{one.name}")
     return dag
 
 

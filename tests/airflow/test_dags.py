@@ -85,26 +85,39 @@ def test_plan_advance_report(name: str) -> None:
     dag = dag_bag().dags[f"windows_{name}"]
     assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
         "plan": {"advance"},
-        "advance": {"report"},
+        "advance": {"decide", "end"},
+        "decide": {"publish"},
+        "publish": {"end"},
+        "end": {"report"},
         "report": set(),
     }
+    # The scheduler itself skips decide and publish where advance is done, and runs no process for end.
+    rules = {name: dag.get_task(name).trigger_rule for name in ("decide", "publish", "end")}
+    assert rules == {"decide": "all_failed", "publish": "all_success", "end": "one_success"}
+    assert type(dag.get_task("end")).__name__ == "EmptyOperator"
     assert {task.task_id: task.pool for task in dag.tasks} == {
         "plan": "windowlib",
         "advance": "windowlib_spark",
+        "decide": "windowlib",
+        "publish": "windowlib_spark",
+        "end": "windowlib",
         "report": "windowlib",
     }
     limits = {task.task_id: task.execution_timeout for task in dag.tasks}
-    assert limits == {"plan": timedelta(hours=1), "advance": None, "report": timedelta(hours=1)}
+    hour = timedelta(hours=1)
+    assert limits == {"plan": hour, "advance": None, "decide": None, "publish": None, "end": hour, "report": hour}
+    assert dag.get_task("decide").response_timeout is None  # a person may take longer
     assert {(task.retries, task.retry_delay) for task in dag.tasks} == {(2, timedelta(minutes=1))}
     assert (dag.catchup, dag.max_active_runs) == (False, 1)
     assert dag.timetable.expression == "*/10 * * * *"
     assert type(dag.timetable).__name__ == "CronDataIntervalTimetable"
     assert f"windowlib status {DAGS / 'pipelines' / name}.toml" in dag.doc_md
-    assert [asset.name for asset in dag.get_task("advance").outlets] == [f"windowlib_{name}_results"]
+    for task in ("advance", "publish"):
+        assert [asset.name for asset in dag.get_task(task).outlets] == [f"windowlib_{name}_results"]
 
 
 def test_verify_is_a_task_where_the_definition_says_so(pipelines: Path) -> None:
-    """The DAG fails when it does: report, a teardown, comes after it."""
+    """The DAG fails when it does: report, a teardown, comes after it. It verifies what was approved, too."""
     checks = '[checks]\nverify_sample = 0.25\nverify_last = "6h"\n'
     counts = DEFINITION.format(name="two").replace('"tumbling"', '"tumbling_count"').replace('"10m"', "3")
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one") + checks, encoding="utf-8")
@@ -115,16 +128,19 @@ def test_verify_is_a_task_where_the_definition_says_so(pipelines: Path) -> None:
     dag = bag.dags["windows_one"]
     assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
         "plan": {"advance"},
-        "advance": {"verify", "report"},
+        "advance": {"decide", "verify"},
+        "decide": {"publish"},
+        "publish": {"verify"},
         "verify": {"report"},
         "report": set(),
     }
+    assert dag.get_task("verify").trigger_rule == "one_success"
     asked = [str(pipelines / "one.toml"), "--sample", "0.25", "--last", "6h"]
     assert dag.get_task("verify").command[-6:] == ["verify", *asked]
     # Count windows have no bounds in time.
     assert bag.dags["windows_two"].get_task("verify").command[-2:] == ["--sample", "0.25"]
     together_dag = bag.dags["together_stream"]
-    assert together_dag.get_task("advance_three").downstream_task_ids == {"verify_three", "report_three"}
+    assert together_dag.get_task("advance_three").downstream_task_ids == {"decide_three", "verify_three"}
 
 
 def test_the_dag_for_reruns() -> None:
@@ -272,7 +288,7 @@ def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: 
     (pipelines / "broken.toml").write_text(broken, encoding="utf-8")
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert len(bag.dags["windows_whole"].tasks) == 3
+    assert len(bag.dags["windows_whole"].tasks) == 6
     (task,) = bag.dags["windows_broken"].tasks
     assert message in bag.dags["windows_broken"].doc_md
     with pytest.raises(AirflowFailException) as raised:
@@ -322,7 +338,7 @@ def test_whatever_is_wrong_with_a_file_costs_its_own_dag_alone(
     (pipelines / file).write_text(text, encoding="utf-8")
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert len(bag.dags["windows_whole"].tasks) == 3
+    assert len(bag.dags["windows_whole"].tasks) == 6
     assert str(pipelines / "whole.toml") in bag.dags["windows_whole"].get_task("plan").command
     (broken,) = bag.dags.keys() - {"windows_whole", "rerun_windows"}
     (task,) = bag.dags[broken].tasks
@@ -335,7 +351,7 @@ def test_a_broken_file_does_not_take_the_place_of_a_pipeline(pipelines: Path) ->
     (pipelines / "other.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert len(bag.dags["windows_one"].tasks) == 3
+    assert len(bag.dags["windows_one"].tasks) == 6
     assert len(bag.dags["windows_one_2"].tasks) == 1
 
 
@@ -354,7 +370,7 @@ def test_a_dag_that_cannot_be_made_leaves_the_others(pipelines: Path, monkeypatc
     monkeypatch.setattr(dag_docs, "page", breaks)
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert len(bag.dags["windows_two"].tasks) == 3
+    assert len(bag.dags["windows_two"].tasks) == 6
     (task,) = bag.dags["windows_one"].tasks
     assert "RuntimeError: no page" in task.message
 
@@ -400,12 +416,22 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     dag = bag.dags["together_stream"]
     assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
         "together": {"advance_one", "advance_two"},
-        "advance_one": {"report_one"},
-        "advance_two": {"report_two"},
-        "report_one": set(),
-        "report_two": set(),
+        **{
+            task.format(name): {one.format(name) for one in after}
+            for name in ("one", "two")
+            for task, after in {
+                "advance_{}": ("decide_{}", "end_{}"),
+                "decide_{}": ("publish_{}",),
+                "publish_{}": ("end_{}",),
+                "end_{}": ("report_{}",),
+                "report_{}": (),
+            }.items()
+        },
     }
-    assert {task.task_id for task in dag.tasks if task.pool == "windowlib"} == {"report_one", "report_two"}
+    light = {f"{task}_{name}" for task in ("decide", "end", "report") for name in ("one", "two")}
+    assert {task.task_id for task in dag.tasks if task.pool == "windowlib"} == light
+    assert dag.get_task("decide_two").command[-2:] == ["report", str(pipelines / "two.toml")]
+    assert dag.get_task("publish_two").command[-2:] == ["run", str(pipelines / "two.toml")]
     assert dag.timetable.expression == "*/10 * * * *"
     assert [dag.get_task(f"advance_{name}").trigger_rule.value for name in ("one", "two")] == ["all_done"] * 2
     assert [dag.get_task(f"report_{name}").is_teardown for name in ("one", "two")] == [True, True]

@@ -39,9 +39,8 @@ with the same input. Two runs at once do not disturb each other: one of them lea
 range, trigger the DAG `rerun_windows`.
 
 #### If it is red
-*Refused by its checks*: look at the report, decide, and clear the run:
-* `windowlib approve {file} --reason "..."`
-* `windowlib abandon {file} --reason "..."`
+*Refused by its checks*: **decide** waits in *Required Actions*. Look at the report, give a reason, and press *approve*
+(**publish** publishes the batch in this run), *abandon* or *leave waiting*. Until then no later run starts.
 
 *An error that a retry cannot fix*: the end of the log names it. Anything else is tried again {retries} times.
 """
@@ -53,7 +52,9 @@ _TOGETHER = """\
 These pipelines run together: `together` runs them with one command, so that those over one source read it once.
 
 * **advance_...** is green where that has run the pipeline to its end. Otherwise it runs it alone: so what stops one
-  pipeline does not stop the others. *Refused by its checks*: decide, then clear this task.
+  pipeline does not stop the others.
+* **decide_...** waits in *Required Actions* where the checks refused a batch: give a reason and press *approve*
+  (**publish_...** publishes it), *abandon* or *leave waiting*.
 * **report_...** brings the page of it up to date, after a failure too; *Page* opens it.
 
 Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input. To

@@ -31,9 +31,13 @@ class Advance(Job):
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned[-1]["batch_id"] is None:
             raise AirflowSkipException("nothing was planned: nothing was changed")
+        return self.run_pipeline(context)
+
+    def run_pipeline(self, context: Context) -> list[Record]:
+        """Runs the command; where it was tried before, waits for what that try has left behind, and reports it."""
         if is_retry(context):
             self.command += catching_up(context)
-        return self.published(super().execute(context), context)
+        return self.published(Job.execute(self, context), context)
 
     def published(self, batches: list[Record], context: Context) -> list[Record]:
         """The batches, of which the newest goes into the event of the results' asset."""

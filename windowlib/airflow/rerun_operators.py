@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.commands import command
+from windowlib.airflow.decide import responder
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
 
 
@@ -117,8 +118,7 @@ class Apply(OfPipeline):
 
     def execute(self, context: Context) -> list[Record]:
         preview_id = context["ti"].xcom_pull(task_ids="preview")[0]["preview_id"]
-        approval = context["ti"].xcom_pull(task_ids="approve") or {}
-        approved = (approval.get("responded_by_user") or {}).get("name")
+        approved = responder(context["ti"].xcom_pull(task_ids="approve"))
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
         records, lines, code = self.run_command()

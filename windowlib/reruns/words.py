@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 HIDDEN = "hidden"  # in place of a value that the definition hides
 WORDS = {reruns.ADDED: "added", reruns.REMOVED: "removed"}  # for those that are kept
+_MARKUP = re.compile(
+    r"[\\`*_{}\[\]#|~]|^[-+]|(?<=http):|(?<=https):|(?<=www)\.|@"
+)  # addresses become links by themselves
 NOTHING = "no published window would change: the windows of this range already agree with the source"
 
 
@@ -74,13 +78,13 @@ def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) ->
     lines = [
         f"## {rerun.title[0].upper()}{rerun.title[1:]}",
         "",
-        f"Reason: {rerun.reason or 'none given'}  ",
+        f"Reason: {escaped(rerun.reason) or 'none given'}  ",
         f"Preview `{preview.preview_id}` of {instant(preview.at_ms)}, after batch {preview.base_batch_id}",
         "",
     ]
     if preview.summary.is_empty:
         lines += [f"**{NOTHING[0].upper()}{NOTHING[1:]}.**", ""]
-    lines += ["| | |", "|---|---|", *(f"| {name} | {_escaped(text)} |" for name, text in facts(preview)), ""]
+    lines += ["| | |", "|---|---|", *(f"| {name} | {escaped(text)} |" for name, text in facts(preview)), ""]
     if preview.summary.largest:
         names, rows = largest(preview, keys, hide)
         lines += ["### Largest changes", "", _row(names), "|" + "---|" * len(names), *map(_row, rows), ""]
@@ -101,11 +105,17 @@ def size(count: int) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_escaped, cells)) + " |"
+    return "| " + " | ".join(map(escaped, cells)) + " |"
 
 
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+def escaped(text: str) -> str:
+    r"""Text of others in Markdown, on one line: it shows as it is, and is no markup, no HTML and no link.
+
+    >>> print(escaped("a|b\n<script> [x](y) **c**"))
+    a\|b &lt;script&gt; \[x\](y) \*\*c\*\*
+    """
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKUP.sub(r"\\\g<0>", plain)
 
 
 def _files(count: int) -> str:

@@ -78,7 +78,8 @@ ENDS = (
         REJECTED,
         "refused by its checks: waits for `windowlib approve` or `windowlib abandon`",
         TaskState.FAILED,
-        "the operator, by the sentence and the report; every later run says the same until a decision",
+        "the operator, by the sentence, the report and in Airflow the task `decide`; every later run says the same"
+        " until a decision",
     ),
     End(
         SUPERSEDED,

@@ -1,0 +1,256 @@
+"""A refused batch decided in Airflow: the real operator on a real ledger, and real runs of the DAG, answered through
+Airflow's API by a user who has logged in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.airflow.answered import LOGIN
+from tests.clicks import clicks
+from tests.packaging.installed import SESSIONS
+from windowlib.airflow import setup
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.pages.newest import tail
+from windowlib.runs.verdicts import abandon, approve
+from windowlib.tables.read import read_table
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
+]
+
+PROJECT = Path(__file__).resolve().parents[2]
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Airflow makes a home folder wherever it is imported: not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
+        patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+        yield
+
+
+def decisions(definition: Definition) -> list[tuple[str, int | None, str, str]]:
+    """What operators decided, newest first, as the ledger holds it."""
+    ledger = ledger_of(definition)
+    said = tail(ledger.tables, ledger.state().version).said
+    return [(one.kind, one.batch_id, one.who, one.reason) for one in said]
+
+
+# -- the operator on a ledger ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A pipeline whose first batch was abandoned, and whose second waits."""
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = clicks(tmp_path, 1)
+    plan(definition)
+    abandon(definition, "bob", "a wrong file")
+    plan(definition)
+    ledger_of(definition).write({"kind": "reject", "batch_id": 2, "reason": "- One row. Expected 1, observed 2."})
+    return definition
+
+
+class Context(dict[str, Any]):
+    """The context of a task that has asked about a batch, in a run that was due an hour ago or at `due`."""
+
+    def __init__(self, batch_id: int, due: datetime = NOW - timedelta(hours=1)) -> None:
+        super().__init__(ti=self, dag_run=type("Run", (), {"run_after": due})())
+        self.batch_id = batch_id
+
+    def xcom_pull(self, task_ids: str, key: str) -> int:
+        assert (task_ids, key) == ("decide", "batch_id")
+        return self.batch_id
+
+
+def task(definition: Definition) -> Any:
+    from windowlib.airflow.decide import Decide
+
+    return Decide(task_id="decide", file=definition.file, command=["false"])
+
+
+def answered(definition: Definition, choice: str, reason: str = "", batch_id: int = 2) -> Any:
+    """What comes of an answer as Airflow passes it on."""
+    event = {
+        "chosen_options": [choice],
+        "params_input": {"reason": reason},
+        "responded_at": NOW,
+        "responded_by_user": {"id": "7", "name": "ann"},
+        "timedout": False,
+    }
+    return task(definition).execute_complete(Context(batch_id), event)
+
+
+def test_approved(refused: Definition) -> None:
+    said = {"batch_id": 2, "decision": "approve", "who": "ann", "reason": "no loss"}
+    assert answered(refused, "approve", " no loss ") == said
+    assert decisions(refused)[0] == ("approve", 2, "ann", "no loss")
+    assert ledger_of(refused).state().approved_by == "ann"
+
+
+def test_abandoned(refused: Definition) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    with pytest.raises(AirflowSkipException, match="batch 2 is abandoned by ann: no use\nthis run publishes nothing"):
+        answered(refused, "abandon", "no use")
+    assert decisions(refused)[0] == ("abandon", 2, "ann", "no use")
+
+
+def test_left_waiting(refused: Definition) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with pytest.raises(AirflowFailException, match="batch 2 of clicks still waits for a decision, left so by ann"):
+        answered(refused, "leave waiting")
+    assert [one[:2] for one in decisions(refused)] == [("abandon", 1)]
+
+
+@pytest.mark.fault("a batch is decided in the shell while Airflow asks", "the first decision counts; it says whose")
+def test_what_the_shell_has_decided_first_counts(refused: Definition) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    approve(refused, "bob", "first")
+    before = decisions(refused)
+    said = {"batch_id": 2, "decision": "approve", "who": "bob", "reason": "first"}
+    for choice in ("approve", "abandon", "leave waiting"):  # the batch is still to be published
+        assert answered(refused, choice, "second") == said
+    assert task(refused).execute(Context(2)) == said
+    assert decisions(refused) == before
+    abandon(refused, "bob", "after all")
+    with pytest.raises(AirflowSkipException, match="batch 2 is already abandoned by bob: after all"):
+        answered(refused, "approve", "second")
+
+
+@pytest.mark.fault("an answer comes when another batch waits", "that batch still waits")
+def test_an_answer_concerns_the_batch_that_was_asked_about(refused: Definition) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    for choice in ("approve", "abandon"):
+        with pytest.raises(AirflowSkipException, match="batch 1 is already abandoned by bob: a wrong file"):
+            answered(refused, choice, "no loss", batch_id=1)
+    state = ledger_of(refused).state()
+    assert (state.plan.batch_id, state.approved_by) == (2, None)
+
+
+def test_while_another_run_is_at_work_nothing_is_abandoned(refused: Definition) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    ledger = ledger_of(refused)
+    ledger.claim()
+    with pytest.raises(AirflowFailException, match="nothing is decided; clear this task to be asked again"):
+        answered(refused, "abandon", "no use")
+    assert ledger.state().plan.batch_id == 2
+
+
+def test_a_cleared_task_says_who_has_decided(refused: Definition) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    abandon(refused, "bob", "no use", batch_id=2)
+    with pytest.raises(AirflowSkipException, match="batch 2 is already abandoned by bob: no use"):
+        task(refused).execute(Context(2))
+    with pytest.raises(AirflowSkipException, match="no batch waits for a decision: advance failed for another reason"):
+        task(refused).execute(Context(2, due=NOW + timedelta(hours=1)))
+
+
+# -- a real Airflow ----------------------------------------------------------------------------------------------------
+
+SUITE = {
+    "type": "expect_column_max_to_be_between",
+    "kwargs": {"column": "rows_quarantined", "max_value": 0},
+    "severity": "critical",
+    "description": "Every row is **usable** <script>alert(1)</script> | always.",
+}
+SHOWN = r"Every row is \*\*usable\*\* &lt;script&gt;alert(1)&lt;/script&gt; \| always. Expected at most 0, observed 1."
+HOSTILE = "<b>one</b> click | is no loss"
+
+
+@pytest.fixture
+def definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A pipeline that refuses a batch with a row that cannot be used, and has a file with one."""
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    folder = tmp_path / "dags" / "pipelines"
+    (folder / "incoming").mkdir(parents=True)
+    (folder / "figures.json").write_text(json.dumps({"expectations": [SUITE]}), encoding="utf-8")
+    text = f'engine = "sail"\nwarehouse = "warehouse"\n{SESSIONS}[checks]\nfigures_suite = "figures.json"\n'
+    (folder / "small.toml").write_text(text, encoding="utf-8")
+    for number, place in ((1, "incoming"), (2, "later")):
+        table = pa.table({"user": ["a"] * 3, "ts": pa.array([number * 1000, number * 1000 + 900, None], pa.int64())})
+        (folder / place).mkdir(exist_ok=True)
+        pq.write_table(table, folder / place / f"{number}.parquet")
+    return load_definition(folder / "small.toml")
+
+
+def run(definition: Definition, place: Path, *answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Runs the DAG of the pipeline in a real Airflow of its own, once for each list of answers."""
+    home = setup.home(place)
+    home.mkdir()
+    (home / "passwords.json").write_text(json.dumps({LOGIN["username"]: LOGIN["password"]}), encoding="utf-8")
+    environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
+    environment |= setup.environment(place, 8080) | {
+        "WINDOWLIB_PIPELINES": str(definition.file.parent),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{LOGIN['username']}:admin",
+    }
+    subprocess.run([setup.BIN / "airflow", "db", "migrate"], env=environment, check=True, capture_output=True)
+    command = [sys.executable, "-m", "tests.airflow.answered", PROJECT / "dags", "windows_small", json.dumps(answers)]
+    ended = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith('{"state"')]
+
+
+def answer(choice: str, reason: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"chosen_options": [choice], "params_input": {} if reason is None else {"reason": reason}, **more}
+
+
+@pytest.mark.slow
+@pytest.mark.long("the answers' outcomes are held by the tests above, the order of tasks by test_dags")
+def test_in_a_real_airflow(definition: Definition, tmp_path: Path) -> None:
+    """Left waiting; asked again, answered twice without a reason, and approved; the next batch abandoned; the one after
+    that approved in the shell before it is answered.
+    """
+    folder = definition.file.parent
+    arrives = ["mv", str(folder / "later" / "2.parquet"), str(folder / "incoming")]
+    by_bob = [sys.executable, "-P", "-m", "windowlib", "approve", str(definition.file), "--reason", "r", "--who", "bob"]
+    left, approved, abandoned, in_the_shell = run(
+        definition,
+        tmp_path,
+        [answer("leave waiting")],
+        [answer("approve", " "), answer("approve"), answer("approve", HOSTILE, after=arrives)],
+        [answer("abandon", "no use")],
+        [answer("abandon", "no use", before=by_bob)],
+    )
+    tasks = {"plan": "success", "advance": "failed", "report": "success"}
+    published = tasks | {"decide": "success", "publish": "success", "end": "success"}
+    assert left["tasks"] == tasks | {"decide": "failed", "publish": "upstream_failed", "end": "upstream_failed"}
+    # The plan of a later run meets the batch that waits.
+    assert approved["tasks"] == published | {"plan": "failed", "advance": "upstream_failed"}
+    assert in_the_shell["tasks"] == published
+    assert abandoned["tasks"] == tasks | {"decide": "skipped", "publish": "skipped", "end": "upstream_failed"}
+    assert [one["state"] for one in (left, approved, abandoned, in_the_shell)] == ["failed", "success"] * 2
+    assert [len(one["asked"]) for one in (left, approved, abandoned, in_the_shell)] == [1, 3, 1, 1]
+    assert left["asked"][0]["subject"] == "small: batch 1 was refused by its checks"
+    assert SHOWN in left["asked"][0]["body"]
+    assert decisions(definition) == [
+        ("approve", 3, "bob", "r"),
+        ("abandon", 2, "ann", "no use"),
+        ("approve", 1, "ann", HOSTILE),
+    ]
+    # Each batch has two sessions, the newest of which is in flight after it.
+    assert sorted(read_table(definition, "results")["batch_id"].to_pylist()) == [1, 3, 3]
+    page = (definition.root / "pages" / "index.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;one&lt;/b&gt; click" in page

@@ -1,0 +1,219 @@
+"""A batch that its checks refused, decided in Airflow (*Required Actions*), and what follows from the decision.
+
+    advance ─ failed ─> decide ─ approve ─> publish ─┐
+       └──── done ─────────────────────────────────> end ─> report
+
+The decision is the ledger's, as that of `windowlib approve` and `abandon`: who first decides about a batch has decided,
+wherever. `decide` runs only where advance has failed; the scheduler skips it otherwise, without a process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import BaseOperator, Context, Param
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from windowlib.airflow import pipelines
+from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
+from windowlib.airflow.job import Job, Record, in_lines
+from windowlib.airflow.operators import Advance, Report, Verify
+from windowlib.definition.definition import Definition
+
+if TYPE_CHECKING:
+    from windowlib.pages.newest import Said
+
+APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
+DONE = {APPROVE: "approved", ABANDON: "abandoned"}
+BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
+
+_BODY = """\
+The checks refused batch {batch_id} of **{name}**: nothing of it is published.
+
+{failed}
+
+* **approve**: this run publishes the batch all the same, exactly as it was judged, and goes on.
+* **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
+* **leave waiting**: nothing is decided. This run fails, and the next one asks again.
+
+To approve or abandon, give a **reason**: an answer without one is not taken, and the question comes back. It is kept in
+the ledger, with the name that you are logged in by.
+
+[The page of the pipeline](/windowlib/{name}/)
+"""
+
+
+def question(name: str, batch_id: int, failed: Sequence[str]) -> tuple[str, str]:
+    """Subject and body (Markdown) of what is asked about a batch; `failed` is a sentence for each check."""
+    from windowlib.reruns.words import escaped
+
+    lines = "\n".join(f"- {escaped(one)}" for one in failed)
+    return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
+        name=name, batch_id=batch_id, failed=lines
+    )
+
+
+def responder(answer: Mapping[str, Any] | None) -> str | None:
+    """The name by which the user who answered is logged in; None where no user has answered."""
+    user = (answer or {}).get("responded_by_user") or {}
+    return user.get("name") or user.get("id")
+
+
+class Decide(Job, HITLOperator):
+    """Asks what becomes of the batch that waits, once its report is built (`command`). Done where it is approved."""
+
+    def __init__(self, *, file: Path, **kwargs: Any) -> None:
+        reason = Param("", type="string", title="Reason", description="Why; kept in the ledger.")
+        subject = "A batch was refused by its checks"
+        super().__init__(subject=subject, options=[APPROVE, ABANDON, LEAVE], params={"reason": reason}, **kwargs)
+        self.file = str(file)
+
+    def execute(self, context: Context) -> Any:
+        """Builds the report and asks; done at once where the batch is approved, skipped where none waits."""
+        from windowlib.batches.planning import ledger_of
+        from windowlib.definition.definition import load_definition
+
+        definition = load_definition(Path(self.file))
+        state = ledger_of(definition).state()
+        if state.plan is None or not state.rejection:
+            raise AirflowSkipException(in_lines(_nothing_waits(definition, context)))
+        batch_id = state.plan.batch_id
+        if state.approved_by:
+            return self._already(definition, batch_id)
+        Job.execute(self, context)
+        self.subject, self.body = question(definition.name, batch_id, _failed(definition, batch_id, state.rejection))
+        context["ti"].xcom_push(key=BATCH, value=batch_id)
+        return HITLOperator.execute(self, context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Writes the answer into the ledger; asks again where it lacks a reason."""
+        from windowlib.definition.definition import load_definition
+        from windowlib.model.errors import WindowError
+        from windowlib.runs import verdicts
+        from windowlib.tables.ledger import NothingToDecide
+
+        given = (event.get("params_input") or {}).get("reason")
+        reason = given.strip() if isinstance(given, str) else ""
+        answer = super().execute_complete(context, {**event, "params_input": {"reason": reason}})
+        [choice], who = answer["chosen_options"], responder(answer)
+        batch_id = context["ti"].xcom_pull(task_ids=self.task_id, key=BATCH)
+        definition = load_definition(Path(self.file))
+        if _decided(definition, batch_id):
+            return self._already(definition, batch_id)
+        if choice == LEAVE:
+            raise AirflowFailException(in_lines(_left_waiting(definition, batch_id, who, reason)))
+        if not reason or who is None:
+            self.log.warning("%s without a reason, by %s: not taken, asked again", choice, who)
+            return self.execute(context)
+        decide = verdicts.approve if choice == APPROVE else verdicts.abandon
+        try:
+            decide(definition, who, reason, batch_id=batch_id)
+        except NothingToDecide:
+            return self._already(definition, batch_id)
+        except WindowError as error:
+            again = "nothing is decided; clear this task to be asked again"
+            raise AirflowFailException(in_lines(f"{error}\n{again}")) from None
+        said = f"batch {batch_id} is {DONE[choice]} by {who}: {reason}"
+        if choice == ABANDON:
+            raise AirflowSkipException(in_lines(f"{said}\nthis run publishes nothing; the next one plans again"))
+        self.log.info("%s", said)
+        return {"batch_id": batch_id, "decision": choice, "who": who, "reason": reason}
+
+    def _already(self, definition: Definition, batch_id: int) -> Record:
+        """What was decided elsewhere: done where it is approved and still to be published, else skipped."""
+        from windowlib.batches.planning import ledger_of
+
+        said, plan = _decided(definition, batch_id), ledger_of(definition).state().plan
+        if said is None:
+            raise AirflowSkipException(f"batch {batch_id} no longer waits for a decision")
+        if said.kind == APPROVE and plan is not None and plan.batch_id == batch_id:
+            self.log.info("%s", _in_words(said))
+            return {"batch_id": batch_id, "decision": APPROVE, "who": said.who, "reason": said.reason}
+        raise AirflowSkipException(in_lines(_in_words(said)))
+
+
+class Publish(Advance):
+    """Publishes the batch that was approved, and those after it."""
+
+    def execute(self, context: Context) -> list[Record]:
+        return self.run_pipeline(context)
+
+
+def followed(one: Definition, advance: Advance, report: Report, suffix: str = "") -> None:
+    """What comes after advance: the decision about a refused batch, the check of a sample, and report as a teardown.
+
+    The run is as good as its end: done where advance or publish is, failed where neither is.
+    """
+    decide = Decide(
+        task_id=f"decide{suffix}",
+        file=one.file,
+        command=of_pipeline("report", one),
+        trigger_rule="all_failed",
+        execution_timeout=None,  # a person may take longer
+        **pipelines.retries(one),
+    )
+    publish = Publish(
+        task_id=f"publish{suffix}",
+        command=advance_command(one),
+        outlets=[pipelines.results_asset(one)],
+        **pipelines.engine_task(one),
+    )
+    end = _end(one, suffix)
+    advance >> decide >> publish >> end >> report.as_teardown()
+    advance >> end
+
+
+def _end(one: Definition, suffix: str) -> BaseOperator:
+    if one.checks.verify_sample:
+        settings = {"trigger_rule": "one_success", **pipelines.engine_task(one)}
+        return Verify(task_id=f"verify{suffix}", command=verify_command(one), **settings)
+    return EmptyOperator(task_id=f"end{suffix}", trigger_rule="one_success")  # the scheduler runs none
+
+
+def _failed(definition: Definition, batch_id: int, rejection: str) -> list[str]:
+    """A sentence for each check that failed; without values of rows where the definition hides columns."""
+    from windowlib.pages.history import results_of
+    from windowlib.quality.check import critical_failures, explain
+    from windowlib.quality.validations import kept
+
+    checked = next((one for one in kept(definition.root) if one.batch_id == batch_id), None)
+    results = results_of(checked, examples=not definition.pages.hide) if checked else []
+    said = explain(critical_failures(results)) or ("" if definition.pages.hide else rejection)
+    return [line.removeprefix("- ") for line in said.splitlines()] or ["The report says which."]
+
+
+def _said(definition: Definition) -> Sequence[Said]:
+    """What operators decided about batches, newest first."""
+    from windowlib.batches.planning import ledger_of
+    from windowlib.pages.newest import tail
+
+    ledger = ledger_of(definition)
+    return [one for one in tail(ledger.tables, ledger.state().version).said if one.kind in DONE]
+
+
+def _decided(definition: Definition, batch_id: int) -> Said | None:
+    return next((one for one in _said(definition) if one.batch_id == batch_id), None)
+
+
+def _nothing_waits(definition: Definition, context: Context) -> str:
+    """That no batch waits; and what was decided since this run of the DAG was due."""
+    due_ms = context["dag_run"].run_after.timestamp() * 1000
+    if newest := next((one for one in _said(definition) if one.at_ms >= due_ms), None):
+        return _in_words(newest)
+    return "no batch waits for a decision: advance failed for another reason, which its log says"
+
+
+def _in_words(said: Said) -> str:
+    return f"batch {said.batch_id} is already {DONE[said.kind]} by {said.who}: {said.reason}"
+
+
+def _left_waiting(definition: Definition, batch_id: int, who: str | None, reason: str) -> str:
+    why = f": {reason}" if reason else ""
+    return (
+        f"batch {batch_id} of {definition.name} still waits for a decision, left so by {who or 'no user'}{why}\n"
+        "the next run asks again; so does this task when it is cleared"
+    )
