@@ -70,6 +70,14 @@ def test_spark_s_own_session_is_known_to_the_process() -> None:
     assert SparkSession._instantiatedSession is None or SparkSession._instantiatedSession.version
 
 
+@holds("engines/sail.py", "SPARK_CONNECT_MODE_ENABLED")
+def test_functions_are_those_of_a_thin_client_by_a_variable() -> None:
+    from pyspark.sql import session, utils
+
+    assert '"SPARK_CONNECT_MODE_ENABLED" in os.environ' in inspect.getsource(utils.is_remote)
+    assert 'os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"' in inspect.getsource(session.SparkSession.Builder)
+
+
 def test_a_schema_becomes_arrow_s() -> None:
     with listed("to_arrow_schema"):
         import pyarrow as pa

@@ -92,8 +92,8 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Win
     for reference in inputs.definition.own_classes:
         own_code.ship(reference)
     elements, parts = step.engine.counters(), step.engine.counters()
-    made = kind.advance(given, step, elements)
-    inputs.staged.write(counted_by_part(made, parts), "windows", "part", PARTITION)
+    made = counted_by_part(kind.advance(given, step, elements), parts)
+    inputs.staged.write(made, "windows", "part", PARTITION)
     moved, left = _moved(inputs)
     dead = {"state_windows": Changes(remove=stored.dead(moved.get("open_windows", Changes()).add))}
     results = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from windowlib.engines.sail_batches import Islands, PassingCounters, Sorted
 from windowlib.model.errors import WindowError
@@ -57,6 +57,9 @@ def session() -> SparkSession:
             'engine = "sail" needs the package pysail: pip install "windowlib[spark,sail]", or use engine = "spark"'
         ) from error
     from pyspark.sql import SparkSession
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    from windowlib.engines.sail_sql import channel
 
     if SparkSession._instantiatedSession is not None:  # PySpark knows one kind of session in a process
         raise SailUnavailable("this process runs Spark already; use Sail in a process of its own")
@@ -65,10 +68,11 @@ def session() -> SparkSession:
         _server = SparkConnectServer(port=0)
         _server.start(background=True)
     _, port = _server.listening_address
-    spark = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `builder.remote` does, which takes no channel
+    spark: Any = ConnectSession.builder.channelBuilder(channel(f"sc://127.0.0.1:{port}")).getOrCreate()
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
-    return spark
+    return cast("SparkSession", spark)
 
 
 def is_sail(spark: SparkSession) -> bool:

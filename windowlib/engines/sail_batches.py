@@ -103,10 +103,13 @@ class PassingCounters(Counters):
     def over(self, rows: DataFrame, sums: Mapping[str, str]) -> DataFrame:
         """See `Counters`."""
         from pyspark.sql import functions as F
+        from pyspark.sql.types import StructType
 
         _sums[self._number] = dict.fromkeys(sums, 0)
         summed = [F.expr(f"cast({sql} AS bigint)").alias(f"_sum_{name}") for name, sql in sums.items()]
-        return rows.select("*", *summed).mapInArrow(_Pass(self._number, tuple(sums)), rows.schema)
+        wider = rows.select("*", *summed)
+        own = StructType([*wider.schema][: -len(sums)])  # not `rows.schema`, which Sail would be asked for, too
+        return wider.mapInArrow(_Pass(self._number, tuple(sums)), own)
 
     def values(self) -> dict[str, int]:
         """See `Counters`."""
