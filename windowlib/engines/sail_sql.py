@@ -19,7 +19,7 @@ from pyspark.sql.connect.client import DefaultChannelBuilder
 
 TREES = 4096  # texts whose trees are remembered: plans of one pipeline use some 100 again and again
 TOKEN = re.compile(
-    r"""\s*(?: (?P<number>[0-9]+(?:\.[0-9]+)?[LD]?)(?![\w.]) | '(?P<text>[^'\\]*)' | `(?P<quoted>(?:[^`]|``)+)`
+    r"""\s*(?: (?P<number>[0-9]+(?:\.[0-9]+)?[LD]?)(?![\w.]) | '(?P<text>(?:[^'\\]|'')*)' | `(?P<quoted>(?:[^`]|``)+)`
     | (?P<word>[A-Za-z_]\w*) | (?P<sign><=>|<=|>=|<>|!=|==|-(?!-)|/(?!\*)|[+*%<>=(),.:]) )""",
     re.VERBOSE,
 )
@@ -203,7 +203,7 @@ class _Reader:
         kind, text = self.ahead()
         if kind in ("number", "text"):
             self.place += 1
-            return _number(text) if kind == "number" else _literal(string=text)
+            return _number(text) if kind == "number" else _literal(string=text.replace("''", "'"))
         if self.took("("):
             made = self.expression(0)
             self.need(")")

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
 
 from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, SQLGLOTS
+from windowlib.plans.sql_parser import parse_sql
 
 BOUNDS = 100  # of a histogram
 
@@ -26,8 +26,8 @@ class Call:
 def call(node: exp.Expr) -> Call | None:
     """The call of an aggregate function that a node is, or None.
 
-    >>> from sqlglot import parse_one
-    >>> call(parse_one("MAX_BY(x, y)", dialect="spark")).name, call(parse_one("abs(x)", dialect="spark"))
+    >>> from windowlib.plans.sql_parser import parse_sql
+    >>> call(parse_sql("MAX_BY(x, y)")).name, call(parse_sql("abs(x)"))
     ('max_by', None)
     """
     name = next((name for name in _names(node) if name in FUNCTIONS), None)
@@ -52,7 +52,7 @@ def parsed(sql: str) -> exp.Expr:
     >>> parsed("histogram(x, array(0, 10)) filter (where y)").sql(dialect="spark")[:46]
     'ARRAY(COUNT_IF(x < 0) FILTER(WHERE y), COUNT_I'
     """
-    tree = sqlglot.parse_one(sql, dialect="spark", into=exp.Condition)
+    tree = parse_sql(sql, into=exp.Condition)
     root = exp.Paren(this=tree)
     for node in [one for one in root.find_all(exp.Anonymous) if one.name.lower() == "histogram"]:
         around = node.parent if isinstance(node.parent, exp.Filter) else None

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sqlglot
 from sqlglot import exp
 
 from windowlib.plans.sql_kinds import DOUBLE, Unproved
+from windowlib.plans.sql_parser import parse_sql
 from windowlib.plans.sql_types import ARITHMETIC, COMPARISONS, is_fraction, operands, type_of
 
 CHANGED = (*ARITHMETIC, *COMPARISONS, exp.Div, exp.In, exp.Between, exp.Round)
@@ -28,13 +28,13 @@ def guarded_sql(sql: str, types: Mapping[str, str]) -> str:
     >>> guarded_sql("a > 0.5", {"a": "double"}), guarded_sql("a > 2", {"a": "int"})
     ('a > CAST(0.5 AS DOUBLE)', 'a > 2')
     """
-    tree = sqlglot.parse_one(sql, dialect="spark")
+    tree = parse_sql(sql)
     return _guarded(tree, types).sql(dialect="spark") if tree.find(*CHANGED) else sql
 
 
 def kind_of(sql: str, types: Mapping[str, str]) -> str | None:
     """The type of an expression over columns of these types, where it is known."""
-    return _kind(sqlglot.parse_one(sql, dialect="spark"), types)
+    return _kind(parse_sql(sql), types)
 
 
 def _guarded(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
@@ -71,6 +71,4 @@ def _rounded(node: exp.Expr) -> exp.Expr:
     below = f"floor(abs{x} * {power})"
     up = f"if(abs{x} >= (cast({below} as double) + 0.5D) / {power}, 1.0D, 0.0D)"
     near = f"sign{x} * (cast({below} as double) + {up}) / {power}"
-    return sqlglot.parse_one(
-        f"case when isnan{x} or abs{x} * {power} >= {WHOLE_DOUBLES}.0D then {x} else {near} end", dialect="spark"
-    )
+    return parse_sql(f"case when isnan{x} or abs{x} * {power} >= {WHOLE_DOUBLES}.0D then {x} else {near} end")

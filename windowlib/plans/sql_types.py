@@ -34,8 +34,8 @@ EXACT_IN_FLOAT = 1 << 24
 def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
     """The type of an expression; `columns` gives the types of columns by name in lower case. Raises `Unproved`.
 
-    >>> from sqlglot import parse_one
-    >>> type_of(parse_one("sum(a) / count(*)", dialect="spark"), {"a": "int"})
+    >>> from windowlib.plans.sql_parser import parse_sql
+    >>> type_of(parse_sql("sum(a) / count(*)"), {"a": "int"})
     'double'
     """
     if found := call(node):
