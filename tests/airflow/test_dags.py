@@ -7,7 +7,6 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,15 +48,6 @@ size = "10m"
 [aggregates]
 events = "count(*)"
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Airflow makes a home folder wherever it is imported: not in the user's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-        yield
 
 
 def dag_bag() -> "DagBag":

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,15 +33,6 @@ pytestmark = [
 
 PROJECT = Path(__file__).resolve().parents[2]
 NOW = datetime.now(UTC)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Airflow makes a home folder wherever it is imported: not in the user's."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
-        patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-        yield
 
 
 def decisions(definition: Definition) -> list[tuple[str, int | None, str, str]]:

@@ -90,7 +90,6 @@ def previews(root: Path) -> list[Preview]:
 
 def keep(root: Path, made: Preview) -> None:
     """Adds a preview to those that are kept, and removes the folders of old ones."""
-    table = Table(root / PREVIEWS.name)
     row = {
         "preview_id": made.preview_id,
         "at": utc(made.at_ms),
@@ -99,14 +98,7 @@ def keep(root: Path, made: Preview) -> None:
         "watermark_ms": made.watermark_ms,
         "summary": json.dumps(asdict(made.summary), default=str),
     }
-    while True:
-        try:
-            version = delta.version(table)
-            expected = delta.create(table, PREVIEWS.schema()) if version is None else version
-            delta.append_rows(table, expected, [row])
-        except delta.Conflict:
-            continue  # another preview was faster
-        break
+    delta.add_row(Table(root / PREVIEWS.name), PREVIEWS.schema(), row)
     oldest_ms = made.at_ms - KEPT_DAYS * DAY_MS
     for old in previews(root):
         if old.at_ms < oldest_ms:

@@ -244,6 +244,23 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     return commit(table, expected, add=add, remove=remove)
 
 
+def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str | None = None) -> None:
+    """Appends a row to a table that need not exist yet, however often others are faster.
+
+    The column `numbered` gets a number above those of all rows before. Raises `RefusedCommit`.
+    """
+    tries = Tries()
+    while True:
+        tries.next()
+        try:
+            newest = version(table)
+            expected = create(table, schema) if newest is None else newest
+            append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
+        except Conflict:
+            continue  # somebody was faster
+        return
+
+
 def rows_file(
     table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
 ) -> tuple[list[DataFile], list[DataFile]]:

@@ -29,17 +29,7 @@ class SetAside:
 
 def decide(root: Path, decision: SetAside) -> None:
     """Adds a decision to those that are kept."""
-    table = Table(root / SET_ASIDE.name)
-    tries = delta.Tries()
-    while True:
-        tries.next()
-        try:
-            version = delta.version(table)
-            expected = delta.create(table, SET_ASIDE.schema()) if version is None else version
-            delta.append_rows(table, expected, [{**asdict(decision), "number": expected}])
-        except delta.Conflict:
-            continue  # another operator was faster
-        return
+    delta.add_row(Table(root / SET_ASIDE.name), SET_ASIDE.schema(), asdict(decision), numbered="number")
 
 
 def files_set_aside(root: Path) -> dict[str, SetAside]:
