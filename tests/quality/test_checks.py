@@ -17,6 +17,7 @@ import pytest
 from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.quality.baselines import WEEK_MS
 from windowlib.quality.check import check, critical_failures, dq_rows, explain
 from windowlib.quality.validations import KEPT_BATCHES, kept
 from windowlib.tables.meaning import DQ_RESULTS
@@ -45,6 +46,12 @@ SPOILED_RERUN: dict[str, dict[str, int | None]] = {
     "windows_touching": {"windows_touching": 1},
     "windows_past_cleanup": {"windows_past_cleanup": 1},
     "watermark_moved_ms": {"watermark_out_ms": 1_763_690_000_001},
+}
+# By what is usual at this hour of the week: of batches that read 1,000 rows and fired 55 windows.
+UNUSUAL: dict[str, dict[str, int | None]] = {
+    "rows_read": {"rows_read": 1751, "rows_admitted": 1731, "events_in_state_after": 1621},
+    "late_share": {"rows_late": 18, "late_rows_written": 18, "events_in_state_after": 862},
+    "windows_fired": {"windows_fired_on_time": 92, "changes_rows_written": 101},
 }
 WARNINGS = {"late_share", "unusable_share", "windows_fired"}
 
@@ -87,7 +94,7 @@ def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:
 
 def test_a_sound_batch_passes_every_check(clicks, tmp_path):
     results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("c", 0, LATEST_END_MS)])])
-    assert {result.suite for result in results} == {"events", "state", "results", "results_rows"}
+    assert {result.suite for result in results} == {"events", "state", "results", "usual", "results_rows"}
     assert failed(results) == []
 
 
@@ -95,9 +102,11 @@ def test_every_check_can_fail(clicks, tmp_path):
     """A new check without a way to spoil it fails here."""
     results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])
     of_rows = [result for result in results if result.suite == "results_rows"]
-    assert {judged(result) for result in results if result.suite != "results_rows"} == set(SPOILED)
+    of_hours = [result for result in results if result.suite == "usual"]
+    assert {judged(one) for one in results if one not in of_rows + of_hours} == set(SPOILED)
+    assert [judged(one) for one in of_hours] == list(UNUSUAL)
     assert {result.expectation.split("(")[0] for result in of_rows} == set(SPOILED_RESULTS)
-    assert len(results) == len(SPOILED) + len(SPOILED_RESULTS)
+    assert len(results) == len(SPOILED) + len(SPOILED_RESULTS) + len(UNUSUAL)
 
 
 @pytest.mark.parametrize("column", SPOILED)
@@ -150,6 +159,30 @@ def test_without_enough_history_any_number_of_windows_may_fire(clicks, history):
     assert failed(check(clicks, figures, history)) == []
 
 
+def same_hour(weeks: int) -> list[dict[str, int | None]]:
+    """Batches like the sound one, planned in the hour that it was planned in, so many weeks long."""
+    at = FIGURES["plan_time_ms"]
+    assert at is not None
+    return [{**FIGURES, "plan_time_ms": at - week * WEEK_MS} for week in range(weeks, 0, -1)]
+
+
+@pytest.mark.parametrize("column", UNUSUAL)
+def test_what_is_not_usual_at_this_hour_of_the_week_is_a_warning(clicks, column):
+    spoiled = {**FIGURES, **UNUSUAL[column]}
+    [found] = failed(check(clicks, spoiled, [*same_hour(4), *HISTORY]))
+    assert (found.suite, judged(found), found.severity) == ("usual", column, "warning")
+    assert failed(check(clicks, spoiled, [*same_hour(3), *HISTORY])) == [], "silent in the first weeks"
+
+
+def test_a_batch_that_reads_nothing_is_not_unusual(clicks):
+    nothing = dict.fromkeys(
+        [name for name in FIGURES if name.startswith(("rows_", "quarantined_", "late_", "quar"))], 0
+    )
+    idle = {**FIGURES, **nothing, "watermark_candidate_ms": None, "watermark_out_ms": FIGURES["watermark_in_ms"]}
+    idle |= {"events_in_state_after": 80, "events_retired": 20, "windows_fired_on_time": 0, "changes_rows_written": 9}
+    assert [one for one in failed(check(clicks, idle, same_hour(8))) if one.suite == "usual"] == []
+
+
 def test_the_first_batch_has_no_watermark_to_fall_from(clicks):
     assert failed(check(clicks, {**FIGURES, "watermark_in_ms": None})) == []
     nothing = {"watermark_in_ms": None, "watermark_candidate_ms": None, "watermark_out_ms": -(2**63)}
@@ -197,7 +230,7 @@ def test_rows_of_dq_results_fit_their_table(clicks):
     table = pa.Table.from_pylist(
         [{**row, "plan_time": datetime(2026, 1, 1, tzinfo=UTC)} for row in rows], DQ_RESULTS.columns
     )
-    assert table.num_rows == len(SPOILED)
+    assert table.num_rows == len(SPOILED) + len(UNUSUAL)
     assert sorted(rows[0]) == sorted(set(DQ_RESULTS.columns.names) - {"plan_time"})
     assert all(None not in row.values() for row in rows)
 

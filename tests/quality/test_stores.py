@@ -29,13 +29,13 @@ def test_great_expectations_opens_them(root: Path) -> None:
     context = gx.get_context(mode="file", project_root_dir=root)
     found = context.validation_results_store.get_all()
     outcomes = {(one.suite_name, one.meta["run_id"]["run_name"]): one.success for one in found}
-    assert len(outcomes) == 2 * 3
+    assert len(outcomes) == 2 * 4
     assert (outcomes["state", "batch-000006"], outcomes["state", "batch-000007"]) == (True, False)
     suite = context.suites.get("state")
     assert "Windows in flight of a key never touch." in [one.description for one in suite.expectations]
     [site] = context.build_data_docs().values()
     docs = Path(site.removeprefix("file://")).parent
-    assert len(list(docs.glob("validations/*/batch-*/*/batch.html"))) == 2 * 3
+    assert len(list(docs.glob("validations/*/batch-*/*/batch.html"))) == 2 * 4
 
 
 def test_only_the_newest_are_stored_and_none_is_written_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

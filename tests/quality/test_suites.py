@@ -188,7 +188,7 @@ def test_a_file_replaces_the_suite_of_its_name_or_is_added(tmp_path: Path) -> No
     assert [one.expectation for one in results if one.suite in ("events", "traffic")] == [
         "expect_column_max_to_be_between(rows_read)"
     ] * 2
-    assert {one.suite for one in results} == {"events", "results", "state", "traffic"}
+    assert {one.suite for one in results} == {"events", "results", "state", "traffic", "usual"}
 
 
 def test_bounds_columns_and_conditions_can_be_used_by_anyone(tmp_path: Path) -> None:

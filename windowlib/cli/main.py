@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from windowlib.cli.checks import checks
 from windowlib.cli.decide import abandon, accept_clock, approve
 from windowlib.cli.engine import engine_app
 from windowlib.cli.explain import explain
@@ -38,6 +39,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (explain, LOOK),
     (explain_plan, LOOK),
     (verify, LOOK),
+    (checks, LOOK),
     (report, LOOK),
     (approve, DECIDE),
     (abandon, DECIDE),

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import median
 
 from windowlib.definition.durations import UNITS
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run
 from windowlib.plans.admission import REASONS
+from windowlib.quality.bands import usual
 from windowlib.quality.figures import share
 
-ENOUGH = 8  # batches: fewer do not show what is usual
-WIDTH = 3  # deviations to each side of the median
-AS_OF_NORMAL = 1.4826  # a normal distribution's standard deviation, in median absolute deviations
-LEAST = 0.05  # of the median: a figure that hardly ever changes may change by this much
-MOST = 0.9  # of the values
 LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are no live data: how far is no news
 
 
@@ -57,25 +52,6 @@ class Trend:
     def is_unusual(self) -> bool:
         """Whether the newest batch lies outside the band."""
         return self.usual is not None and not self.usual[0] <= self.newest.value <= self.usual[1]
-
-
-def usual(values: Sequence[float]) -> tuple[float, float] | None:
-    """The band of usual values, of figures that are not negative; None where these are too few.
-
-    Where most values are the same, they have no deviation: usual is up to what nine of ten do not exceed.
-
-    >>> [round(bound, 2) for bound in usual([10, 11, 9, 10, 12, 10, 9, 500])]
-    [5.55, 14.45]
-    >>> usual([1, 2, 3]), usual([0, 0, 0, 0, 0, 1, 0, 0, 1, 70])
-    (None, (0, 1))
-    """
-    if len(values) < ENOUGH:
-        return None
-    middle = median(values)
-    deviation = max(AS_OF_NORMAL * median(abs(value - middle) for value in values), LEAST * middle)
-    if deviation == 0:
-        return min(values), sorted(values)[int(MOST * (len(values) - 1))]
-    return max(0.0, middle - WIDTH * deviation), middle + WIDTH * deviation
 
 
 def trends(runs: Sequence[Run]) -> list[Trend]:

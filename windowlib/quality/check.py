@@ -83,13 +83,18 @@ def dq_rows(batch_id: int, checks: Iterable[CheckResult]) -> list[dict[str, Any]
     return [{"batch_id": batch_id, **asdict(check)} for check in checks]
 
 
+def name_of(config: Mapping[str, Any]) -> str:
+    """What an expectation is called in `dq_results`: its type, and the columns that it looks at."""
+    columns = [str(value) for key, value in config["kwargs"].items() if key.startswith("column")]
+    return f"{config['type']}({', '.join(columns)})"
+
+
 # -- Great Expectations' outcomes in words ------------------------------------------------------------------------
 
 
 def _result(suite: str, outcome: Mapping[str, Any], figures: Figures) -> CheckResult:
     config = outcome["expectation_config"]
-    columns = [str(value) for key, value in config["kwargs"].items() if key.startswith("column")]
-    name = f"{config['type']}({', '.join(columns)})"
+    name = name_of(config)
     return CheckResult(
         suite=suite,
         expectation=name,
@@ -97,7 +102,7 @@ def _result(suite: str, outcome: Mapping[str, Any], figures: Figures) -> CheckRe
         sentence=config.get("description") or f"{name} holds.",
         success=bool(outcome["success"]),
         observed=_observed(outcome, figures),
-        expected=_expected(config["kwargs"]),
+        expected=bounds_in_words(config["kwargs"]),
     )
 
 
@@ -111,15 +116,17 @@ def _observed(outcome: Mapping[str, Any], figures: Figures) -> str:
         return unexpected + (f"{EXAMPLES}{examples}" if examples else "")
     ours = outcome["expectation_config"]["meta"].get("windowlib", {})
     of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()))
-    return _number(seen["observed_value"]) + (f" ({of})" if of else "")
+    return number_in_words(seen["observed_value"]) + (f" ({of})" if of else "")
 
 
-def _expected(arguments: Mapping[str, Any]) -> str:
+def bounds_in_words(arguments: Mapping[str, Any]) -> str:
     """Bounds in words, other arguments as they are.
 
-    >>> _expected({"column": "n", "min_value": 0.0, "max_value": 0.0}), _expected({"min_value": 0, "max_value": 0.1})
-    ('0', '0 to 0.1')
-    >>> _expected({"min_value": 4}), _expected({"column": "timing", "value_set": ["late"]})
+    >>> bounds_in_words({"column": "n", "min_value": 0.0, "max_value": 0.0})
+    '0'
+    >>> bounds_in_words({"min_value": 0, "max_value": 0.1})
+    '0 to 0.1'
+    >>> bounds_in_words({"min_value": 4}), bounds_in_words({"column": "timing", "value_set": ["late"]})
     ('at least 4', "value_set=['late']")
     """
     low, high = arguments.get("min_value"), arguments.get("max_value")
@@ -127,13 +134,17 @@ def _expected(arguments: Mapping[str, Any]) -> str:
         about = {key: value for key, value in arguments.items() if key != "batch_id" and not key.startswith("column")}
         return ", ".join(f"{key}={value}" for key, value in about.items()) or "no exception"
     if low == high:
-        return _number(low)
+        return number_in_words(low)
     if low is None or high is None:
-        return f"at most {_number(high)}" if low is None else f"at least {_number(low)}"
-    return f"{_number(low)} to {_number(high)}"
+        return f"at most {number_in_words(high)}" if low is None else f"at least {number_in_words(low)}"
+    return f"{number_in_words(low)} to {number_in_words(high)}"
 
 
-def _number(value: Any) -> str:
+def number_in_words(value: Any) -> str:
+    """
+    >>> number_in_words(3.0), number_in_words(0.123456789), number_in_words(None)
+    ('3', '0.123457', 'None')
+    """
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else f"{value:.6g}"
     return str(value)

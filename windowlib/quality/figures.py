@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from windowlib.model.watermark import MIN_WATERMARK, WatermarkPolicy
+from windowlib.quality import baselines
 from windowlib.quality.terms import Terms
 
 Figures: TypeAlias = Mapping[str, int | None]  # None where there is no such number, as of a watermark at first
 Known: TypeAlias = Mapping[str, int]  # the figures that are not None
 
 BY_DESIGN = ("quarantined_duplicate", "quarantined_hole")  # quarantined, but nothing is wrong with these rows
+RECENT = 20  # batches that show how many windows fire lately
 ENOUGH_HISTORY = 5  # fewer earlier batches do not show what is usual
 
 
@@ -33,13 +35,18 @@ def judged_figures(terms: Terms, figures: Figures) -> dict[str, float | None]:
 
 
 def parameters(terms: Terms, figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
-    """What a suite may name as `$PARAMETER`: bounds of the definition, and bounds that differ by batch."""
+    """What a suite may name as `$PARAMETER`: bounds of the definition, and bounds that differ by batch.
+
+    `history` holds, oldest first, the figures of the `RECENT` newest batches, and of those before them that were
+    planned at the same hour of the week.
+    """
     watermark_ms = figures["watermark_out_ms"]
     return {
         "max_late_share": terms.max_late_share,
         "max_unusable_share": terms.max_unusable_share,
         "latest_window_end_ms": None if watermark_ms is None else watermark_ms + 1,
-        **usual(history),
+        **usual(history[-RECENT:]),
+        **baselines.bounds(figures, history),
     }
 
 

@@ -162,7 +162,8 @@ def _judged(attempt: Attempt, outcome: Outcome) -> list[CheckResult]:
     """The outcome of every check."""
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
     results = [definition.root / "results" / file.path for file in outcome.changes.get("results", Changes()).add]
-    return check.check(definition, dict(outcome.figures), history(ledger.tables, state), results)
+    earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
+    return check.check(definition, dict(outcome.figures), earlier, results)
 
 
 def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:

@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.definition.instants import time_of, utc
+from windowlib.model.rerun import TimeRange
+from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
+from windowlib.quality.figures import RECENT
 from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.opened import Tables
+from windowlib.tables.statistics import overlapping
 
-HISTORY = 20  # batches
+OF_RERUN = "rerun_from_ms"  # a figure that only reruns have
+Past = dict[int, dict[str, int | None]]  # by batch
 
 
-def history(tables: Tables, state: LedgerState) -> list[dict[str, int | None]]:
-    """The figures of the newest `HISTORY` batches that are not reruns, oldest first."""
+def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[str, int | None]]:
+    """The figures of the newest `RECENT` batches that are not reruns, and before them the main figures of those planned
+    at the same hour of the week in the `WEEKS` weeks before `plan_time_ms`; oldest first."""
+    newest = _newest(tables, state)
+    same_hour = sorted(_same_hour(tables, state, plan_time_ms).items())
+    ordinary = [one for _, one in sorted(newest.items()) if OF_RERUN not in one][-RECENT:]
+    before = [one for batch_id, one in same_hour if batch_id not in newest and one.keys() == {*NEEDED}]
+    return [*before, *ordinary]
+
+
+def _newest(tables: Tables, state: LedgerState) -> Past:
     table, version = tables[RUN_METRICS.name], state.pinned(RUN_METRICS.name)
     newest_first = sorted(delta.files(table, version), key=lambda file: -file.high["batch_id"])
-    batches: dict[int, dict[str, int | None]] = {}
+    batches: Past = {}
     for file in newest_first:
-        if len(batches) >= HISTORY:
+        if len(batches) >= RECENT:
             break
         for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, RUN_METRICS.columns)):
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
-    ordinary = [figures for _, figures in sorted(batches.items()) if "rerun_from_ms" not in figures]
-    return ordinary[-HISTORY:]
+    return batches
+
+
+def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
+    """By batch, the figures that baselines need: of files whose statistics, and rows whose plan time, are of the hour.
+
+    So what is read does not grow with the history: at most `WEEKS` hours of it.
+    """
+    table, hour_ms = tables[RUN_METRICS.name], plan_time_ms // HOUR_MS * HOUR_MS
+    files = delta.files(table, state.pinned(RUN_METRICS.name))
+    batches: Past = {}
+    for week in range(1, WEEKS + 1):
+        begin_ms = hour_ms - week * WEEK_MS
+        for file in overlapping(files, "plan_time", "plan_time", TimeRange(begin_ms, begin_ms + HOUR_MS - 1)):
+            rows = pq.read_table(
+                table.folder / file.path,
+                columns=["batch_id", "plan_time", "figure", "value"],
+                filters=(pc.field("plan_time") >= utc(begin_ms))
+                & (pc.field("plan_time") < utc(begin_ms + HOUR_MS))
+                & pc.field("figure").isin([*NEEDED, OF_RERUN]),
+                partitioning=None,
+            )
+            for row in data_files.rows_of(rows):
+                one = batches.setdefault(row["batch_id"], {"plan_time_ms": time_of(row["plan_time"])})
+                one[row["figure"]] = row["value"]
+    return batches

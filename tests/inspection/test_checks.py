@@ -1,0 +1,98 @@
+"""The checks of a pipeline, listed and explained; what is usual at an hour of the week, read from the tables."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.check_samples import FIGURES, HISTORY, definition
+from windowlib.cli.main import app
+from windowlib.inspection.checks import check_named, checks
+from windowlib.model.errors import InvalidSpec
+from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
+from windowlib.quality.check import check
+from windowlib.runs.history import history
+from windowlib.tables import delta
+from windowlib.tables.ledger_rows import Commit, LedgerState
+from windowlib.tables.meaning import RUN_METRICS
+from windowlib.tables.opened import Tables
+
+NOW_MS = FIGURES["plan_time_ms"] or 0
+
+
+@pytest.fixture
+def clicks(tmp_path: Path):
+    return definition(tmp_path)
+
+
+def test_each_check_says_what_it_takes_to_fail_who_looks_and_where_its_bound_is(clicks):
+    check(clicks, FIGURES, HISTORY)
+    check(clicks, {**FIGURES, "batch_id": 8, "rows_late": 98, "late_rows_written": 98}, HISTORY)
+    found = checks(clicks, NOW_MS)
+    late = check_named(found, "events.late_share")
+    assert (late.severity, late.owner, late.bound, late.outcome) == ("warning", "data source", "0 to 0.05", "failed")
+    assert late.fails.startswith("It fails where late_share is above 0.05. Batch 8 failed: observed 0.1 ")
+    assert late.override.endswith("under [checks]: max_late_share = …   (0 to 1, now 0.05)")
+    assert [(one.batch_id, one.success) for one in late.seen] == [(8, False), (7, True)]
+    assert late.observes[0] == "late_share: late events of those admitted"
+    assert check_named(found, "unusable_share").fails == (
+        "It fails where unusable_share is above 0.02. Batch 8 had 0.011: 55 % of that."
+    )
+    usual = check_named(found, "usual.rows_read")
+    assert (usual.bound, usual.fails.startswith("It cannot fail now")) == ("none yet", True)
+    assert "events.json" in check_named(found, "rows_unaccounted").override
+    assert len({one.name for one in found.checks}) == len(found.checks)
+
+
+def test_a_check_that_there_is_not_is_an_error_that_names_those_near(clicks):
+    with pytest.raises(InvalidSpec, match=r'clicks has no check "late_share"; did you mean events.late_share or usual'):
+        check_named(checks(clicks, NOW_MS), "late_share")
+
+
+def test_the_owner_of_an_own_check_is_the_pipelines(tmp_path: Path):
+    (tmp_path / "own.json").write_text(
+        json.dumps({"expectations": [{"type": "expect_column_max_to_be_between",
+                                      "kwargs": {"column": "rows_read", "max_value": 4}, "severity": "warning"}]})
+    )  # fmt: skip
+    own = definition(tmp_path, checks='figures_suite = "own.json"')
+    found = checks(own.model_copy(update={"owner": "web team"}), NOW_MS)
+    mine = check_named(found, "own_figures.rows_read")
+    assert (found.owner, mine.owner, mine.bound) == ("web team", "web team", "at most 4")
+    assert mine.override == f"edit {tmp_path / 'own.json'}"
+
+
+def ran(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_the_command_lists_them(clicks):
+    check(clicks, FIGURES, HISTORY)
+    listed = ran("checks", clicks.file)
+    assert "late_share" in listed.stdout
+    assert "data source" in listed.stdout
+    told = ran("checks", clicks.file, "--explain", "events.late_share")
+    assert "override in" in told.stdout
+    assert "20 % of that" in told.stdout
+    [line] = ran("checks", clicks.file, "--json").stdout.splitlines()
+    assert len(json.loads(line)["checks"]) == len(listed.stdout.splitlines()) - 2
+
+
+def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
+    tables, hour_ms = Tables(tmp_path), NOW_MS // HOUR_MS * HOUR_MS
+    version = delta.create(tables[RUN_METRICS.name], RUN_METRICS.schema())
+    times = [hour_ms - week * WEEK_MS + at for week in range(WEEKS + 2, 0, -1) for at in (-1, 0, HOUR_MS - 1, HOUR_MS)]
+    for batch_id, at_ms in enumerate(times, start=1):
+        about = {"batch_id": batch_id, "plan_time": datetime.fromtimestamp(at_ms / 1000, UTC)}
+        rows = [{**about, "figure": name, "value": at_ms if name == "plan_time_ms" else 1} for name in NEEDED]
+        version = delta.append_rows(tables[RUN_METRICS.name], version, rows)
+    commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0)
+    found = history(tables, LedgerState(commit=commit), NOW_MS)
+    same_hour = [one["plan_time_ms"] for one in found[:-20]]
+    newest = [one["plan_time_ms"] for one in found[-20:]]
+    assert newest == times[-20:]
+    in_hour = [at for at in times[:-20] if (at - hour_ms) % WEEK_MS < HOUR_MS]
+    assert same_hour == [at for at in in_hour if at >= hour_ms - WEEKS * WEEK_MS]

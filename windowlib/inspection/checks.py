@@ -1,0 +1,247 @@
+"""The checks of a pipeline, each explained: what it looks at, its bound now, what it saw last, who owns it.
+
+The suites are read as a run reads them (`windowlib.quality.suite_files`), the bounds are those of a batch planned now,
+and outcomes are the kept ones of the newest batches, refused ones included. No Great Expectations, no Spark.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import InvalidSpec
+from windowlib.quality.check import bounds_in_words, in_words, name_of, number_in_words
+from windowlib.quality.figure_words import DERIVED, FIGURES
+from windowlib.quality.figures import parameters
+from windowlib.quality.suite_files import OF_ROWS, Expectation, Suite, suites_of
+from windowlib.quality.terms import Terms
+from windowlib.quality.validations import Validated, kept
+from windowlib.runs.history import history
+
+RECENT = 20  # outcomes that are looked at
+IN_CHECKS = ("max_late_share", "max_unusable_share")  # the parameters that are keys of `[checks]`
+NOT_SAID, NO_BOUND = "not said", "none yet"
+Key: TypeAlias = tuple[str, str, int]  # suite, expectation, and which of those that are equal so far it is
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a check found in one batch; `value` is its number, None where it has none."""
+
+    batch_id: int
+    success: bool
+    observed: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check. `low` and `high` are its bounds, inclusive, None where it has none; `seen` is newest first."""
+
+    name: str
+    suite: str
+    sentence: str
+    severity: str
+    owner: str
+    judges: str
+    observes: list[str]
+    bound: str
+    low: float | None
+    high: float | None
+    fails: str
+    override: str
+    seen: list[Seen]
+
+    @property
+    def outcome(self) -> str:
+        """The newest outcome, in a word."""
+        return "not judged yet" if not self.seen else "met" if self.seen[0].success else "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """All checks of a pipeline in the order in which they are judged; `owner` is the pipeline's, None if not said."""
+
+    pipeline: str
+    owner: str | None
+    batch_id: int | None
+    checks: list[Check]
+
+
+def checks(definition: Definition, now_ms: int) -> Checks:
+    """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` where a suite is mistaken."""
+    batches = kept(definition.root, RECENT)
+    seen = list(_seen(batches))
+    bounds = _parameters(definition, now_ms)
+    made = [_check(definition, one, bounds, seen) for one in _listed(suites_of(Terms.of(definition), bounds))]
+    return Checks(definition.name, definition.owner, batches[0].batch_id if batches else None, made)
+
+
+def check_named(found: Checks, asked: str) -> Check:
+    """The check of a name, or of the end of one (`late_share` of `events.late_share`); raises `InvalidSpec`."""
+    known = {one.name: one for one in found.checks}
+    if asked in known:
+        return known[asked]
+    ends = [one for name, one in known.items() if name.partition(".")[2] == asked]
+    if len(ends) == 1:
+        return ends[0]
+    near = [one.name for one in ends] or get_close_matches(asked, known, 3, 0.4)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise InvalidSpec(f'{found.pipeline} has no check "{asked}"{hint} `windowlib checks` lists all')
+
+
+def _parameters(definition: Definition, now_ms: int) -> dict[str, float | None]:
+    ledger = ledger_of(definition, lambda: now_ms)
+    state = ledger.state()
+    watermark_ms = state.commit.watermark_out_ms if state.commit else None
+    now = {"plan_time_ms": now_ms, "rows_read": 1, "watermark_out_ms": watermark_ms}
+    return parameters(Terms.of(definition), now, history(ledger.tables, state, now_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """An expectation of a suite, and the name of its check; `key` finds it among the outcomes of a batch."""
+
+    suite: Suite
+    one: Expectation
+    name: str
+    key: Key
+
+
+def _listed(suites: Sequence[Suite]) -> Iterator[_Listed]:
+    """Each expectation by name: `suite.column`, else `suite.what_it_expects`, with a number where that is taken."""
+    names, keys = Counter[str](), Counter[tuple[str, str]]()
+    for suite in suites:
+        for one in suite.expectations:
+            column, kind = one.config["kwargs"].get("column"), str(one.config["type"])
+            of_figure = column is not None and suite.judges != OF_ROWS
+            name = f"{suite.name}.{column if of_figure else kind.removeprefix('expect_')}"
+            expected = suite.name, name_of(one.config)
+            names[name] += 1
+            keys[expected] += 1
+            numbered = name if names[name] == 1 else f"{name}_{names[name]}"
+            yield _Listed(suite, one, numbered, (*expected, keys[expected]))
+
+
+def _check(
+    definition: Definition,
+    listed: _Listed,
+    bounds: Mapping[str, float | None],
+    seen: Sequence[Mapping[Key, Seen]],
+) -> Check:
+    suite, one, config = listed.suite, listed.one, listed.one.config
+    filled = {key: _filled(value, bounds) for key, value in config["kwargs"].items()}
+    mine = [found[listed.key] for found in seen if listed.key in found]
+    low, high = (_bound(filled.get(side)) for side in ("min_value", "max_value"))
+    return Check(
+        name=listed.name,
+        suite=suite.name,
+        sentence=config.get("description") or f"{name_of(config)} holds.",
+        severity=str(config.get("severity", "critical")),
+        owner=str((config.get("meta") or {}).get("owner") or definition.owner or NOT_SAID),
+        judges=suite.judges,
+        observes=_observes(one),
+        bound=NO_BOUND if _is_open(one, low, high) else bounds_in_words(filled),
+        low=low,
+        high=high,
+        fails=_fails(filled.get("column"), low, high, suite.judges, mine[:1]),
+        override=_override(definition, suite, one),
+        seen=mine,
+    )
+
+
+def _seen(batches: Sequence[Validated]) -> Iterator[Mapping[Key, Seen]]:
+    """Of each batch, newest first, what its checks found: by suite, expectation, and which of that name it is."""
+    for batch in batches:
+        raw = [one for suite in batch.suites for one in suite["results"]]
+        found, count = dict[Key, Seen](), Counter[tuple[str, str]]()
+        for result, outcome in zip(in_words(batch.suites, batch.figures), raw, strict=True):
+            name = result.suite, result.expectation
+            count[name] += 1
+            value = (outcome.get("result") or {}).get("observed_value")
+            number = float(value) if isinstance(value, int | float) else None
+            found[(*name, count[name])] = Seen(batch.batch_id, result.success, result.observed, number)
+        yield found
+
+
+def _filled(value: Any, bounds: Mapping[str, float | None]) -> Any:
+    """A bound with its parameter filled in; one that is computed of parameters stays as it is written."""
+    if isinstance(value, dict) and "$PARAMETER" in value:
+        return bounds.get(value["$PARAMETER"], f"({value['$PARAMETER']})")
+    return value
+
+
+def _bound(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _observes(one: Expectation) -> list[str]:
+    """The number it looks at, then the figures that this is made from, each with what it is."""
+    column = str(one.config["kwargs"].get("column", ""))
+    names = dict.fromkeys([*([column] if column in DERIVED or column in FIGURES else []), *one.ours.get("figures", ())])
+    told = [f"{name}: {DERIVED.get(name) or FIGURES.get(name, 'a figure')}" for name in names]
+    return told or [f"{name_of(one.config)} of Great Expectations"]
+
+
+def _fails(column: Any, low: float | None, high: float | None, judges: str, newest: Sequence[Seen]) -> str:
+    """What it would take to fail, and how far the newest value was from it.
+
+    >>> _fails("late_share", 0.0, 0.1, "figures of a batch", [Seen(7, True, "0.025", 0.025)])
+    'It fails where late_share is above 0.1. Batch 7 had 0.025: 25 % of that.'
+    >>> _fails("rows_unaccounted", 0.0, 0.0, "figures of a batch", [])
+    'It fails where rows_unaccounted is not 0. No batch was judged by it yet.'
+    >>> _fails("windows_fired", 0.0, None, "figures of a batch", [])
+    'It cannot fail now: there is no bound, as earlier batches do not show yet what is usual.'
+    """
+    if judges == OF_ROWS or column is None:
+        text = f"It fails where a row that the batch wrote to results does not meet it{_limits(column, low, high)}."
+    elif high is None and not low:
+        return "It cannot fail now: there is no bound, as earlier batches do not show yet what is usual."
+    else:
+        text = f"It fails where{_limits(column, low, high).removeprefix(':')}."
+    if not newest:
+        return f"{text} No batch was judged by it yet."
+    last = newest[0]
+    if not last.success:
+        return f"{text} Batch {last.batch_id} failed: observed {last.observed}."
+    if last.value is None or judges == OF_ROWS:
+        return f"{text} Batch {last.batch_id} met it: observed {last.observed}."
+    near = f": {last.value / high:.0%} of that".replace("%", " %") if high and not low else ""
+    return f"{text} Batch {last.batch_id} had {number_in_words(last.value)}{near}."
+
+
+def _is_open(one: Expectation, low: float | None, high: float | None) -> bool:
+    """Whether it has a bound that earlier batches must give, and they do not yet."""
+    return high is None and not low and any(isinstance(value, dict) for value in one.config["kwargs"].values())
+
+
+def _limits(column: Any, low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return ""
+    if low == high:
+        return f": {column} is not {number_in_words(low)}"
+    sides = [f"below {number_in_words(low)}"] * bool(low) + [f"above {number_in_words(high)}"] * (high is not None)
+    return f": {column} is {' or '.join(sides)}"
+
+
+def _override(definition: Definition, suite: Suite, one: Expectation) -> str:
+    """Where the bound is changed."""
+    named = {value["$PARAMETER"] for value in one.config["kwargs"].values() if isinstance(value, dict)}
+    for key in IN_CHECKS:
+        if key in named:
+            now = getattr(definition.checks, key)
+            return f"in {definition.file}, under [checks]: {key} = …   (0 to 1, now {number_in_words(now)})"
+    file = one.place.partition(": expectation")[0]
+    own = definition.checks.suites
+    if suite.name.startswith("own_") or (own and Path(file).is_relative_to(own.absolute())):
+        return f"edit {file}"
+    return (
+        f'in {definition.file}, under [checks]: suites = "FOLDER", and in that folder a copy of {file} with another'
+        " bound or severity; it takes the place of ours"
+    )

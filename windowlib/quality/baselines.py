@@ -1,0 +1,86 @@
+"""What is usual at this hour of the week: bands of the main figures, of batches planned at that hour in earlier weeks.
+
+    band = median ± 3 deviations, over the batches of the same hour (UTC) in the last `WEEKS` weeks
+
+A deviation is the median absolute one, and at least a quarter of the median, so that the narrowest band is from a
+quarter to one and three quarters of what is usual. There is no band before `ENOUGH_WEEKS` of those weeks had a batch
+that read something, nor for a batch that reads nothing: it is no news how much that was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from windowlib.definition.durations import UNITS
+from windowlib.quality.bands import usual
+
+WEEK_MS, HOUR_MS = 7 * UNITS["d"], UNITS["h"]
+WEEKS, ENOUGH_WEEKS = 8, 4
+LEAST_DEVIATION = 0.25  # of the median
+LEAST_LATE_SHARE = 0.01  # a share below this is no news
+NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", "windows_fired_on_time", "windows_fired_late")
+"""The figures of an earlier batch that bands are made from."""
+
+Figures: TypeAlias = Mapping[str, int | None]
+
+
+def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
+    """How many weeks before a time the same hour of the week was; None where it was another hour, or too long ago.
+
+    >>> weeks_before(2 * WEEK_MS, WEEK_MS + HOUR_MS - 1), weeks_before(2 * WEEK_MS, WEEK_MS - 1)
+    (1, None)
+    >>> weeks_before(2 * WEEK_MS, 2 * WEEK_MS), weeks_before(20 * WEEK_MS, WEEK_MS)
+    (None, None)
+    """
+    hours = plan_time_ms // HOUR_MS - earlier_ms // HOUR_MS
+    weeks, other = divmod(hours, WEEK_MS // HOUR_MS)
+    return weeks if not other and 1 <= weeks <= WEEKS else None
+
+
+def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
+    """The bounds that suites may name, by parameter; 0 and None, which are no bounds, where nothing is usual yet.
+
+    >>> past = [{"plan_time_ms": week * WEEK_MS, "rows_read": 100, "rows_admitted": 100, "rows_late": 2,
+    ...          "windows_fired_on_time": 40, "windows_fired_late": 0} for week in range(5)]
+    >>> now = past[0] | {"plan_time_ms": 5 * WEEK_MS}
+    >>> bounds(now, past)  # doctest: +NORMALIZE_WHITESPACE
+    {'usual_rows_read_low': 25.0, 'usual_rows_read_high': 175.0, 'usual_late_share_high': 0.035,
+     'usual_windows_fired_low': 10.0, 'usual_windows_fired_high': 70.0}
+    >>> set(bounds(now, past[:3]).values())
+    {0.0, None}
+    """
+    same = _same_hour(figures, history) if figures.get("rows_read") else []
+    rows, late, fired = (_band(same, one) for one in (_rows_read, _late_share, _windows_fired))
+    return {
+        "usual_rows_read_low": rows[0],
+        "usual_rows_read_high": rows[1],
+        "usual_late_share_high": None if late[1] is None else max(late[1], LEAST_LATE_SHARE),
+        "usual_windows_fired_low": fired[0],
+        "usual_windows_fired_high": fired[1],
+    }
+
+
+def _same_hour(figures: Figures, history: Sequence[Figures]) -> list[Figures]:
+    """The batches of the same hour in earlier weeks that read something; none where these are too few weeks."""
+    now_ms = figures.get("plan_time_ms") or 0
+    weeks = {id(past): weeks_before(now_ms, past.get("plan_time_ms") or 0) for past in history if past.get("rows_read")}
+    same = [past for past in history if weeks.get(id(past)) is not None]
+    return same if len({weeks[id(past)] for past in same}) >= ENOUGH_WEEKS else []
+
+
+def _band(same: Sequence[Figures], value: Callable[[Figures], float]) -> tuple[float, float | None]:
+    found = usual([value(past) for past in same], least=LEAST_DEVIATION, enough=ENOUGH_WEEKS)
+    return (round(found[0], 6), round(found[1], 6)) if found and found[1] else (0.0, None)
+
+
+def _rows_read(figures: Figures) -> float:
+    return figures["rows_read"] or 0
+
+
+def _late_share(figures: Figures) -> float:
+    return (figures["rows_late"] or 0) / (figures["rows_admitted"] or 1)
+
+
+def _windows_fired(figures: Figures) -> float:
+    return (figures["windows_fired_on_time"] or 0) + (figures["windows_fired_late"] or 0)
