@@ -106,6 +106,16 @@ def test_plan_advance_report(name: str) -> None:
         assert [asset.name for asset in dag.get_task(task).outlets] == [f"windowlib_{name}_results"]
 
 
+def test_owner_description_and_tags_are_those_of_the_dag(pipelines: Path) -> None:
+    about = 'owner = "web team"\ndescription = "Clicks | of *each* user."\ntags = ["sales", "daily"]\n'
+    (pipelines / "one.toml").write_text(about + DEFINITION.format(name="one"), encoding="utf-8")
+    dag = dag_bag().dags["windows_one"]
+    assert (dag.owner, dag.description) == ("web team", "Clicks | of *each* user.")
+    assert dag.tags == {"windowlib", "tumbling", "sales", "daily"}
+    assert "\nClicks \\| of \\*each\\* user.\n" in dag.doc_md
+    assert "| owner | web team |" in dag.doc_md
+
+
 def test_verify_is_a_task_where_the_definition_says_so(pipelines: Path) -> None:
     """The DAG fails when it does: report, a teardown, comes after it. It verifies what was approved, too."""
     checks = '[checks]\nverify_sample = 0.25\nverify_last = "6h"\n'
@@ -533,9 +543,13 @@ class PlanSays:
 
     def __init__(self, batch_id: int | None) -> None:
         self.planned = [{"batch_id": batch_id, "files": 0}]
+        self.pushed = dict[str, Any]()
 
     def xcom_pull(self, task_ids: str) -> Any:
         return self.planned
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
 
 
 def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
@@ -564,15 +578,20 @@ def test_nothing_to_verify_skips_and_a_difference_fails(tmp_path: Path) -> None:
 RECORD = batch_record(BatchReport(7, {"rows_read": 5, "rows_admitted": 5, "rows_late": 0, "windows_open": 2}, 0, 1.5))
 
 
+ONE_BATCH = "1 batch, 0 results, watermark 1970-01-01T00:00:00Z"
+
+
 def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
     from airflow.sdk import Asset
 
     program = outcomes(*({**RECORD, "batch_id": batch_id} for batch_id in (7, 8)))
     asset, events = Asset("results"), Events()
     advance = job(tmp_path, program, "Advance", outlets=[asset])
-    batches = advance.execute({"ti": PlanSays(7), "outlet_events": events})
-    assert [batch["batch_id"] for batch in batches] == [7, 8]
-    assert events[asset].extra == {"batches": 2, **RECORD, "batch_id": 8}
+    ti = PlanSays(7)
+    line = "2 batches, 0 results, watermark 1970-01-01T00:00:00Z"
+    assert advance.execute({"ti": ti, "outlet_events": events}) == line
+    assert [batch["batch_id"] for batch in ti.pushed["batches"]] == [7, 8]
+    assert events[asset].extra == {"outcome": line, "batches": 2, **RECORD, "batch_id": 8}
 
 
 class TogetherSays:
@@ -580,6 +599,10 @@ class TogetherSays:
 
     def __init__(self, returned: Any) -> None:
         self.returned = returned
+        self.pushed = dict[str, Any]()
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
 
     def xcom_pull(self, task_ids: str) -> Any:
         assert task_ids == "together"
@@ -603,13 +626,14 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
 
     refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
     asset, events = Asset("results"), Events()
-    context = {"ti": TogetherSays(records), "outlet_events": events}
+    context: dict[str, Any] = {"ti": TogetherSays(records), "outlet_events": events}
     each = {
         name: job(tmp_path, refused, "AfterTogether", pipeline=name, outlets=[asset])
         for name in ("one", "two", "three")
     }
-    assert each["one"].execute(context) == [{"batch_id": 3, **RECORD}]
-    assert events[asset].extra == {"batches": 1, "batch_id": 3, **RECORD}
+    assert each["one"].execute(context) == ONE_BATCH
+    assert context["ti"].pushed == {"batches": [{"batch_id": 3, **RECORD}]}
+    assert events[asset].extra == {"outcome": ONE_BATCH, "batches": 1, "batch_id": 3, **RECORD}
     with pytest.raises(AirflowSkipException, match="nothing is new"):
         each["two"].execute(context)
     with pytest.raises(AirflowFailException, match="refused by its checks: batch 9 was refused"):
@@ -624,7 +648,7 @@ def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
         job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
     program = outcomes({"batch_id": 1, **RECORD})
     advance = job(tmp_path, program, "AfterTogether", pipeline="one")
-    assert advance.execute({"ti": TogetherSays(None), "outlet_events": Events()}) == [{"batch_id": 1, **RECORD}]
+    assert advance.execute({"ti": TogetherSays(None), "outlet_events": Events()}) == ONE_BATCH
 
 
 def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:

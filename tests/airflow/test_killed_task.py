@@ -51,6 +51,9 @@ def context(try_number: int) -> dict[str, Any]:
         def xcom_pull(self, task_ids: str) -> Any:
             return [{"batch_id": 1}]
 
+        def xcom_push(self, key: str, value: Any) -> None:
+            self.batches = value
+
     ti, run = Ti(), type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 60, UTC)})()
     ti.try_number = try_number  # type: ignore[attr-defined]
     return {"ti": ti, "dag_run": run, "outlet_events": {}}
@@ -72,7 +75,9 @@ def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch:
     orphan = Owner.of_json(claim.owner)
     assert orphan.life() is Life.AT_WORK  # nothing has ended it
     try:
-        records = advance(definition.file).execute(context(2))
+        told = context(2)
+        assert advance(definition.file).execute(told).startswith("1 batch, ")
+        records = told["ti"].batches
     finally:
         if orphan.life() is Life.AT_WORK and psutil.pid_exists(orphan.pid):
             os.kill(orphan.pid, signal.SIGKILL)

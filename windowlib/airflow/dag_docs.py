@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from windowlib.definition.definition import Definition
@@ -12,9 +13,9 @@ from windowlib.model.spec import WindowSpec
 
 _PAGE = """\
 ### {title}
-
+{description}
 | | |
-|---|---|
+|---|---|{owner}
 | windows | {windows}, of {key} |
 | allowed lateness | {lateness} |
 | watermark | the newest event time less {out_of_orderness}; {idle} |
@@ -97,6 +98,8 @@ def page(definition: Definition) -> str:
     source, window, watermark = definition.source, definition.window, definition.watermark
     return _PAGE.format(
         title=_title(definition),
+        description=f"\n{_plain(definition.description)}\n" if definition.description else "",
+        owner=f"\n| owner | {_plain(definition.owner)} |" if definition.owner else "",
         windows=_windows(window),
         key=" and ".join(f"each `{column}`" for column in source.key) or "all events together",
         lateness=_lateness(window),
@@ -151,6 +154,11 @@ def _idle(idle_timeout_ms: int | None) -> str:
     if idle_timeout_ms is None:
         return "it stays where it is while nothing arrives"
     return f"after {format_duration(idle_timeout_ms)} without new events it follows the clock"
+
+
+def _plain(text: str) -> str:
+    """A text of the author's in one line, of which nothing is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>()#|!~])", r"\\\1", " ".join(text.split()))
 
 
 def _cell(sql: str) -> str:

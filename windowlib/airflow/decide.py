@@ -139,7 +139,7 @@ class Decide(Job, HITLOperator):
 class Publish(Advance):
     """Publishes the batch that was approved, and those after it."""
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> str:
         return self.run_pipeline(context)
 
 

@@ -9,6 +9,9 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
+from windowlib.airflow.outcome import in_a_line
+
+BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
 
 
 class Plan(Job):
@@ -25,31 +28,37 @@ class Plan(Job):
 
 
 class Advance(Job):
-    """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset."""
+    """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset.
 
-    def execute(self, context: Context) -> list[Record]:
+    Returns what it did in a line; the outcome of each batch is under the key `batches`.
+    """
+
+    def execute(self, context: Context) -> Any:
         planned = context["ti"].xcom_pull(task_ids="plan")
         if planned[-1]["batch_id"] is None:
             raise AirflowSkipException("nothing was planned: nothing was changed")
         return self.run_pipeline(context)
 
-    def run_pipeline(self, context: Context) -> list[Record]:
+    def run_pipeline(self, context: Context) -> str:
         """Runs the command; where it was tried before, waits for what that try has left behind, and reports it."""
         if is_retry(context):
             self.command += catching_up(context)
         return self.published(Job.execute(self, context), context)
 
-    def published(self, batches: list[Record], context: Context) -> list[Record]:
-        """The batches, of which the newest goes into the event of the results' asset."""
+    def published(self, batches: list[Record], context: Context) -> str:
+        """The outcome in a line; it goes into the event of the results' asset, with the newest of the batches."""
+        line = in_a_line(batches)
         if batches:
             for asset in self.outlets:
-                context["outlet_events"][asset].extra = {"batches": len(batches), **batches[-1]}
-        return batches
+                context["outlet_events"][asset].extra = {"outcome": line, "batches": len(batches), **batches[-1]}
+        self.log.info("%s", line)
+        context["ti"].xcom_push(key=BATCHES, value=batches)
+        return line
 
 
 class Together(Advance):
-    """Runs several pipelines with one command. The task of each pipeline says what became of it, so this one fails only
-    where the command did not get so far."""
+    """Runs several pipelines with one command, and returns its outcomes. The task of each pipeline says what became of
+    it, so this one fails only where the command did not get so far."""
 
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command()
@@ -65,7 +74,7 @@ class AfterTogether(Advance):
         super().__init__(**kwargs)
         self.pipeline = pipeline
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> str:
         outcomes = context["ti"].xcom_pull(task_ids="together") or []
         *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
         if end["exit_code"] != 0:

@@ -141,12 +141,16 @@ def timetable(definition: Definition) -> CronDataIntervalTimetable | None:
 
 def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
     """What the DAGs of one and of several pipelines have in common."""
-    first = members[0]
+    first, owners = members[0], dict.fromkeys(one.owner for one in members if one.owner)
+    tags = [*(one.window.type for one in members), *(tag for one in members for tag in one.tags)]
+    about = [f"{one.name}: {one.description}" if len(members) > 1 else one.description for one in members]
+    owner = {"owner": ", ".join(owners)} if owners else {}
     return {
         "catchup": False,
         "max_active_runs": 1,
-        "tags": list(dict.fromkeys(["windowlib", *(one.window.type for one in members)])),
-        "default_args": {"pool": LIGHT.name, "execution_timeout": LIGHT_TIMEOUT, **retries(first)},
+        "description": "; ".join(one for one, of in zip(about, members, strict=True) if of.description) or None,
+        "tags": list(dict.fromkeys(["windowlib", *tags])),
+        "default_args": {"pool": LIGHT.name, "execution_timeout": LIGHT_TIMEOUT, **owner, **retries(first)},
     }
 
 

@@ -64,6 +64,9 @@ class Overview:
     strip: Sequence[Mark]
     schedule: str | None
     warns: bool
+    description: str = ""
+    owner: str | None = None
+    tags: Sequence[str] = ()
 
     @property
     def order(self) -> tuple[int, bool, str]:
@@ -130,6 +133,9 @@ def overview(found: Looked) -> Overview:
         strip=strip[::-1],
         schedule=found.definition.airflow.schedule,
         warns=bool(warnings),
+        description=found.definition.description,
+        owner=found.definition.owner,
+        tags=found.definition.tags,
     )
 
 

@@ -1,0 +1,38 @@
+"""What a task has done, in a line: its return value, and part of the event of the results' asset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
+    """What some batches did together, from their outcomes (`windowlib.cli.display.batch_record`), oldest first.
+
+    >>> one = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00:00Z", "failed_checks": []}
+    >>> in_a_line([one, one | {"windows_fired_late": 8, "failed_checks": [{}]}])
+    '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00:00Z, 1 check failed'
+    >>> in_a_line([])
+    'nothing was left to do'
+    """
+    if not batches:
+        return "nothing was left to do"
+    results = sum(_figure(one, f"windows_{how}") for one in batches for how in ("fired_on_time", "fired_late"))
+    failed = sum(len(one.get("failed_checks") or ()) for one in batches)
+    late = sum(_figure(one, "rows_late") for one in batches)
+    parts = [
+        _counted(len(batches), "batch", "batches"),
+        _counted(results, "result", "results"),
+        f"{late:,} late" if late else "",
+        f"watermark {batches[-1].get('watermark') or 'none yet'}",
+        f"{_counted(failed, 'check', 'checks')} failed" if failed else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _figure(batch: dict[str, Any], name: str) -> int:
+    return int(batch.get(name) or 0)
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
