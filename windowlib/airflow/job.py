@@ -35,7 +35,7 @@ class Job(BaseOperator):
         self.command = list(command)
         self._process: ProcessGroup | None = None
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command()
         raise_for(code, last_words(lines), retried=is_retry(context))
         return records

@@ -17,7 +17,7 @@ BATCHES = "batches"  # the key under which a task keeps the outcomes of its batc
 class Plan(Job):
     """Fixes what the next batch reads, or finds that there is nothing to do."""
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> Any:
         planned = super().execute(context)
         if planned[-1]["batch_id"] is None:
             self.log.info(
@@ -116,7 +116,7 @@ class Report(Job):
         super().__init__(**kwargs)
         self.root = str(root)
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> Any:
         from windowlib.quality.validations import kept
 
         if not kept(Path(self.root)):

@@ -130,7 +130,7 @@ class Apply(OfPipeline):
 class ReportRerun(OfPipeline):
     """Builds the pages of the checks, the rerun's among them."""
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> Any:
         self.prepare("report", context)
         return super().execute(context)
 

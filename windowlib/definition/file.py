@@ -221,13 +221,6 @@ class DefinitionFile(Section):
     """What stands in the TOML file."""
 
     name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
-    description: str = Field(
-        default="", max_length=1000, description="what the pipeline is for, in a sentence; shown wherever it is"
-    )
-    owner: str | None = Field(
-        default=None, min_length=1, max_length=100, description="who answers for it: a person or a team"
-    )
-    tags: Tags = Field(default=(), description='words to find it by, such as ["sales", "daily"]: tags of its DAG')
     warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
     engine: Literal["spark", "sail"] = Field(
         default="spark", description='"spark", or "sail": the same windows in one process, without Java'
@@ -240,6 +233,13 @@ class DefinitionFile(Section):
     batch_timeout_ms: Positive = duration(
         "batch_timeout", "a batch that takes longer than this hangs: it is ended, and the next run does it again", "12h"
     )
+    description: str = Field(
+        default="", max_length=1000, description="what the pipeline is for, in a sentence; shown wherever it is"
+    )
+    owner: str | None = Field(
+        default=None, min_length=1, max_length=100, description="who answers for it: a person or a team"
+    )
+    tags: Tags = Field(default=(), description='words to find it by, such as ["sales", "daily"]: tags of its DAG')
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: Watermark = Field(description="[watermark] with out_of_orderness")
     window: AnyWindow = Field(description="[window] with type and its durations")
