@@ -23,7 +23,7 @@ endef
 export CACHE_OF_THIS_ENVIRONMENT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check bench wheel docs airflow clean
+.PHONY: help setup demo test test-all check lint bench wheel docs airflow clean
 .SUFFIXES:
 
 help:  ## what can be made
@@ -44,11 +44,14 @@ test-all: check  ## the long tests too, more random examples, and every test on 
 	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q
 	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q --engine sail -m "$(ON_SAIL)"
 
-check: setup  ## format, lint, types, architecture, doctests, tests without Spark
+check: .venv/.ready  ## format, lint, types, architecture, doctests, tests without Spark
+	@$(MAKE) --no-print-directory -j2 lint .jars/.ready  # the one reads, the other mostly waits
+	@$(RUN) pytest -q $(PARALLEL) -m "not spark and not slow and not airflow and not long"
+
+lint: .venv/.ready
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) mypy
-	@$(RUN) pytest -q $(PARALLEL) -m "not spark and not slow and not airflow and not long"
 
 bench: setup  ## time windows next to other systems: make bench WORKLOADS="sessions sliding"; --list names them
 	@$(RUN) benchmarks $(WORKLOADS)
@@ -85,7 +88,7 @@ clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (fi
 	@"$(PYTHON)" -m windowlib.engines.setup_java
 	@echo 'Python packages into .venv (the first time takes some minutes) ...'
 	@"$(PYTHON)" -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	@touch $@
 
 .jars/.ready: .venv/.ready windowlib/engines/jars.lock windowlib/engines/setup_cds.py

@@ -39,7 +39,7 @@ from windowlib.tables import delta
 from windowlib.tables.opened import Table
 from windowlib.tables.read import read_table
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]  # what files and tables do; Python's workers are the same
 
 SECOND = 1000
 OUT_OF_ORDERNESS_MS = 20 * SECOND
@@ -182,7 +182,13 @@ EVERY_FIRING = [
 ]
 
 
-@pytest.mark.parametrize(("windows", "spec"), EVERY_FIRING, ids=["session", "tumbling", "count", "sliding count"])
+@pytest.mark.parametrize(
+    ("windows", "spec"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.both] if name == "session" else [])
+        for name, case in zip(("session", "tumbling", "count", "sliding count"), EVERY_FIRING, strict=True)
+    ],
+)
 def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, windows)
     reports = run(definition, spark)
@@ -201,6 +207,7 @@ def _of_results(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("change", "cause")} for row in changes]
 
 
+@pytest.mark.both
 def test_code_of_ones_own_gives_the_current_rows_of_each_window(spark: SparkSession, tmp_path: Path) -> None:
     own = SESSION + 'function = "own_windows:Top"\nparameters = {n = 2}\nreads = ["v", "id"]\n'
     definition = pipeline(tmp_path, own + '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n')
@@ -358,6 +365,7 @@ def test_a_run_that_dies_is_finished_with_the_same_tables(spark: SparkSession, t
 TIMELESS = ("open_windows", "state_windows", "results", "result_changes", "late_events")
 
 
+@pytest.mark.classic  # the words of Spark's error
 def test_code_that_fails_is_named_and_nothing_is_committed(spark: SparkSession, tmp_path: Path) -> None:
     from windowlib.model.errors import WindowError
 
@@ -391,6 +399,7 @@ together = "round(covar_pop(v, price), 6)"
 """
 
 
+@pytest.mark.classic  # Sail takes some of these types only from a definition that it has judged
 def test_sql_aggregates_are_those_of_the_native_plan_whatever_their_types(spark: SparkSession, tmp_path: Path) -> None:
     """An evictor that evicts nothing sends the same windows through the operator."""
     found = []

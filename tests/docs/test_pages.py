@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 import typer
 
+from docs.reference import figures
 from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages, table
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
+from windowlib.tables.meaning import TABLES
 from windowlib.tables.read import read_table
 
 PAGES = pages()
@@ -92,6 +94,25 @@ def test_what_replay_and_the_readers_give(reader: Reader) -> None:
 def test_the_late_event_says_which_rerun_readmitted_it(reader: Reader) -> None:
     _, ends = reader.follow(Page(DOCS / "guides" / "reruns.md"))
     assert '"readmitted_by": 5' in ends[-1].output
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "guide",
+    [pytest.param("quality", marks=pytest.mark.long("most figures are those of the guide to reruns")), "reruns"],
+)
+def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, reader: Reader) -> None:
+    folder, _ = reader.follow(Page(DOCS / "guides" / f"{guide}.md"))
+    [file] = [one for one in folder.glob("*.toml") if one.stem in ("clicks", "orders")]
+    definition = load_definition(file)
+    written = set(read_table(definition, "run_metrics")["figure"].to_pylist())
+    assert written <= set(figures.SENTENCES)
+    own = {*definition.source.key, *(column.name for column in definition.aggregates.columns)}
+    for name, spec in TABLES.items():
+        known = own | {column.name for column in spec.described}
+        found = set(read_table(definition, name).column_names)
+        assert {one for one in found - known if not re.fullmatch(r"p\d+_\w+", one)} == set(), name
 
 
 # -- what is looked at ---------------------------------------------------------------------------------------------

@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import pytest
 import typer
 
-from docs.reference import exit_codes, figures, keys
+from docs.reference import exit_codes, keys
 from docs.reference.__main__ import files
 from docs.reference.commands import commands
-from tests.docs.pages import DOCS, Page, Reader, table
+from tests.docs.pages import DOCS, table
 from windowlib.cli.main import app
-from windowlib.definition.definition import load_definition
 from windowlib.definition.fields import Section
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.instants import instant
@@ -28,7 +26,6 @@ from windowlib.plans.admission import REASONS
 from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS
 from windowlib.runs import exits
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.read import read_table
 
 HOUR_MS = 3_600_000
 REFERENCE = DOCS / "reference"
@@ -97,25 +94,6 @@ def test_every_environment_variable_is_there() -> None:
 def test_every_reason_of_a_refusal_is_explained() -> None:
     rows = table((DOCS / "guides" / "quality.md").read_text(), "| reason |")
     assert [row["reason"].strip("`") for row in rows] == list(REASONS)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "guide",
-    [pytest.param("quality", marks=pytest.mark.long("most figures are those of the guide to reruns")), "reruns"],
-)
-def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, reader: Reader) -> None:
-    folder, _ = reader.follow(Page(DOCS / "guides" / f"{guide}.md"))
-    [file] = [one for one in folder.glob("*.toml") if one.stem in ("clicks", "orders")]
-    definition = load_definition(file)
-    written = set(read_table(definition, "run_metrics")["figure"].to_pylist())
-    assert written <= set(figures.SENTENCES)
-    own = {*definition.source.key, *(column.name for column in definition.aggregates.columns)}
-    for name, spec in TABLES.items():
-        known = own | {column.name for column in spec.described}
-        found = set(read_table(definition, name).column_names)
-        assert {one for one in found - known if not re.fullmatch(r"p\d+_\w+", one)} == set(), name
 
 
 def test_what_stands_next_to_flink_s_names_exists() -> None:

@@ -82,9 +82,10 @@ SESSIONS_DO = pytest.mark.long("sessions have the same parts, and merge them too
     ],
 )
 def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    """Of every third column, in turn of all aggregates and types, and in `make test-all` of every one."""
+    """Of every third column (sixth, on Spark), in turn of all aggregates and types; in `make test-all` of every one."""
     engine = "sail" if is_sail(spark) else "spark"
-    wanted = [one for one in columns() if engine == "spark" or matrix.unproved(one) is None][:: 1 if ALL else 3]
+    every = 1 if ALL else 3 if engine == "sail" else 6
+    wanted = [one for one in columns() if engine == "spark" or matrix.unproved(one) is None][::every]
     definition = pipeline(tmp_path, window, wanted, engine)
     wrong = []
     for batch in range(BATCHES):

@@ -472,7 +472,6 @@ def test_text_is_read_as_a_run_reads_it(kind: str, spark: Any, tmp_path: Path) -
     assert reasons.keys() - expected.keys() <= {(f"2.{kind}", "d")}  # malformed; Spark knows its key
 
 
-@pytest.mark.classic
 def test_count_windows_and_the_general_plan(spark: Any, tmp_path: Path) -> None:
     lateness = '\nallowed_lateness = "2h"'
     counts = CLICKS.replace(SESSION + lateness, 'type = "tumbling_count"\nsize = 5')

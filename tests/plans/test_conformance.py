@@ -27,11 +27,17 @@ from windowlib.replay.spark_batches import SparkEngine
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
 ON_BOTH = ("session-lateness60-60keys",)
+ONE_OF_A_KIND = ("dynamic_session-lateness20-40keys", "sliding-lateness20-30keys", "tumbling-lateness20-40keys")
+ALL_DO = pytest.mark.long("one of each kind of windows, and random ones beside the reference, are in make test")
+
+
+def marks(recording: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.both] if recording in ON_BOTH else [] if recording in ONE_OF_A_KIND else [ALL_DO]
 
 
 @pytest.mark.parametrize(
     "file",
-    [pytest.param(file, id=file.stem, marks=[pytest.mark.both] if file.stem in ON_BOTH else []) for file in RECORDINGS],
+    [pytest.param(file, id=file.stem, marks=marks(file.stem)) for file in RECORDINGS],
 )
 def test_the_spark_engine_answers_as_flink(file: Path, spark: Any, tmp_path: Path) -> None:
     recording = json.loads(file.read_text())

@@ -181,7 +181,7 @@ def test_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
 def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
     """All of them summed, filtered by and, where they can be, outputs."""
     outputs = {name: name for name in NAMES if name.isidentifier() and name not in RESULT_COLUMNS and name != "p0_sum"}

@@ -48,7 +48,7 @@ def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
 def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     far_ms = MAX_TIMESTAMP_MS - START_MS

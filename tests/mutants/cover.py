@@ -1,0 +1,84 @@
+"""Which tests run which lines: a plugin of pytest that writes it down, and the map of what it wrote.
+
+``pytest -p tests.mutants.cover`` adds files ``.mutants/lines.*`` of the process, and of the tests' times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import coverage
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+KEPT = ROOT / ".mutants"
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The tests of each line of each file (by its path in the project), and the seconds each takes."""
+
+    lines: Mapping[str, Mapping[int, frozenset[str]]]
+    seconds: Mapping[str, float]
+
+    def tests(self, file: str, line: int, last_line: int) -> list[str]:
+        """The tests that run the lines, the quickest first; those of the whole file where a line runs at its import."""
+        of_file = self.lines.get(file, {})
+        found = frozenset[str]().union(*(of_file.get(n, ()) for n in range(line, last_line + 1)))
+        found = found or frozenset[str]().union(*of_file.values())
+        return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))
+
+
+def read(folder: Path = KEPT) -> Cover:
+    lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    seconds: dict[str, float] = {}
+    for file in sorted(folder.glob("lines.*.data")):
+        data = coverage.CoverageData(str(file))
+        data.read()
+        for path in data.measured_files():
+            for line, contexts in data.contexts_by_lineno(path).items():
+                lines[str(Path(path).relative_to(ROOT))][line].update(test for test in contexts if test)
+    for file in sorted(folder.glob("seconds.*.json")):
+        seconds |= json.loads(file.read_text())
+    kept = {path: {line: frozenset(tests) for line, tests in of_path.items()} for path, of_path in lines.items()}
+    return Cover(kept, seconds)
+
+
+class Recorder:
+    """Writes down, for one process, the lines of each test."""
+
+    def __init__(self) -> None:
+        KEPT.mkdir(exist_ok=True)
+        self.name = f"{os.getpid()}"
+        self.seconds: dict[str, float] = {}
+        self.cover = coverage.Coverage(
+            data_file=str(KEPT / f"lines.{self.name}.data"), source=[str(ROOT / "windowlib")], config_file=False
+        )
+        self.cover.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.cover.switch_context(item.nodeid)
+        try:
+            return (yield)
+        finally:
+            self.cover.switch_context("")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and not report.failed:
+            self.seconds[report.nodeid] = report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        self.cover.stop()
+        self.cover.save()
+        (KEPT / f"seconds.{self.name}.json").write_text(json.dumps(self.seconds))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("PYTEST_XDIST_WORKER") or not config.getoption("numprocesses", None):
+        config.pluginmanager.register(Recorder())

@@ -1,0 +1,46 @@
+"""Mutants are what they say, and survivors with a reason are of the code of today."""
+
+from __future__ import annotations
+
+from tests.mutants.__main__ import ROOT, files, named, survivors
+from tests.mutants.mutations import mutants
+
+CODE = '''
+def of(a: int = 1, *, b: bool = True) -> int:
+    """Texts stay: a < b."""
+    ü = "ü < a" if a < 2 and not b else f"{a + 1}"
+    log(a)
+    return max(a, b) - len(ü)
+'''
+
+
+def test_every_kind_of_change() -> None:
+    found = {(mutant.line, " ".join(mutant.old.split()), mutant.new) for mutant in mutants(CODE)}
+    assert found == {
+        (2, "1", "(1 + 1)"),
+        (2, "True", "False"),
+        (4, "a < 2 and not b", "not (a < 2 and not b)"),
+        (4, "<", "<="),
+        (4, "2", "(2 + 1)"),
+        (4, "and", "or"),
+        (4, "not b", "bool(b)"),
+        (5, "log(a)", "pass"),
+        (6, "max(a, b) - len(ü)", "None"),
+        (6, "max", "min"),
+        (6, "-", "+"),
+    }
+
+
+def test_every_mutant_is_python() -> None:
+    for file in files([]):
+        text = file.read_text()
+        for mutant in mutants(text)[::7]:
+            compile(mutant.planted(text), file.name, "exec")
+
+
+def test_survivors_with_a_reason_are_there() -> None:
+    known: dict[str, set[tuple[str, str, str]]] = {}
+    for file, line, change in survivors():
+        if file not in known:
+            known[file] = {named(file, mutant) for mutant in mutants((ROOT / file).read_text())}
+        assert (file, line, change) in known[file], f"{file} has no such mutant any more: {line}: {change}"
