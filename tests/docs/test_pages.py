@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import typer
 
-from docs.reference import figures
 from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages, table
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
+from windowlib.quality.figure_words import FIGURES
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.read import read_table
 
@@ -107,7 +107,7 @@ def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, 
     [file] = [one for one in folder.glob("*.toml") if one.stem in ("clicks", "orders")]
     definition = load_definition(file)
     written = set(read_table(definition, "run_metrics")["figure"].to_pylist())
-    assert written <= set(figures.SENTENCES)
+    assert written <= set(FIGURES)
     own = {*definition.source.key, *(column.name for column in definition.aggregates.columns)}
     for name, spec in TABLES.items():
         known = own | {column.name for column in spec.described}
