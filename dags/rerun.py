@@ -31,15 +31,21 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
             "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows are recomputed."),
             "from": Param(
                 None,
-                type="string",
+                type=["null", "string"],
                 format="date-time",
                 title="From",
                 description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
             ),
-            "to": Param(None, type="string", format="date-time", title="To", description="Exclusive."),
+            "to": Param(None, type=["null", "string"], format="date-time", title="To", description="Exclusive."),
             "reason": Param("", type="string", title="Reason", description="Why; kept with the batch."),
             "dry_run": Param(
                 True, type="boolean", title="Dry run", description="Show what would change, and stop there."
+            ),
+            "preview": Param(
+                None,
+                type=["null", "string"],
+                title="Preview",
+                description="The id of one made before, to apply it without making it again; From and To are its own.",
             ),
             "approval": Param(
                 True,
@@ -58,7 +64,7 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
     ) as dag:
         check = Check(task_id="check", pipelines=pipelines)
         preview = PreviewRerun(task_id="preview", pipelines=pipelines, pool=RERUNS.name)
-        approve = Approve(task_id="approve", pool="default_pool")
+        approve = Approve(task_id="approve", pipelines=pipelines, params=Approve.FORM, pool="default_pool")
         apply = Apply(task_id="apply", pipelines=pipelines, retries=2, pool=RERUNS.name)
         report = ReportRerun(task_id="report", pipelines=pipelines)
         check >> preview >> approve >> apply >> report

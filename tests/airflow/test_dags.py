@@ -1,13 +1,14 @@
 """The DAGs: what Airflow finds when it parses them, and what each task makes of its command's end."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,10 @@ import psutil
 import pytest
 
 from windowlib.cli.display import batch_record
+from windowlib.definition.definition import load_definition
+from windowlib.reruns.previews import Preview, Summary, keep
 from windowlib.runs.attempt import BatchReport
+from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
@@ -175,7 +179,7 @@ class RunOf:
 
     def __init__(self, *, changes_nothing: bool = False, **form: Any) -> None:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
-        self.form |= {"dry_run": False, "approval": True, "accept_gap": False} | form
+        self.form |= {"dry_run": False, "approval": True, "accept_gap": False, "preview": None} | form
         self.returned = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
 
     def xcom_pull(self, task_ids: str) -> Any:
@@ -193,6 +197,8 @@ class RunOf:
         ({"to": "2026-03-01T00:00:00+00:00"}, "is not before"),
         ({"from": "2026-03-02T00:00:00"}, "has no time zone"),
         ({"to": "2926-03-03T00:00:00Z"}, "is in the future"),
+        ({"to": None}, "^to must be given, or the id of a preview"),
+        ({"preview": " p2 ", "from": None, "to": None}, "no preview 'p2' here"),
         ({"pipeline": "four"}, "no pipeline 'four' can be rerun; allowed: one"),
     ],
 )
@@ -209,7 +215,10 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
 @pytest.mark.parametrize(
     ("run", "says"),
     [
-        (RunOf(dry_run=True), "a dry run ends with its preview: .* --apply p1"),
+        (
+            RunOf(dry_run=True),
+            "a dry run ends with its preview: .* and the preview p1, or run windowlib rerun … --apply p1",
+        ),
         (RunOf(changes_nothing=True), "the preview changes nothing"),
     ],
 )
@@ -220,8 +229,77 @@ def test_nothing_is_applied_without_need(run: RunOf, says: str) -> None:
         dag_bag().dags["rerun_windows"].get_task("approve").execute(run.context)
 
 
-def test_approval_can_be_switched_off() -> None:
+def test_approval_can_be_switched_off(pipelines: Path) -> None:
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     assert dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context) is None
+
+
+def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
+    """What comes of an answer to the question about a preview, in a run that ann has triggered."""
+    folder = Path(os.environ["WINDOWLIB_PIPELINES"])
+    text = DEFINITION.format(name="one") + f'[airflow]\napproval = "{policy}"\n'
+    (folder / "one.toml").write_text(text, encoding="utf-8")
+    event = {
+        "chosen_options": [choice],
+        "params_input": {"why": why},
+        "responded_at": datetime.now(UTC),
+        "responded_by_user": {"id": "7", "name": who},
+        "timedout": False,
+    }
+    approve = dag_bag().dags["rerun_windows"].get_task("approve")
+    return approve.execute_complete(RunOf(approval=policy == "asked").context, event)
+
+
+class Asked(Exception):
+    """The question was put (again)."""
+
+
+@pytest.fixture
+def asking(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions that are raised; tests/airflow/test_decide.py has real ones."""
+    from airflow.providers.standard.operators.hitl import HITLOperator
+
+    def ask(*_: Any) -> None:
+        raise Asked
+
+    monkeypatch.setattr(HITLOperator, "execute", ask)
+
+
+def test_who_may_approve_a_rerun(asking: None) -> None:
+    for policy, who in (("asked", "ann"), ("required", "ann"), ("another user", "bob")):
+        assert answered(policy, "Approve", who)["responded_by_user"]["name"] == who
+    with pytest.raises(Asked):
+        answered("another user", "Approve", "ann")
+
+
+def test_a_rejected_rerun_fails_with_who_and_why(asking: None) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    with pytest.raises(AirflowFailException, match="rejected by ann: the wrong day\nnothing was changed"):
+        answered("asked", "Reject", "ann", " the wrong day ")
+    with pytest.raises(Asked):
+        answered("asked", "Reject", "ann", " ")
+
+
+@pytest.mark.parametrize("policy", ["required", "another user"])
+def test_a_deployment_that_wants_approvals_gets_them(asking: None, pipelines: Path, policy: str) -> None:
+    text = DEFINITION.format(name="one") + f'[airflow]\napproval = "{policy}"\n'
+    (pipelines / "one.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(Asked):
+        dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context)
+
+
+def test_a_preview_that_was_made_is_shown_and_not_made_again(pipelines: Path) -> None:
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    definition = load_definition(pipelines / "one.toml")
+    summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
+    asked = Rerun(1_772_496_000_000, 1_772_582_400_000, "euros", "bob")
+    keep(definition.root, Preview("p1", 1_772_600_000_000, asked, 3, None, summary))
+    dag, run = dag_bag().dags["rerun_windows"], RunOf(preview="p1", **{"from": None, "to": None})
+    assert dag.get_task("check").execute(run.context)["what"] == asked.title
+    [shown] = dag.get_task("preview").execute(run.context)  # it has no command: one would fail
+    assert (shown["preview_id"], shown["changes_nothing"]) == ("p1", False)
+    assert "euros" in shown["markdown"]
 
 
 @pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")

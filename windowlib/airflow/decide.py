@@ -9,7 +9,7 @@ wherever. `decide` runs only where advance has failed; the scheduler skips it ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from airflow.sdk import BaseOperator, Context, Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from windowlib.airflow import pipelines
+from windowlib.airflow.approval import refused_answer, responder, text_of
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines
 from windowlib.airflow.operators import Advance, Report, Verify
@@ -57,12 +58,6 @@ def question(name: str, batch_id: int, failed: Sequence[str]) -> tuple[str, str]
     )
 
 
-def responder(answer: Mapping[str, Any] | None) -> str | None:
-    """The name by which the user who answered is logged in; None where no user has answered."""
-    user = (answer or {}).get("responded_by_user") or {}
-    return user.get("name") or user.get("id")
-
-
 class Decide(Job, HITLOperator):
     """Asks what becomes of the batch that waits, once its report is built (`command`). Done where it is approved."""
 
@@ -96,8 +91,7 @@ class Decide(Job, HITLOperator):
         from windowlib.runs import verdicts
         from windowlib.tables.ledger import NothingToDecide
 
-        given = (event.get("params_input") or {}).get("reason")
-        reason = given.strip() if isinstance(given, str) else ""
+        reason = text_of(event, "reason")
         answer = super().execute_complete(context, {**event, "params_input": {"reason": reason}})
         [choice], who = answer["chosen_options"], responder(answer)
         batch_id = context["ti"].xcom_pull(task_ids=self.task_id, key=BATCH)
@@ -106,8 +100,9 @@ class Decide(Job, HITLOperator):
             return self._already(definition, batch_id)
         if choice == LEAVE:
             raise AirflowFailException(in_lines(_left_waiting(definition, batch_id, who, reason)))
-        if not reason or who is None:
-            self.log.warning("%s without a reason, by %s: not taken, asked again", choice, who)
+        why_not = "there is no reason" if not reason else refused_answer(definition, who, context)
+        if why_not or who is None:
+            self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
             return self.execute(context)
         decide = verdicts.approve if choice == APPROVE else verdicts.abandon
         try:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import BaseOperator, BaseOperatorLink, Context
+from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from windowlib.airflow.approval import asked_by, must_ask, refused_answer, responder, text_of
 from windowlib.airflow.commands import command
-from windowlib.airflow.decide import responder
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.tables.rerun import Rerun
+
+WHY = "why"  # the field of the question about a preview
 
 
 class Check(BaseOperator):
@@ -27,18 +33,17 @@ class Check(BaseOperator):
         from windowlib.definition.definition import load_definition
         from windowlib.definition.instants import iso_instant
         from windowlib.model.errors import WindowError
-        from windowlib.tables.rerun import Rerun, check_can_rerun, time_range
+        from windowlib.tables.rerun import check_can_rerun
 
         params = context["params"]
         try:
             definition = load_definition(_file(self.pipelines, params["pipeline"]))
-            asked = time_range(str(params["from"]), str(params["to"]), time.time_ns() // 1_000_000)
-            wanted = Rerun(asked.from_ms, asked.to_ms, params["reason"], _who(context))
+            wanted = _asked(definition, params, _who(context))
             check_can_rerun(definition, wanted)
         except WindowError as error:
             raise AirflowFailException(in_lines(str(error))) from None
         self.log.info("%s: %s", definition.name, wanted.title)
-        return {"from": iso_instant(asked.from_ms), "to": iso_instant(asked.to_ms), "what": wanted.title}
+        return {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms), "what": wanted.title}
 
 
 class PreviewPage(BaseOperatorLink):
@@ -65,7 +70,7 @@ class OfPipeline(Job):
 
 
 class PreviewRerun(OfPipeline):
-    """What would change: in the log, on a page, and as the preview's id."""
+    """What would change: in the log, on a page, and as the preview's id. One that the form names is not made again."""
 
     operator_extra_links = (PreviewPage(),)
     page = ""
@@ -76,12 +81,13 @@ class PreviewRerun(OfPipeline):
         from windowlib.reruns.words import markdown
 
         params = context["params"]
-        options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]
-        options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
-        self.prepare("rerun", context, *options)
-        records = super().execute(context)
-        definition = load_definition(_file(self.pipelines, params["pipeline"]))
-        found = load(definition.root, records[-1]["preview_id"])
+        definition, preview_id = load_definition(_file(self.pipelines, params["pipeline"])), _preview_id(params)
+        if not preview_id:
+            options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]
+            options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
+            self.prepare("rerun", context, *options)
+            preview_id = super().execute(context)[-1]["preview_id"]
+        found = load(definition.root, preview_id)
         text = markdown(found, definition.source.key, definition.pages.hide)
         self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
         text += f"\n\n[As a page]({self.page})"
@@ -89,14 +95,21 @@ class PreviewRerun(OfPipeline):
 
 
 class Approve(ApprovalOperator):
-    """Waits for an operator who has looked at the preview; a dry run, or one that changes nothing, ends here."""
+    """Waits for an operator who has looked at the preview; a dry run, or one that changes nothing, ends here.
 
-    def __init__(self, **kwargs: Any) -> None:
+    Fails where it is rejected, with who and why: nothing was recomputed, and that shall not look like a success. Takes
+    `FORM` as its `params`.
+    """
+
+    FORM: ClassVar = {WHY: Param("", type="string", title="Why", description="Needed to reject; the log keeps it.")}
+
+    def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(
             subject="Rerun of {{ params.pipeline }}: apply what the preview shows?",
             body="{{ ti.xcom_pull(task_ids='preview')[0]['markdown'] }}",
             **kwargs,
         )
+        self.pipelines = dict(pipelines)
 
     def execute(self, context: Context) -> Any:
         params, found = context["params"], context["ti"].xcom_pull(task_ids="preview")[0]
@@ -104,13 +117,34 @@ class Approve(ApprovalOperator):
             raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
         if params["dry_run"]:
             raise AirflowSkipException(
-                "a dry run ends with its preview: to apply it, trigger again with the dry run switched off, or run"
-                f" windowlib rerun … --apply {found['preview_id']}"
+                "a dry run ends with its preview: to apply it, trigger again with the dry run switched off and the"
+                f" preview {found['preview_id']}, or run windowlib rerun … --apply {found['preview_id']}"
             )
-        if not params["approval"]:
+        if not params["approval"] and not must_ask(self._definition(context)):
             self.log.info("the form asks for no approval")
             return None
         return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Done where it is approved; fails where it is rejected; asks again where the answer does not count."""
+        why = text_of(event, WHY)
+        answer = HITLOperator.execute_complete(self, context, {**event, "params_input": {WHY: why}})
+        [choice], who = answer["chosen_options"], responder(answer)
+        if choice == self.APPROVE:
+            why_not = refused_answer(self._definition(context), who, context)
+        else:
+            why_not = None if why else "there is no reason"
+        if why_not:
+            self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
+            return super().execute(context)
+        if choice == self.REJECT:
+            raise AirflowFailException(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
+        return answer
+
+    def _definition(self, context: Context) -> Definition:
+        from windowlib.definition.definition import load_definition
+
+        return load_definition(_file(self.pipelines, context["params"]["pipeline"]))
 
 
 class Apply(OfPipeline):
@@ -142,7 +176,24 @@ def _file(pipelines: Mapping[str, str], name: str) -> str:
     return str(Path(pipelines[name]))
 
 
+def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> Rerun:
+    """What the form asks for. Raises `RerunRefused`."""
+    from windowlib.reruns.previews import load
+    from windowlib.tables.rerun import Rerun, RerunRefused, time_range
+
+    if preview_id := _preview_id(params):
+        return load(definition.root, preview_id).rerun
+    if missing := [name for name in ("from", "to") if not params[name]]:
+        raise RerunRefused(f"{' and '.join(missing)} must be given, or the id of a preview, which has its own")
+    asked = time_range(str(params["from"]), str(params["to"]), time.time_ns() // 1_000_000)
+    return Rerun(asked.from_ms, asked.to_ms, params["reason"], who)
+
+
+def _preview_id(params: Mapping[str, Any]) -> str:
+    """The preview that the form names, or an empty text."""
+    return (params.get("preview") or "").strip()
+
+
 def _who(context: Context) -> str:
     """Who triggered the run, as far as Airflow knows."""
-    run = context["dag_run"]
-    return str(getattr(run, "triggering_user_name", None) or "airflow")
+    return str(asked_by(context) or "airflow")

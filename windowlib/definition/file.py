@@ -143,6 +143,11 @@ class Airflow(Section):
         default=None, pattern=NAME, description="a name: definitions with the same one run together, in one DAG"
     )
     retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
+    approval: Literal["asked", "required", "another user"] = Field(
+        default="asked",
+        description='whether a rerun waits for approval: as its form asks, always, or for "another user" than the one'
+        " who triggered it, who may not approve a refused batch of that run either",
+    )
 
 
 class Checks(Section):

@@ -1,0 +1,43 @@
+"""Who may approve, and what an answer in *Required Actions* must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.sdk import Context
+
+from windowlib.definition.definition import Definition
+
+
+def responder(answer: Mapping[str, Any] | None) -> str | None:
+    """The name by which the user who answered is logged in; None where no user has answered."""
+    user = (answer or {}).get("responded_by_user") or {}
+    return user.get("name") or user.get("id")
+
+
+def asked_by(context: Context) -> str | None:
+    """The user who triggered the run; None where a schedule did."""
+    return getattr(context["dag_run"], "triggering_user_name", None)
+
+
+def text_of(event: Mapping[str, Any], key: str) -> str:
+    """What was written into a field of the form, stripped: Airflow does not validate what its API is given."""
+    given = (event.get("params_input") or {}).get(key)
+    return given.strip() if isinstance(given, str) else ""
+
+
+def must_ask(definition: Definition) -> bool:
+    """Whether a rerun waits for approval whatever its form says."""
+    return definition.airflow.approval != "asked"
+
+
+def refused_answer(definition: Definition, who: str | None, context: Context) -> str | None:
+    """Why this user's approval does not count, or None: with `approval = "another user"` nobody approves what he asked
+    for himself. Airflow's own list of users who may answer is checked before.
+    """
+    if who is None:
+        return "nobody is logged in"
+    if definition.airflow.approval == "another user" and who == asked_by(context):
+        return f'{who} triggered this run, and airflow.approval = "another user"'
+    return None
