@@ -97,7 +97,7 @@ def default(name: str, field: FieldInfo) -> str:
         return "*required*"
     if name.endswith("_ms") and value is not None:
         return f'`"{format_duration(value) if value else "0s"}"`'
-    return "none" if value in (None, {}, ()) else f"`{json.dumps(value)}`"
+    return "none" if value in (None, {}, ()) else f"`{json.dumps(value, default=str)}`"
 
 
 def meaning(field: FieldInfo) -> str:

@@ -60,6 +60,10 @@ def dag_bag() -> "DagBag":
     return DagBag(DAGS)
 
 
+OF_ALL = {"rerun_windows", "maintain_windows"}
+WAITING = ["--who", "airflow", "--wait=1h"]
+
+
 @pytest.fixture
 def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder of definitions that the DAGs are made from."""
@@ -71,7 +75,7 @@ def test_every_definition_is_a_dag() -> None:
     bag = dag_bag()
     assert bag.import_errors == {}
     of_pipelines = [f"windows_{file.stem}" for file in (DAGS / "pipelines").glob("*.toml")]
-    assert sorted(bag.dags) == sorted([*of_pipelines, "rerun_windows"])
+    assert sorted(bag.dags) == sorted([*of_pipelines, *OF_ALL])
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in (DAGS / "pipelines").glob("*.toml")))
@@ -145,6 +149,13 @@ def test_verify_is_a_task_where_the_definition_says_so(pipelines: Path) -> None:
     assert bag.dags["windows_two"].get_task("verify").command[-2:] == ["--sample", "0.25"]
     together_dag = bag.dags["together_stream"]
     assert together_dag.get_task("advance_three").downstream_task_ids == {"decide_three", "verify_three"}
+
+
+def test_the_dag_for_maintenance_has_a_task_for_each_pipeline() -> None:
+    dag = dag_bag().dags["maintain_windows"]
+    assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {"clicks": set(), "clicks_sliding": set()}
+    assert dag.get_task("clicks").command[-5:] == ["maintain", str(DAGS / "pipelines/clicks.toml"), *WAITING]
+    assert {task.pool for task in dag.tasks} == {"windowlib"}
 
 
 def test_the_dag_for_reruns() -> None:
@@ -390,7 +401,7 @@ def test_one_name_for_two_pipelines(pipelines: Path) -> None:
     for file in ("one", "other"):
         (pipelines / f"{file}.toml").write_text(DEFINITION.format(name="same"), encoding="utf-8")
     bag = dag_bag()
-    assert sorted(bag.dags.keys() - {"rerun_windows"}) == ["windows_other", "windows_same"]
+    assert sorted(bag.dags.keys() - OF_ALL) == ["windows_other", "windows_same"]
     assert (
         f"{pipelines / 'other.toml'}: name: same is the name of {pipelines / 'one.toml'} already"
         in bag.dags["windows_other"].doc_md
@@ -418,7 +429,7 @@ def test_whatever_is_wrong_with_a_file_costs_its_own_dag_alone(
     assert bag.import_errors == {}
     assert len(bag.dags["windows_whole"].tasks) == 6
     assert str(pipelines / "whole.toml") in bag.dags["windows_whole"].get_task("plan").command
-    (broken,) = bag.dags.keys() - {"windows_whole", "rerun_windows"}
+    (broken,) = bag.dags.keys() - {"windows_whole"} - OF_ALL
     (task,) = bag.dags[broken].tasks
     assert message in task.message
 
@@ -490,7 +501,7 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     (pipelines / "three.toml").write_text(DEFINITION.format(name="three"), encoding="utf-8")
     bag = dag_bag()
     assert bag.import_errors == {}
-    assert sorted(bag.dags.keys() - {"rerun_windows"}) == ["together_stream", "windows_three"]
+    assert sorted(bag.dags.keys() - OF_ALL) == ["together_stream", "windows_three"]
     dag = bag.dags["together_stream"]
     assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {
         "together": {"advance_one", "advance_two"},

@@ -65,6 +65,9 @@ gap = "10ms"
 
 [aggregates]
 events = "count(*)"
+
+[retention]
+cuts = "1 batch"
 """
 VALUE = pa.schema([("value", pa.int64())])
 

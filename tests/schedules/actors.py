@@ -18,10 +18,12 @@ from tests.schedules.pipeline import FILE_MS, LONG_DELAY, NO_DELAY, OUTDATED, RE
 from tests.schedules.reader import DELETED
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark
+from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import NothingToDo, adopt, restore, rollback
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta
 from windowlib.tables.foreign import CannotUndo
+from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
@@ -29,7 +31,7 @@ from windowlib.tables.roll_forward import ForeignChange
 
 Actor = Callable[[Path], object]
 BY = ("ann", "to see what happens")
-OUTCOMES = (Superseded, Rejected, ForeignChange, NothingToDecide, NothingToDo, CannotUndo, DoneAlready)
+OUTCOMES = (Superseded, Rejected, ForeignChange, NothingToDecide, NothingToDo, CannotUndo, CutExpired, DoneAlready)
 
 
 def a_run(folder: Path, delay: str = NO_DELAY) -> None:
@@ -84,6 +86,7 @@ ACTORS: dict[str, Actor] = {
     "restore": lambda folder: restore(pipeline(folder), *BY),
     "adopt": lambda folder: adopt(pipeline(folder), *BY),
     "advance-watermark": lambda folder: advance_watermark(pipeline(folder), 50 * FILE_MS, *BY),
+    "maintain": lambda folder: maintain(pipeline(folder), BY[0]),
     "foreign OPTIMIZE": optimize,
     "foreign DELETE": delete,
 }
@@ -95,7 +98,7 @@ KINDS = {
     "run": ("run", REFUSING),
     "run under other terms": ("run under other terms",),
     "rerun": ("rerun", "outdated rerun"),
-    "operator": ("approve", "abandon", "rollback", "restore", "adopt", "advance-watermark"),
+    "operator": ("approve", "abandon", "rollback", "restore", "adopt", "advance-watermark", "maintain"),
     "foreign": ("foreign OPTIMIZE", "foreign DELETE"),
 }
 TRIPLES_OF_KINDS = list(combinations_with_replacement(KINDS, 3))

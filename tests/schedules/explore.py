@@ -24,14 +24,17 @@ from deltalake import DeltaTable
 
 from tests.schedules.actors import BY, OWN, PAIRS, TRIPLES, a_run, act, delete
 from tests.schedules.explorer import REFUSING, Disk, Explorer, explored
-from tests.schedules.pipeline import arrive, pipeline, root_of, values_of
+from tests.schedules.pipeline import arrive, pipeline, root_of, rows_of, values_of
 from tests.schedules.reader import DELETED, Reader
+from windowlib.batches.planning import ledger_of
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.verdicts import abandon, approve
+from windowlib.tables import delta, maintained
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import Rejected, wall_clock_ms
 from windowlib.tables.log import DamagedLog
+from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
 
 FILES = 4  # two of them are read before
@@ -144,9 +147,25 @@ def check_all_is_there(reader: Reader) -> None:
     truth, alone = reader.truth, reader.results_alone()
     missing = values - truth.results.keys() - truth.waiting.keys()
     assert missing <= ({DELETED} if "adopt" in reader.decided else set()), f"{missing} are lost: {truth}"
+    check_kept_cuts(reader)
     assert len(truth.files) == FILES, f"{truth.files} were read"
     assert len(alone) == len(set(alone)), f"results alone holds {alone}"
     assert set(alone) <= values, f"results alone holds {alone}"
+
+
+def check_kept_cuts(reader: Reader) -> None:
+    """Every cut that maintenance has not given up holds what its batch left there."""
+    made = maintained.last(root_of(reader.folder))
+    tables = Tables(root_of(reader.folder))
+    for commit in ledger_of(pipeline(reader.folder)).commits():
+        if made is None or commit.batch_id >= made.kept_from:
+            for name, wanted in (
+                ("results", reader.truths[commit.batch_id].results),
+                ("open_windows", reader.truths[commit.batch_id].waiting),
+            ):
+                files = delta.files(tables[name], commit.versions.get(name))
+                held = [one for file in files for one in rows_of(root_of(reader.folder) / name / file.path).items()]
+                assert sorted(held) == sorted(wanted.items()), f"the cut of batch {commit.batch_id}: {held}, {wanted}"
 
 
 def explore_many(begun: Path, seed: int, groups: Iterable[Sequence[str]]) -> None:

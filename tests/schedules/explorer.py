@@ -28,7 +28,7 @@ from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
 from windowlib.runs import attempt
-from windowlib.tables import disk
+from windowlib.tables import checkpoints, compaction, disk, kept
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Claim
 
@@ -183,4 +183,8 @@ def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Itera
     patch.setattr(rerun, "compute", recomputed)
     patch.setattr(attempt, "_judged", lambda *_: explorer.judged())
     patch.setattr(check, "preload", lambda: None)
+    for what in ("CLOSED", "OPEN", "OPEN_DAY"):
+        patch.setattr(compaction, what, 2)
+    patch.setattr(checkpoints, "ENTRIES", 2)
+    patch.setattr(kept, "READING_MS", 0)  # no reader but the runs themselves
     yield

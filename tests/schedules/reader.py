@@ -81,8 +81,10 @@ class Reader:
     _logs: dict[str, Log] = field(default_factory=dict)
 
     def watch(self) -> None:
-        """Looks at what the ledger has gained."""
+        """Looks at what the ledger has gained; of the tables' logs nothing may be deleted before it was read."""
         ledger = self._log("ledger")
+        for name in ("results", "open_windows", "source_files"):
+            self._log(name).newest()
         while ledger.has_next():
             rows = []
             for path in ledger.added(len(ledger.versions)):
@@ -147,6 +149,8 @@ class Reader:
             again = {value: batch_id for value in values_of(RERUN_FILE) if value not in before.waiting}
             return Truth({**before.results, **again}, before.waiting, before.files, before.watermark_ms)
         match decision.get("kind"):
+            case "maintain":
+                return before
             case "rollback":
                 return self.truths[decision["to_batch_id"]]
             case "adopt":

@@ -28,6 +28,11 @@ def advance_command(*definitions: Definition) -> list[str]:
     return _with_spark(definitions[0], "run", *(str(definition.file) for definition in definitions))
 
 
+def maintain_command(definition: Definition) -> list[str]:
+    """The command line of maintenance, which waits for a run of the pipeline that is in progress."""
+    return [*of_pipeline("maintain", definition), "--who", "airflow", "--wait=1h"]
+
+
 def verify_command(definition: Definition) -> list[str]:
     """The command line that verifies a sample of keys, as `[checks]` says."""
     checks = definition.checks

@@ -17,6 +17,7 @@ from windowlib.cli.engine import engine_app
 from windowlib.cli.explain import explain
 from windowlib.cli.late import late_app
 from windowlib.cli.look import explain_plan, read, report, status
+from windowlib.cli.maintain import maintain
 from windowlib.cli.operate import adopt, advance_watermark, restore, rollback
 from windowlib.cli.options import HELP
 from windowlib.cli.rerun import rerun
@@ -34,6 +35,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (rerun, CORRECT),
     (rollback, CORRECT),
     (plan, RUN),
+    (maintain, RUN),
     (read, LOOK),
     (status, LOOK),
     (explain, LOOK),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from windowlib.definition.durations import ALLOWED, parse_duration
+from windowlib.definition.kept import Kept
 
 
 def _positive(duration_ms: int) -> int:
@@ -60,6 +61,10 @@ def _cron(schedule: str) -> str:
     return schedule
 
 
+def _kept(text: object) -> Kept:
+    return text if isinstance(text, Kept) else Kept.parse(text)
+
+
 def _class(reference: str) -> str:
     module, _, name = reference.partition(":")
     if not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
@@ -88,6 +93,7 @@ Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Befor
 KeyColumn = Annotated[str, AfterValidator(_key_column)]
 KeyColumns = Annotated[tuple[KeyColumn, ...], BeforeValidator(_tuple)]
 OutputName = Annotated[str, AfterValidator(_output_name)]
+KeptCuts = Annotated[Kept, BeforeValidator(_kept)]
 Schedule = Annotated[str, AfterValidator(_cron)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 Tags = Annotated[tuple[Tag, ...], BeforeValidator(_tuple)]

@@ -14,6 +14,7 @@ from windowlib.definition.aggregate_sql import check_expression
 from windowlib.definition.fields import (
     Column,
     Folder,
+    KeptCuts,
     KeyColumns,
     NotNegative,
     OutputName,
@@ -27,6 +28,8 @@ from windowlib.definition.fields import (
     duration,
     resolved,
 )
+from windowlib.definition.kept import ALLOWED as ALLOWED_KEPT
+from windowlib.definition.kept import Kept
 from windowlib.definition.windows import AnyWindow
 from windowlib.plans.aggregate_set import MOST_VALUES
 
@@ -213,6 +216,16 @@ class Storage(Section):
     )
 
 
+class Retention(Section):
+    """`[retention]`: how long the past stays readable: `windowlib maintain` deletes what only earlier cuts need."""
+
+    cuts: KeptCuts = Field(
+        default=Kept.parse("30d"),
+        description="for how long, or for how many batches, the tables can be read as a batch left them, and rolled"
+        f" back: {ALLOWED_KEPT}",
+    )
+
+
 class Spark(Section):
     """`[spark]`: where a plan runs."""
 
@@ -255,4 +268,5 @@ class DefinitionFile(Section):
     checks: Checks = Checks()
     pages: Pages = Pages()
     storage: Storage = Storage()
+    retention: Retention = Retention()
     spark: Spark = Spark()

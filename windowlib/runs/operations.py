@@ -7,7 +7,6 @@ nothing, and one that dies later is finished by the next run. `restore` takes ba
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from windowlib.batches.planning import OTHER_PIPELINE, check_fingerprint, ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
+from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.tables import delta, disk, log, prepare
 from windowlib.tables.data_files import DataFile
@@ -29,15 +29,14 @@ from windowlib.tables.foreign import (
     foreign_changes,
     rows_changed,
 )
+from windowlib.tables.kept import check_kept
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
+from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.prepare import Publication, TableChange
+from windowlib.tables.prepare import TableChange
 from windowlib.tables.roll_forward import check_adoptable
 from windowlib.tables.standing import COUNTED, changes_since, fence, is_ours
-
-NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_time")  # the figures of every batch
 
 
 class NothingToDo(WindowError):
@@ -168,7 +167,7 @@ def rollback(definition: Definition, to_batch_id: int, who: str, reason: str, cl
     """Brings every table back to what batch `to_batch_id` left, as a new batch. Returns its id.
 
     The next run reads the files of the undone batches again. A batch that is planned or waits is abandoned. Raises
-    `NothingToDo`, `CannotUndo` where files are deleted, `ForeignChange`, `Superseded`.
+    `NothingToDo`, `CannotUndo` where files are deleted, `CutExpired`, `ForeignChange`, `Superseded`.
     """
     decision = Decision("rollback", who, reason, to_batch_id=to_batch_id)
     return _do(definition, decision, _rolled_back(to_batch_id), clock)
@@ -193,6 +192,7 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
             raise NothingToDo(f"no batch {to_batch_id} is committed; the newest are: {ids}")
         if state.commit is not None and state.commit.batch_id == to_batch_id:
             raise NothingToDo(f"batch {to_batch_id} is the newest: there is nothing to undo")
+        check_kept(ledger.root, to_batch_id, f"no way back to batch {to_batch_id}")
         for name in COMMIT_ORDER:
             _own_files(ledger, name, state.pinned(name))
         commit = known[to_batch_id]
@@ -238,51 +238,19 @@ def _do(
         if before.left_by_a_dead_run:
             fence(ledger.tables)  # it may only be slow, and still roll a batch forward
         state = ledger.state()
-        made = _fixed(ledger, claim, state, decision, find(ledger, state))
+        target = find(ledger, state)
+        disk.sync(_of_others(ledger, state, target), ledger.root)
+        made = fixed(ledger, claim, state, _decided(ledger, decision, target))
         publish(ledger, claim, made)
         if state.prepared:
             (ledger.root / state.prepared.path).unlink(missing_ok=True)
     return made.batch_id
 
 
-def _fixed(ledger: Ledger, claim: Claim, state: LedgerState, decision: Decision, target: _Target) -> Publication:
-    """The publication of a decision, written down together with its plan."""
-    assert state.commit is not None, "there is a batch to go on from"
-    commit, rows = target.commit, []
-    plan = Plan(
-        batch_id=state.last_batch_id + 1,
-        plan_time_ms=(commit.plan_time_ms if decision.kind == "rollback" else state.time_ms) or 0,
-        watermark_in_ms=state.commit.watermark_out_ms,
-        from_sequence=commit.to_sequence,
-        files=(),
-        fingerprint=commit.fingerprint,
-        definition=commit.definition,
-        decision=decision,
-    )
+def _decided(ledger: Ledger, decision: Decision, target: _Target) -> Decided:
     counts = {figure: sum(file.rows for file in target.files[name]) for name, figure in COUNTED.items()}
-    of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
-    made = Publication(
-        f"{plan.batch_id}-{uuid.uuid4()}",
-        plan.batch_id,
-        tuple(_table_change(ledger, name, target.files[name]) for name in COMMIT_ORDER),
-        {
-            "kind": "commit",
-            **of_plan,
-            "watermark_out_ms": commit.watermark_out_ms,
-            "counts": dict.fromkeys(NOTHING_READ, 0) | counts,
-            "who": decision.who,
-            "reason": decision.reason,
-        },
-        computed=False,
-    )
-    if state.plan:
-        why = f"{decision.title}: {decision.reason}"
-        rows.append({"kind": "abandon", "batch_id": state.plan.batch_id, "who": decision.who, "reason": why})
-    disk.sync(_of_others(ledger, state, target), ledger.root)
-    prepared = prepare.write(ledger.root, made)
-    fixed = {"kind": "prepare", "batch_id": plan.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
-    ledger.write_together([*rows, {"kind": "plan", **plan_row(plan)}, fixed], state, claim.epoch)
-    return made
+    changes = tuple(_table_change(ledger, name, target.files[name]) for name in COMMIT_ORDER)
+    return Decided(decision, target.commit, changes, counts)
 
 
 def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[Path]:

@@ -12,11 +12,11 @@ from windowlib.definition.instants import instant
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`adopt`: changes that another program made to the tables are kept. `rollback`: the tables are again as batch
-    `to_batch_id` left them. `advance_watermark`: nothing at or below `to_ms` is expected any more; of these three the
-    only one that computes.
+    `to_batch_id` left them. `maintain`: the same rows lie in fewer files. `advance_watermark`: nothing at or below
+    `to_ms` is expected any more; of these the only one that computes.
     """
 
-    kind: Literal["adopt", "rollback", "advance_watermark"]
+    kind: Literal["adopt", "rollback", "advance_watermark", "maintain"]
     who: str
     reason: str
     to_batch_id: int | None = None
@@ -31,6 +31,8 @@ class Decision:
         """
         if self.kind == "adopt":
             return "adopt what another program changed"
+        if self.kind == "maintain":
+            return "put small files together"
         if self.to_ms is not None:
             return f"advance the watermark to {instant(self.to_ms)}"
         return f"roll back to batch {self.to_batch_id}"

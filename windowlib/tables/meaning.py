@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
-from windowlib.tables.outside import PREVIEWS, SET_ASIDE, VERIFICATIONS
+from windowlib.tables.outside import MAINTENANCE, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
 
 _TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
@@ -61,7 +61,9 @@ LEDGER = TableSpec(
         Column("replaces", pa.list_(_TEXT), "of a plan: the files in whose place they are, in a Delta source"),
         Column("finished", _BOOL, "the operator said that no more events will come"),
         Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
-        Column("decision", _TEXT, "of adopt, rollback, advance_watermark: JSON of it (windowlib.tables.decision)"),
+        Column(
+            "decision", _TEXT, "of adopt, rollback, advance_watermark, maintain: JSON of it (windowlib.tables.decision)"
+        ),
         Column("fingerprint", _TEXT, "hash of `definition`"),
         Column("definition", _TEXT, "JSON of what the state depends on"),
         Column("terms", _TEXT, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
@@ -268,10 +270,11 @@ TABLES: Mapping[str, TableSpec] = {
         PREVIEWS,
         SET_ASIDE,
         VERIFICATIONS,
+        MAINTENANCE,
     )
 }
 # No batch publishes them: a reader takes their newest version.
-OUTSIDE = ("ledger", "previews", "set_aside", "verifications")
+OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance")
 # The order of a run's commits; the ledger's commit row comes after all of them.
 LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
 COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

@@ -31,7 +31,7 @@ class Table:
     def newest(self) -> DeltaTable | None:
         """The table at its newest version, None where there is no table. Valid until it is asked for again."""
         first_commit = self._identity()
-        if self._open is None or self._first_commit != first_commit:
+        if self._open is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit):
             if first_commit is None and not self._has_log():
                 return None
             check_entries(self.folder)
@@ -58,6 +58,11 @@ class Table:
         except OSError:
             return None
         return first.st_ino, first.st_mtime_ns
+
+    def _is_cleaned_up(self, first_commit: tuple[int, int] | None) -> bool:
+        """Whether the log has gone on so far that the entry of the open version is deleted."""
+        assert self._open is not None, "a table is open"
+        return first_commit is None and not file_of(self.folder, self._open.version()).exists()
 
     def _has_log(self) -> bool:
         return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))

@@ -1,4 +1,4 @@
-"""Tables that no batch publishes: what operators have asked and decided, and what `windowlib verify` has found."""
+"""Tables that no batch publishes: what operators have decided, what `verify` has found and `maintain` has done."""
 
 from __future__ import annotations
 
@@ -56,5 +56,22 @@ VERIFICATIONS = TableSpec(
         Column("differing", _NUMBERS, "table → rows that differ; those without any are left out"),
         Column("differences", _TEXT, "JSON: the first 50, each as JSON of kind, table, key, window, column, values"),
         Column("not_compared", pa.list_(_TEXT), "what was left out, in sentences"),
+    ),
+)
+
+MAINTENANCE = TableSpec(
+    "maintenance",
+    "what `windowlib maintain` has done, each time",
+    ("of the row with the greatest number kept_from counts: no file is deleted before it is there",),
+    described=(
+        Column("number", _LONG, "0, 1, 2, … in the order in which it was done; may have holes"),
+        Column("at", _TIMESTAMP, "when it was done"),
+        Column("who", _TEXT, "who did it"),
+        Column("batch_id", _LONG, "the batch that put small files together; null: there were none"),
+        Column("kept_from", _LONG, "the oldest batch whose cut stays readable"),
+        Column("cuts", _TEXT, "retention.cuts by which that was"),
+        Column("compacted", _NUMBERS, "table → files that larger ones have taken the place of"),
+        Column("deleted", _NUMBERS, "table → files that no kept cut needed"),
+        Column("bytes_deleted", _LONG, "how large those were"),
     ),
 )

@@ -21,7 +21,8 @@ from windowlib.tables import disk
 from windowlib.tables.delta import LoggedFile
 
 FOLDER = "_prepared"
-FORMAT = 1
+FORMAT = 2  # the newest that is read
+OF_ROWS, OF_FILES = 1, FORMAT  # 2: what only puts the same rows in other files, which earlier releases do not know
 APP_ID = "windowlib"  # names our transactions in the tables' logs
 
 
@@ -48,8 +49,8 @@ class TableChange:
 class Publication:
     """All that one batch publishes, in commit order; `row` is the ledger's commit row but for `versions`.
 
-    Where nothing was `computed`, the files to add are those of earlier
-    versions. `checks` are the outcomes that it was judged by, for the report on the batch.
+    Where nothing was `computed`, the files to add are those of earlier versions. `checks` are the outcomes that it was
+    judged by, for the report on the batch. `of_rows` is false where no row changes: the same ones in other files.
     """
 
     identity: str
@@ -58,6 +59,7 @@ class Publication:
     row: Mapping[str, Any]
     checks: tuple[Mapping[str, Any], ...] = ()
     computed: bool = True
+    of_rows: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ def write(root: Path, publication: Publication) -> Prepared:
 
     Raises OSError where the disk refuses; then the files that were written for it are deleted.
     """
-    text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
+    number = OF_ROWS if publication.of_rows else OF_FILES
+    text = json.dumps({"format": number, **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -100,8 +103,8 @@ def read(root: Path, prepared: Prepared) -> Publication:
     if values["format"] > FORMAT:
         raise Unreadable(f"{file} has format {values['format']}: it needs a newer version of windowlib")
     changes = tuple(map(_change, values["changes"]))
-    checks, computed = tuple(values["checks"]), values.get("computed", True)
-    return Publication(values["identity"], values["batch_id"], changes, values["row"], checks, computed)
+    checks, about = tuple(values["checks"]), {name: values.get(name, True) for name in ("computed", "of_rows")}
+    return Publication(values["identity"], values["batch_id"], changes, values["row"], checks, **about)
 
 
 def checksum(text: bytes) -> str:

@@ -158,7 +158,7 @@ def _publish(table: Table, judged: Judged, publication: Publication) -> int | No
     try:
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
-        moved = delta.Change(change.add, change.remove)
+        moved = delta.Change(change.add, change.remove, publication.of_rows)
         return delta.commit_logged(table, version, moved, publication.identity, transaction)
     except delta.Conflict:
         again = _judge(table, change, publication.identity)

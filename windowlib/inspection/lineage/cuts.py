@@ -25,6 +25,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.kept import check_kept
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
@@ -196,13 +197,14 @@ class Cut:
 
 
 def cut(definition: Definition, as_of: int | None = None) -> Cut:
-    """The tables as of a batch, or of the newest one. Raises `CannotLook` where there is no such batch."""
+    """The tables as of a batch, or of the newest. Raises `CannotLook` where there is no such batch, `CutExpired`."""
     batches = {run.batch_id: run for run in _batches(definition)}
     if not batches:
         raise CannotLook(f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first")
     wanted = max(batches) if as_of is None else as_of
     if wanted not in batches:
         raise CannotLook(f"no batch {wanted} is committed; the committed ones are {_listed(sorted(batches))}")
+    check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
     return Cut(definition, batches[wanted], {number: run for number, run in batches.items() if number <= wanted})
 
 

@@ -1,0 +1,259 @@
+"""Maintenance: what it puts together, what it deletes, and what of neither a reader ever notices."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.killed import Killed, dead_owner, stopped
+from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.quality.check import CheckResult
+from windowlib.runs import attempt
+from windowlib.runs.advance import advance
+from windowlib.runs.maintenance import forecast, maintain
+from windowlib.runs.operations import rollback
+from windowlib.runs.verdicts import approve
+from windowlib.tables import compaction, delta, disk, kept, lease
+from windowlib.tables.kept import CutExpired
+from windowlib.tables.ledger import Rejected, Superseded
+from windowlib.tables.maintained import last
+from windowlib.tables.meaning import COMMIT_ORDER
+
+HOUR_MS = 3_600_000
+WHO = "ann"
+
+
+class Clock:
+    """A clock that a test sets on."""
+
+    now_ms = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def later(self, hours: float) -> None:
+        self.now_ms += int(hours * HOUR_MS)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a pipeline whose batches need no engine, and whose tables are compacted early; one cut is kept."""
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    for what in ("CLOSED", "OPEN", "OPEN_DAY"):
+        monkeypatch.setattr(compaction, what, 4)
+    pipeline(tmp_path)
+    return tmp_path
+
+
+def runs(folder: Path, clock: Clock, numbers: range) -> Definition:
+    """A batch for each of some files, an hour apart."""
+    definition = pipeline(folder)
+    for number in numbers:
+        arrive(folder, number)
+        clock.later(1)
+        advance(definition, no_spark, clock=clock)
+    return definition
+
+
+def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str]]:
+    """What the tables hold at some versions."""
+    tables, found = ledger_of(definition).tables, {}
+    for name in ("results", "open_windows", "source_files"):
+        table = tables[name]
+        files = delta.files(table, versions.get(name))
+        read = (compaction.data_files.read_parquet(table.folder / file.path).to_pylist() for file in files)
+        found[name] = sorted(str(row) for rows in read for row in rows)
+    return found
+
+
+def cuts(definition: Definition) -> dict[int, dict[str, list[str]]]:
+    """Every batch's cut that is kept."""
+    made = last(definition.root)
+    first = made.kept_from if made else 0
+    commits = [one for one in ledger_of(definition).commits() if one.batch_id >= first]
+    return {one.batch_id: rows(definition, dict(one.versions)) for one in commits}
+
+
+def data_files_on_disk(definition: Definition) -> set[str]:
+    """The data files of all tables that batches publish."""
+    root = definition.root
+    found = (path for name in COMMIT_ORDER for path in (root / name).rglob("*.parquet"))
+    return {str(path.relative_to(root)) for path in found if "_delta_log" not in path.parts}
+
+
+def needed(definition: Definition) -> set[str]:
+    """The data files that the kept cuts name."""
+    made, ledger = last(definition.root), ledger_of(definition)
+    kept_cuts = [one for one in ledger.commits() if made is None or one.batch_id >= made.kept_from]
+    return {
+        f"{name}/{file.path}"
+        for one in kept_cuts
+        for name in one.versions
+        for file in delta.files(ledger.tables[name], one.versions[name])
+    }
+
+
+def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 13))
+    before, shown = cuts(definition), forecast(definition, clock)
+    report = maintain(definition, WHO, clock)
+    assert report.batch_id == 13
+    assert shown.tables[:-1] == report.tables[:-1]  # the ledger has gained rows
+    assert cuts(definition) == {number: held for number, held in before.items() if number >= report.kept_from} | {
+        13: before[12]
+    }
+    live = {name: len(delta.files(table, delta.version(table))) for name, table in tables_of(definition)}
+    assert live["results"] == live["source_files"] == 1
+    after = cuts(runs(folder, clock, range(13, 15)))[15]
+    assert set(before[12]["source_files"]) < set(after["source_files"])
+    Reader(folder).watch()
+
+
+def tables_of(definition: Definition) -> Iterator[tuple[str, delta.Table]]:
+    ledger = ledger_of(definition)
+    return ((name, ledger.tables[name]) for name in ("results", "source_files"))
+
+
+def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 41))
+    assert len(data_files_on_disk(definition)) > 150
+    maintain(definition, WHO, clock)
+    clock.later(2)
+    report = maintain(definition, WHO, clock)  # of what was put together only the newer cut is kept
+    assert report.kept_from == 41
+    assert data_files_on_disk(definition) == needed(definition)
+    entries = [path for name in COMMIT_ORDER for path in (definition.root / name / "_delta_log").glob("*.json")]
+    assert len(data_files_on_disk(definition)) <= 6
+    assert len(entries) <= 2 * len(COMMIT_ORDER)
+    assert maintain(definition, WHO, clock).tables == ()
+
+
+def test_what_is_given_up_is_said_in_a_sentence(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 9))
+    clock.later(2)
+    report = maintain(definition, WHO, clock)
+    assert report.kept_from == 8
+    with pytest.raises(CutExpired, match=r"no way back to batch 3: .* cuts before that of batch 8 .* \"1 batch\""):
+        rollback(definition, 3, WHO, "too far", clock)
+    assert rollback(definition, 8, WHO, "the last that is kept", clock) == 10
+
+
+def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
+    definition = pipeline(folder)
+    kept_for = definition.retention.model_copy(update={"cuts": kept.Kept(ms=5 * HOUR_MS)})
+    runs(folder, clock, range(1, 11))
+    report = maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock)
+    assert report.kept_from == 5
+    clock.later(24 * 365)  # the clock is wrong, or the pipeline has paused: counted from the newest batch on
+    assert maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock).kept_from <= 11
+
+
+def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
+    folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = runs(folder, clock, range(1, 4))
+    arrive(folder, 4)
+    with stopped("ledger:prepare"):
+        advance(definition, no_spark, clock=clock)
+    dead = data_files_on_disk(definition) - needed(definition)
+    assert len(dead) > 2
+    refusal = [CheckResult("events", "rows", "critical", "Every row is liked.", False, "0", "1")]
+    with monkeypatch.context() as patch:
+        patch.setattr(attempt, "_judged", lambda *_: refusal)
+        with pytest.raises(Rejected):
+            advance(definition, no_spark, clock=clock)
+    waiting = data_files_on_disk(definition) - needed(definition) - dead
+    clock.later(2)
+    report = maintain(definition, WHO, clock)
+    assert report.batch_id is None
+    assert "batch 4 waits for a decision" in report.notes[0]
+    assert data_files_on_disk(definition) - needed(definition) == waiting
+    approve(definition, WHO, "look again", clock=clock)
+    last_run(folder)
+    assert len(cuts(definition)[4]["source_files"]) == 4
+
+
+def test_another_run_at_work_is_left_alone(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    ledger = ledger_of(definition, clock)
+    _, claim = ledger.claim()
+    with lease.lease(ledger, claim), pytest.raises(Superseded, match="another run holds this pipeline"):
+        maintain(definition, WHO, clock)
+    assert "a run is in progress" not in str(forecast(definition, clock).notes)
+
+
+@pytest.mark.fault(
+    "`windowlib maintain` is killed at any step", "no kept cut changes, and the next maintenance finishes it"
+)
+def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    clock.later(2)
+    before, values = cuts(definition)[5], Reader(folder).all_values()
+    for moment in range(1, 1_000, 6):
+        left = moment
+        clock.later(0.1)
+
+        def step(what: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Killed(what)
+
+        with pytest.MonkeyPatch.context() as patch, dead_owner():
+            patch.setattr(lease, "_release", lambda ledger, claim: None)
+            before_each_step(step, patch)
+            try:
+                maintain(definition, WHO, clock)
+            except Killed:
+                pass
+            else:
+                break
+        newest = max(cuts(definition).items())[1]
+        assert newest == before
+        Reader(folder).watch()
+    assert moment > 40
+    assert Reader(folder).all_values() == values
+    arrive(folder, 6)
+    last_run(folder)
+    clock.later(2)
+    maintain(definition, WHO, clock)
+    clock.later(2)
+    maintain(definition, WHO, clock)
+    assert data_files_on_disk(definition) == needed(definition)
+
+
+def test_whatever_is_done_in_whatever_order_kept_cuts_stay_as_they_were(folder: Path, clock: Clock) -> None:
+    for seed in range(2):
+        chance, number = random.Random(seed), 0
+        place = folder / str(seed)
+        definition = pipeline(place)
+        known: dict[int, dict[str, list[str]]] = {}
+        for _ in range(16):
+            clock.later(chance.choice((0.1, 1, 3)))
+            match chance.choice(("run", "run", "maintain", "rollback")):
+                case "run":
+                    number += 1
+                    runs(place, clock, range(number, number + 1))
+                case "maintain":
+                    maintain(definition, WHO, clock)
+                case "rollback" if len(known) > 1:
+                    rollback(definition, sorted(known)[-2], WHO, "by chance", clock)
+                    last_run(place)
+            if number:
+                now = cuts(definition)
+                assert {batch: known[batch] for batch in now if batch in known} == {
+                    batch: held for batch, held in now.items() if batch in known
+                }
+                known = now
+                Reader(place).watch()

@@ -1,0 +1,71 @@
+"""A batch that computes nothing: what an operator has decided, or maintenance, as a plan and a prepared publication.
+
+Both are written to the ledger together, so that a process which dies before has done nothing, and one that dies later
+is finished by the next run.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windowlib.tables import prepare
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
+from windowlib.tables.prepare import Publication, TableChange
+
+NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_time")  # the figures of every batch
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What such a batch does: `changes` in commit order, the `commit` whose place it takes, rows left by figure.
+
+    Where no change is `of_rows`, its files were written for it: they go when it is given up.
+    """
+
+    decision: Decision
+    commit: Commit
+    changes: tuple[TableChange, ...]
+    counts: Mapping[str, int]
+    of_rows: bool = True
+
+
+def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) -> Publication:
+    """The publication of a decision, written down together with its plan; an unfinished batch is abandoned.
+
+    Raises `Superseded` where the pipeline was planned or decided about since `state`.
+    """
+    assert state.commit is not None, "there is a batch to go on from"
+    commit, decision = decided.commit, decided.decision
+    plan = Plan(
+        batch_id=state.last_batch_id + 1,
+        plan_time_ms=(commit.plan_time_ms if decision.kind == "rollback" else state.time_ms) or 0,
+        watermark_in_ms=state.commit.watermark_out_ms,
+        from_sequence=commit.to_sequence,
+        files=(),
+        fingerprint=commit.fingerprint,
+        definition=commit.definition,
+        decision=decision,
+    )
+    of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
+    row = {
+        "kind": "commit",
+        **of_plan,
+        "watermark_out_ms": commit.watermark_out_ms,
+        "counts": {**dict.fromkeys(NOTHING_READ, 0), **decided.counts},
+        "who": decision.who,
+        "reason": decision.reason,
+    }
+    identity, of_rows = f"{plan.batch_id}-{uuid.uuid4()}", decided.of_rows
+    made = Publication(identity, plan.batch_id, decided.changes, row, computed=not of_rows, of_rows=of_rows)
+    rows: list[Mapping[str, object]] = []
+    if state.plan:
+        why = f"{decision.title}: {decision.reason}"
+        rows.append({"kind": "abandon", "batch_id": state.plan.batch_id, "who": decision.who, "reason": why})
+    prepared = prepare.write(ledger.root, made)
+    last = {"kind": "prepare", "batch_id": plan.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
+    ledger.write_together([*rows, {"kind": "plan", **plan_row(plan)}, last], state, claim.epoch)
+    return made

@@ -1,0 +1,63 @@
+"""Which cuts of a pipeline's tables stay readable, and what is said of those that do not.
+
+A *cut* is all tables at the versions that one commit row names. Kept are those that `[retention] cuts` says, counted
+back from now, and the one that was the newest when that span began. A reader who has just opened the newest cut keeps
+it for `READING_MS`, whatever the definition says.
+
+Times are those at which batches were committed, none before that of an earlier batch: a clock that was once wrong lets
+no cut go too early. Where the clock of now is far ahead of the newest batch, as it is after a long pause or where it is
+wrong, the span is counted from that batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+
+from windowlib.definition.kept import Kept
+from windowlib.model.errors import WindowError
+from windowlib.plans.partitions import DAY_MS
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.maintained import last
+
+READING_MS = 3_600_000  # so long a reader may take for what it has opened
+FAR_MS = 40 * DAY_MS  # as plans judge their clock
+
+
+class CutExpired(WindowError, LookupError):
+    """A batch's cut is no longer kept."""
+
+
+def first_kept(commits: Sequence[Commit], kept: Kept, now_ms: int) -> Commit:
+    """The oldest batch, of those that were committed (oldest first; at least one), whose cut stays readable.
+
+    >>> def commit(batch_id, at_ms):
+    ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms)
+    >>> hour = 3_600_000
+    >>> commits = [commit(n, n * hour) for n in range(1, 6)]
+    >>> first_kept(commits, Kept(batches=2), 9 * hour).batch_id, first_kept(commits, Kept(batches=9), 9 * hour).batch_id
+    (4, 1)
+    >>> first_kept(commits, Kept(ms=3 * hour), 6 * hour).batch_id
+    3
+    >>> first_kept(commits, Kept(batches=1), 5 * hour).batch_id  # who has opened batch 4 may be reading
+    4
+    """
+    times = list(accumulate((one.at_ms for one in commits), max))
+    now_ms = min(now_ms, times[-1] + FAR_MS)
+
+    def newest_at(time_ms: int) -> int:
+        return max((number for number, at_ms in enumerate(times) if at_ms <= time_ms), default=0)
+
+    by_rule = newest_at(now_ms - kept.ms) if kept.ms is not None else max(len(commits) - (kept.batches or 1), 0)
+    return commits[min(by_rule, newest_at(now_ms - READING_MS))]
+
+
+def check_kept(root: Path, batch_id: int, cannot: str) -> None:
+    """Raises `CutExpired` where the cut of a batch is no longer kept; `cannot` says what is impossible then."""
+    made = last(root)
+    if made and batch_id < made.kept_from:
+        raise CutExpired(
+            f"{cannot}: `windowlib maintain` has deleted what only cuts before that of batch {made.kept_from} needed,"
+            f' as retention.cuts = "{made.cuts}" says. Batches from {made.kept_from} on are there as they were'
+        )

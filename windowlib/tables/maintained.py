@@ -1,0 +1,47 @@
+"""What `windowlib maintain` has done, each time. Before it deletes a file it says from which batch on cuts are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from windowlib.tables import data_files, delta
+from windowlib.tables.opened import Table
+from windowlib.tables.outside import MAINTENANCE
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """One maintenance. `batch_id` is the batch that put small files together, None where there was nothing to put.
+
+    `kept_from` is the oldest batch whose cut stays readable by the rule `cuts`; `compacted` are the files that others
+    have taken the place of and `deleted` those that went, by table.
+    """
+
+    at: datetime
+    who: str
+    batch_id: int | None
+    kept_from: int
+    cuts: str
+    compacted: Mapping[str, int]
+    deleted: Mapping[str, int]
+    bytes_deleted: int
+
+
+def keep(root: Path, made: Maintained) -> None:
+    """Adds a maintenance to those that are kept."""
+    delta.add_row(Table(root / MAINTENANCE.name), MAINTENANCE.schema(), asdict(made), numbered="number")
+
+
+def last(root: Path) -> Maintained | None:
+    """The newest maintenance of a pipeline; None without any."""
+    table = Table(root / MAINTENANCE.name)
+    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), MAINTENANCE.columns))
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: row["number"])
+    values: dict[str, Any] = {name: row[name] for name in Maintained.__dataclass_fields__}
+    return Maintained(**{**values, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])})

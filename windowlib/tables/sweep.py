@@ -1,0 +1,92 @@
+"""The files of a pipeline's tables that nothing needs any more, found by the ledger and the tables' logs.
+
+Needed is what a table held at the version of the oldest kept cut, what any commit since has added, and what a prepared
+publication is going to add. So no file of a kept cut, nor of a batch that waits, is ever among the others. delta-rs'
+and Spark's VACUUM know nothing of a batch that waits: with a short retention they delete its files.
+
+Call it while holding the pipeline's claim: attempts of earlier claims are over then. A file whose name is none of ours
+may be one that another program is about to commit: it goes once it is `FOREIGN_MS` old.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from windowlib.plans.partitions import DAY_MS
+from windowlib.tables import delta, log
+from windowlib.tables.opened import Table
+from windowlib.tables.prepare import Publication
+
+FOREIGN_MS = 7 * DAY_MS
+OURS = re.compile(r"[1-9]\d*-[1-9]\d*-.+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """Files of one table that nothing needs."""
+
+    table: str
+    files: tuple[Path, ...]
+    size_bytes: int
+
+
+def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_ms: int) -> Unneeded:
+    """What a table's folder holds beyond that which the cuts from version `oldest` on, and a batch that waits, need.
+
+    `oldest` is None where the oldest kept cut has no such table yet.
+    """
+    return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms, FOREIGN_MS))
+
+
+def outside(table: Table, now_ms: int) -> Unneeded:
+    """The same of a table that no batch publishes, to which anyone may be adding: nothing younger than a day."""
+    newest = delta.version(table)
+    needed = {file.path for file in delta.files(table, newest)}
+    old = (path for path in _files(table, needed, now_ms, FOREIGN_MS) if _age_ms(path, now_ms) > DAY_MS)
+    return _sized(table, old)
+
+
+def delete(found: Unneeded) -> None:
+    """Deletes the files, and folders that are empty then."""
+    for path in found.files:
+        path.unlink(missing_ok=True)
+    for folder in {path.parent for path in found.files if path.parent.name != found.table}:
+        with suppress(OSError):  # not empty
+            folder.rmdir()
+
+
+def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> set[str]:
+    newest = delta.version(table)
+    found = {file.path for file in delta.files(table, oldest)}
+    if newest is not None:
+        for one in log.entries(table.folder, -1 if oldest is None else oldest, newest):
+            found |= one.added
+        found |= {file.path for file in delta.files(table, newest)}
+    changes = waiting.changes if waiting else ()
+    named = (file for change in changes if change.name == table.folder.name for file in (*change.add, *change.remove))
+    return found | {file.path for file in named}
+
+
+def _files(table: Table, needed: set[str], now_ms: int, foreign_ms: int) -> Iterator[Path]:
+    for path in sorted(table.folder.rglob("*.parquet")):
+        relative = path.relative_to(table.folder)
+        hidden = any(part.startswith(("_", ".")) for part in relative.parts)
+        if (
+            not hidden
+            and relative.as_posix() not in needed
+            and (OURS.fullmatch(path.name) or _age_ms(path, now_ms) > foreign_ms)
+        ):
+            yield path
+
+
+def _age_ms(path: Path, now_ms: int) -> int:
+    return now_ms - path.stat().st_mtime_ns // 1_000_000
+
+
+def _sized(table: Table, files: Iterable[Path]) -> Unneeded:
+    found = tuple(files)
+    return Unneeded(table.folder.name, found, sum(path.stat().st_size for path in found))
