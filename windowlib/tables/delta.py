@@ -115,6 +115,7 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
 def _lasting(table: Table, made: int) -> int:
     """The version that was made, once its entry is on the disk."""
     disk.sync(log.written_by(table.folder, made), table.folder)
+    table.lasting = made
     return made
 
 
@@ -237,8 +238,11 @@ def add_columns(table: Table, expected: int, wanted: Schema) -> int:
 def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
     """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
 
-    The file is on the disk before the commit names it, and the commit before this returns.
+    The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
+    whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
     """
+    if table.lasting != expected:
+        _lasting(table, expected)
     add, remove = rows_file(table, expected, rows)
     disk.sync((table.folder / file.path for file in add), table.folder)
     return commit(table, expected, add=add, remove=remove)

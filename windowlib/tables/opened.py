@@ -25,6 +25,7 @@ class Table:
 
     folder: Path
     listed: dict[int, Any] = field(default_factory=dict)  # what was read of a version, which never changes
+    lasting: int | None = None  # the newest version that was made to last here
     _open: DeltaTable | None = None
     _first_commit: tuple[int, int] | None = None  # of the open table
 
