@@ -276,7 +276,7 @@ def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> 
         plan(definition, clock)
 
     with refused(
-        StateMismatch, "was written by another definition: window.", ' was "10m", is "20m"', "another name or warehouse"
+        StateMismatch, "was written by another definition: window.", ' was "10m", is "20m"', "windowlib migrate"
     ):
         plan(clicks(tmp_path, 0, CLICKS.replace("10m", "20m")), clock)
     assert tables(clicks(tmp_path, 0)) == before

@@ -14,6 +14,7 @@ from windowlib.batches import taking, watermarks
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
+from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import as_stored, continues
 from windowlib.definition.terms import differences, terms_of
@@ -28,11 +29,11 @@ from windowlib.tables import delta
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Clock, Ledger, Rejected, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
+from windowlib.tables.migration import MIGRATED
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
 
 _PATTERN = {*"*?[]{}%\\\n"}
-OTHER_PIPELINE = "give the new definition another name or warehouse"
 
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
@@ -72,7 +73,7 @@ def next_plan(
     """What the next batch would do, from the state of the ledger. Raises as `plan` does."""
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
-    check_fingerprint(definition, commit, OTHER_PIPELINE)
+    check_fingerprint(definition, commit)
     check_folder(definition)
     check_place(definition, commit)
     sequence = commit.to_sequence if commit else 0
@@ -98,6 +99,8 @@ def next_plan(
     definition = as_stored(definition, then) if then else definition
     kept: dict[str, object] = {"source_types": types or pinned, PLACE: place_of(definition)}
     kept |= formulas.kept(definition, then, batch_id)
+    if then and MIGRATED in then:
+        kept[MIGRATED] = then[MIGRATED]
     if cursor:
         kept[CURSOR] = cursor.to_json()
     check_types(definition, types)
@@ -130,7 +133,7 @@ def rerun_plan(
 ) -> Plan:
     """The plan of a rerun, from the state of the ledger. Raises `RerunRefused` where there is nothing to rerun."""
     commit = state.commit
-    check_fingerprint(definition, commit, OTHER_PIPELINE)
+    check_fingerprint(definition, commit)
     if commit is None:
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `windowlib run {definition.file}`")
     check_place(definition, commit)
@@ -144,7 +147,7 @@ def rerun_plan(
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
     """The plan of a batch that moves the watermark because an operator says so. At least one batch is committed."""
-    check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    check_fingerprint(definition, state.commit)
     assert state.commit is not None, "there is a watermark to move"
     time_ms = plan_time_ms(clock(), state)
     return replace(_without_files(definition, state, state.commit, time_ms), decision=decision)
@@ -193,7 +196,7 @@ def other_terms(definition: Definition, found: Plan) -> str | None:
     A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
     """
     if found.fingerprint != definition.fingerprint:
-        return _edited(definition, found)
+        return edited(definition, found)
     if found.terms is None or found.terms == (now := terms_of(definition)):
         return None
     return "; ".join(differences(json.loads(found.terms), json.loads(now)))
@@ -212,7 +215,10 @@ def plan_again(
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
     """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Rejected`."""
-    check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    if state.plan and state.plan.decision and state.plan.decision.switches:
+        check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition)}`")
+        return
+    check_fingerprint(definition, state.commit)
     if state.prepared:
         drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
         check_fingerprint(definition, state.plan, drop)
@@ -238,14 +244,23 @@ def check_folder(definition: Definition) -> None:
         )
 
 
-def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str) -> None:
-    """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done."""
+def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str | None = None) -> None:
+    """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done.
+
+    None stands for a migration.
+    """
     if stored is None or continues(definition, stored.definition, stored.fingerprint):
         return
+    otherwise = otherwise or f"have the tables built again under the new definition: `{migrate_command(definition)}`"
     raise StateMismatch(
-        f"{definition.root} was written by another definition: {_edited(definition, stored)}."
+        f"{definition.root} was written by another definition: {edited(definition, stored)}."
         f" Undo the change in {definition.file}, or {otherwise}."
     )
+
+
+def migrate_command(definition: Definition) -> str:
+    """What an operator types after a change of the definition that stored state does not go with."""
+    return f'windowlib migrate {argument(definition.file)} --reason "…"'
 
 
 def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> list[str]:
@@ -257,7 +272,8 @@ def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> li
     return [*differences({"aggregates": then}, {"aggregates": now})]
 
 
-def _edited(definition: Definition, stored: Commit | Plan) -> str:
+def edited(definition: Definition, stored: Commit | Plan) -> str:
+    """How the definition differs from that of a commit or plan, in words."""
     then, now = json.loads(stored.definition), definition.semantics()
     keys = now.keys() | (then.keys() & {"rename"})
     return "; ".join(differences({key: then.get(key) for key in keys}, now))

@@ -242,7 +242,7 @@ def _show_commits(screen: Console, status: Status) -> None:
         counts = commit.counts
         fired = counts.get("windows_fired_on_time", 0) + counts.get("windows_fired_late", 0)
         rows = [counts.get(f"rows_{name}", 0) for name in numbers[:-1]]
-        figures = ["", "", "", "", "rerun"] if commit.rerun else [f"{number:,}" for number in [*rows, fired]]
+        figures = ["", "", "", "", commit.what] if commit.rerun else [f"{number:,}" for number in [*rows, fired]]
         cells = [str(commit.batch_id), _seconds(commit.at_ms), *figures]
         table.add_row(*cells, _seconds(commit.watermark_ms))
     screen.print(table)
@@ -265,6 +265,8 @@ def not_read(left_out: Sequence[str]) -> str:
 def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
         say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
+    if status.migration:
+        say(screen, escape(status.migration))
     if status.source_problem:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:

@@ -110,7 +110,7 @@ def _details(version: Version) -> list[str]:
     lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
     lines += [f"replaces {_bounds(one.bounds_ms)}: {_values(one.values)}" for one in version.took_place_of]
     if version.who:
-        what = "by" if version.cause == "rerun" else "approved by"
+        what = "by" if version.cause in ("rerun", "migrate") else "approved by"
         lines.append(f"{what} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")
     return lines
 

@@ -18,6 +18,7 @@ from windowlib.cli.explain import explain
 from windowlib.cli.late import late_app
 from windowlib.cli.look import explain_plan, read, report, status
 from windowlib.cli.maintain import maintain
+from windowlib.cli.migrate import migrate
 from windowlib.cli.operate import adopt, advance_watermark, restore, rollback
 from windowlib.cli.options import HELP
 from windowlib.cli.rerun import rerun
@@ -34,6 +35,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (run, RUN),
     (rerun, CORRECT),
     (rollback, CORRECT),
+    (migrate, CORRECT),
     (plan, RUN),
     (maintain, RUN),
     (read, LOOK),

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from windowlib.batches.planning import decision_command
 from windowlib.batches.taking import next_removal
+from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.formulas import continues
@@ -27,6 +28,7 @@ from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER, WATERMARKS
+from windowlib.tables.migration import migrations, switched
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.set_aside import files_set_aside
@@ -46,6 +48,7 @@ class Committed:
     watermark_ms: int
     counts: dict[str, int]
     rerun: str | None = None  # what it recomputed, or an operator decided, in words
+    what: str = ""  # the same in a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class Status:
     left_out: list[str]
     set_aside: list[SetAside]
     verified: Verification | None
+    migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
 
 
 def status(definition: Definition, now_ms: int) -> Status:
@@ -145,7 +149,22 @@ def status(definition: Definition, now_ms: int) -> Status:
         left_out=not_read,
         set_aside=_set_aside(definition),
         verified=last_verification(definition.root),
+        migration=migration_of(definition, ledger),
     )
+
+
+def migration_of(definition: Definition, ledger: Ledger) -> str | None:
+    """A migration that is being built, or can be undone, and what can be done about it, in words."""
+    begun, command = migrations(definition.root), f"windowlib migrate {argument(definition.file)}"
+    if not begun:
+        return None
+    if done := switched(ledger):
+        number, migration = done
+        what = f"the migration of batch {number} ({migration.changed}) can be undone"
+        return f"{what}: `{command} --undo`; `{command} --finish` keeps it for good"
+    newest = begun[-1]
+    what = f"a migration was begun {instant(newest.at_ms)} ({newest.changed}) and is not switched"
+    return f'{what}: `{command} --reason "…"` goes on; `{command} --undo` deletes what was built'
 
 
 def _version(commit: Commit | None, table: str) -> int | None:
@@ -185,9 +204,9 @@ def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
 def _committed(row: dict[str, Any]) -> Committed:
     at_ms = int(row["at"].timestamp() * 1000)
     counts = dict(row["counts"])
-    return Committed(
-        row["batch_id"], at_ms, row["watermark_out_ms"], counts, _rerun(row["correction"], counts) or _decision(row)
-    )
+    said = _rerun(row["correction"], counts) or _decision(row)
+    word = Decision.from_json(row["decision"]).kind.partition("_")[0] if row["decision"] else "rerun"
+    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, said, word if said else "")
 
 
 def _decision(row: dict[str, Any]) -> str | None:

@@ -218,6 +218,8 @@ def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
         yield f"verify found windows that are not what the source says, as of batch {last.batch_id}"
     if found.status.removal:
         yield found.status.removal
+    if found.status.migration:
+        yield found.status.migration
     if failed := sum(one.worst != "met" for one in newest):
         yield f"checks warned in {failed} of the newest {len(newest)} batches"
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS
 from windowlib.inspection.late.what_if import WhatIf, what_if
-from windowlib.inspection.lineage.cuts import EVER, BatchRun, CannotLook, Cut
+from windowlib.inspection.lineage.batch_runs import BatchRun
+from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts

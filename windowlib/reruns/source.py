@@ -130,8 +130,8 @@ def check_files(definition: Definition, files: Sequence[KnownFile], covered: Tim
     if gone and not accept_gap:
         events = sum(file.rows for file in gone)
         raise RerunRefused(
-            f"the source has a gap: {_count(gone)} with {events:,} rows, which this rerun needs, can no longer be read"
-            f" in {definition.source.path}:\n{_listed(gone)}\nRestore them; or say --accept-gap: then their events are"
+            f"the source has a gap: {count(gone)} with {events:,} rows, which this rerun needs, can no longer be read"
+            f" in {definition.source.path}:\n{listed(gone)}\nRestore them; or say --accept-gap: then their events are"
             " taken out of the windows, and the ledger records it"
         )
     for file in files:
@@ -164,11 +164,13 @@ def _longest_gap_ms(definition: Definition, file: KnownFile, events: TimeRange, 
     return longest
 
 
-def _count(files: Sequence[KnownFile]) -> str:
+def count(files: Sequence[KnownFile]) -> str:
+    """How many files, in words."""
     return f"{len(files):,} {'file' if len(files) == 1 else 'files'}"
 
 
-def _listed(files: Sequence[KnownFile]) -> str:
+def listed(files: Sequence[KnownFile]) -> str:
+    """The first files, one line each, with their rows and times."""
     shown = [
         f"  {file.path}: {file.rows:,} rows, {instant(file.min_timestamp_ms)} to {instant(file.max_timestamp_ms)}"
         for file in files[:NAMED]

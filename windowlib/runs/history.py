@@ -12,6 +12,7 @@ from windowlib.quality.figures import RECENT
 from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
+from windowlib.tables.migration import migrated_by
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
 
@@ -21,9 +22,11 @@ Past = dict[int, dict[str, int | None]]  # by batch
 
 def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[str, int | None]]:
     """The figures of the newest `RECENT` batches that are not reruns, and before them the main figures of those planned
-    at the same hour of the week in the `WEEKS` weeks before `plan_time_ms`; oldest first."""
-    newest = _newest(tables, state)
-    same_hour = sorted(_same_hour(tables, state, plan_time_ms).items())
+    at the same hour of the week in the `WEEKS` weeks before `plan_time_ms`; oldest first. None of before a
+    migration, which had other windows."""
+    since = migrated_by(state.commit)
+    newest = {number: one for number, one in _newest(tables, state).items() if number > since}
+    same_hour = sorted(one for one in _same_hour(tables, state, plan_time_ms).items() if one[0] > since)
     ordinary = [one for _, one in sorted(newest.items()) if OF_RERUN not in one][-RECENT:]
     before = [one for batch_id, one in same_hour if batch_id not in newest and one.keys() == {*NEEDED}]
     return [*before, *ordinary]

@@ -18,7 +18,7 @@ from datetime import date, datetime, time
 from itertools import takewhile
 from pathlib import Path
 
-from windowlib.batches.planning import OTHER_PIPELINE, check_fingerprint, ledger_of
+from windowlib.batches.planning import check_fingerprint, ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of, utc
 from windowlib.model.watermark import MIN_WATERMARK
@@ -94,7 +94,7 @@ def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> Report:
     """What `maintain` would do now; touches nothing."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
-    check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    check_fingerprint(definition, state.commit)
     if state.commit is None:
         return _nothing(definition)
     versions = {name: version for name in COMMIT_ORDER if (version := delta.version(ledger.tables[name])) is not None}
@@ -108,7 +108,7 @@ def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> Report:
 def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms) -> Report:
     """Does it. Raises `Superseded` while a run is in progress; before any change `ForeignChange`, `LostRows`."""
     state = ledger_of(definition, clock).state()
-    check_fingerprint(definition, state.commit, OTHER_PIPELINE)
+    check_fingerprint(definition, state.commit)
     if state.commit is None:
         return _nothing(definition)
     run = Run.of(definition, clock)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowlib.batches.planning import OTHER_PIPELINE, check_fingerprint, ledger_of
+from windowlib.batches.planning import check_fingerprint, ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.decided import Decided, fixed
@@ -192,6 +192,13 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
             raise NothingToDo(f"no batch {to_batch_id} is committed; the newest are: {ids}")
         if state.commit is not None and state.commit.batch_id == to_batch_id:
             raise NothingToDo(f"batch {to_batch_id} is the newest: there is nothing to undo")
+        for between in (one for number, one in known.items() if number > to_batch_id and one.decision):
+            if between.decision and between.decision.switches:
+                raise CannotUndo(
+                    f"batch {between.batch_id} lies between, a migration to another definition ("
+                    f"{between.decision.title}): a rollback does not go across it. `windowlib migrate --undo` takes the"
+                    f" newest migration back; `windowlib rollback --to-batch {between.batch_id}` goes back to it"
+                )
         check_kept(ledger.root, to_batch_id, f"no way back to batch {to_batch_id}")
         for name in COMMIT_ORDER:
             _own_files(ledger, name, state.pinned(name))
@@ -231,7 +238,7 @@ def _do(
     definition: Definition, decision: Decision, find: Callable[[Ledger, LedgerState], _Target], clock: Clock
 ) -> int:
     ledger = ledger_of(definition, clock)
-    check_fingerprint(definition, ledger.state().commit, OTHER_PIPELINE)
+    check_fingerprint(definition, ledger.state().commit)
     find(ledger, ledger.state())
     before, claim = ledger.claim()
     with deciding(ledger, claim):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from windowlib.definition.instants import instant
 
@@ -13,14 +14,24 @@ from windowlib.definition.instants import instant
 class Decision:
     """`adopt`: changes that another program made to the tables are kept. `rollback`: the tables are again as batch
     `to_batch_id` left them. `maintain`: the same rows lie in fewer files. `advance_watermark`: nothing at or below
-    `to_ms` is expected any more; of these the only one that computes.
+    `to_ms` is expected any more; of these the only one that computes. `migrate`: the tables are those that the
+    migration `migration` has built under another definition, in as many batches as it has `cuts`; `changed` says in
+    words what differs. `migrate_undo`: they are again those of batch `to_batch_id`, before it.
     """
 
-    kind: Literal["adopt", "rollback", "advance_watermark", "maintain"]
+    kind: Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo"]
     who: str
     reason: str
     to_batch_id: int | None = None
     to_ms: int | None = None
+    migration: str | None = None
+    changed: str | None = None
+    cuts: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def switches(self) -> bool:
+        """Whether the tables are of another definition from it on."""
+        return self.kind in ("migrate", "migrate_undo")
 
     @property
     def title(self) -> str:
@@ -33,6 +44,10 @@ class Decision:
             return "adopt what another program changed"
         if self.kind == "maintain":
             return "put small files together"
+        if self.kind == "migrate":
+            return f"migrate to another definition: {self.changed}"
+        if self.kind == "migrate_undo":
+            return f"undo a migration: back to the definition and the tables of batch {self.to_batch_id}"
         if self.to_ms is not None:
             return f"advance the watermark to {instant(self.to_ms)}"
         return f"roll back to batch {self.to_batch_id}"
@@ -43,9 +58,12 @@ class Decision:
 
     def to_json(self) -> str:
         """For the ledger."""
-        return json.dumps(asdict(self), sort_keys=True)
+        later = {name: value for name in ("migration", "changed", "cuts") if (value := getattr(self, name))}
+        first = {name: value for name, value in asdict(self).items() if name not in ("migration", "changed", "cuts")}
+        return json.dumps({**first, **later}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Decision:
         """What `to_json` wrote."""
-        return cls(**json.loads(text))
+        values = json.loads(text)
+        return cls(**{**values, "cuts": tuple(values.get("cuts", ()))})

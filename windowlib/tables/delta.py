@@ -35,6 +35,7 @@ CONFIGURATION = {
 # A table of small commits is folded into fewer files when it has this many small ones.
 SMALL_FILES = 64
 SMALL_BYTES = 4 << 20
+NO_PARTITION = "no such value"  # of a partition column of texts
 RESTORED = "restored"  # the identity of commits that take back what no commit row names
 
 
@@ -165,11 +166,15 @@ def commit(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files."""
+    """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
+
+    `columns` are those that the table has from then on, where they change: then all its files go, or none.
+    """
 
     add: Sequence[LoggedFile] = ()
     remove: Sequence[LoggedFile] = ()
     of_rows: bool = True
+    columns: Schema | None = None
 
 
 def commit_logged(
@@ -185,16 +190,26 @@ def commit_logged(
     """
     before = table.at(expected)
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
+    partition_by = before.metadata().partition_columns
     actions: list[AddAction | RemoveAction] = [
         AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.of_rows, f.statistics) for f in change.add
     ]
-    actions += [RemoveAction(f.path, change.of_rows, now_ms, f.size_bytes, dict(f.partition)) for f in change.remove]
+    filters: list[tuple[str, str, str]] | None = None
+    recast = change.columns is not None and change.columns != before.schema()
+    if not recast:
+        gone = (RemoveAction(f.path, change.of_rows, now_ms, f.size_bytes, dict(f.partition)) for f in change.remove)
+        actions += gone
+    elif not change.remove and files(table, expected):
+        filters = [(partition_by[0], "=", NO_PARTITION)]  # an overwrite of nothing
+    else:
+        assert {f.path for f in change.remove} == {f.path for f in files(table, expected)}, "all files go, or none"
     try:
         before.create_write_transaction(
             actions,
-            mode="append",
-            schema=before.schema(),
-            partition_by=before.metadata().partition_columns or None,
+            mode="overwrite" if recast else "append",
+            schema=change.columns if recast and change.columns else before.schema(),
+            partition_by=partition_by or None,
+            partition_filters=filters,
             commit_properties=_properties(identity, transaction),
         )
     except CommitFailedError as error:
@@ -288,7 +303,7 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
 
     `at` None stands for an empty table. Gives the version that then is the newest. Raises `Conflict` when the table has
-    moved on since `seen`.
+    moved on since `seen`. Columns that have changed come back too, where no file of now stays.
     """
     if seen is None:
         return None
@@ -298,4 +313,7 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     remove = [logged(f) for path, f in have.items() if path not in want]
     if not add and not remove:
         return seen
-    return _lasting(table, commit_logged(table, seen, Change(add, remove, of_rows), RESTORED))
+    columns = None  # as they are: of more columns than the files have the others are null
+    if at is not None and len(remove) == len(have):
+        columns = table.at(at).schema()
+    return _lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))

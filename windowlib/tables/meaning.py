@@ -61,9 +61,7 @@ LEDGER = TableSpec(
         Column("replaces", pa.list_(_TEXT), "of a plan: the files in whose place they are, in a Delta source"),
         Column("finished", _BOOL, "the operator said that no more events will come"),
         Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
-        Column(
-            "decision", _TEXT, "of adopt, rollback, advance_watermark, maintain: JSON of it (windowlib.tables.decision)"
-        ),
+        Column("decision", _TEXT, "of adopt, rollback, migrate, …: JSON of it (windowlib.tables.decision)"),
         Column("fingerprint", _TEXT, "hash of `definition`"),
         Column("definition", _TEXT, "JSON of what the state depends on"),
         Column("terms", _TEXT, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
@@ -161,14 +159,14 @@ RESULT_CHANGES = TableSpec(
         "`result_changes` has one row for each firing and for each result removed",
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
         "change is enter, change (same window, new values) or withdraw (the row as it was)",
-        "cause is firing, late, merge or rerun",
+        "cause is firing, late, merge, rerun or migrate",
         "applied in the order of batch_id to an empty table, the changes give `results`",
     ),
     partition_by=("change", "cause", "window_day"),
     described=(
         *_RESULT,
         Column("change", _TEXT, "enter (added), change (new values), withdraw (removed: the row as it was)"),
-        Column("cause", _TEXT, "firing, late, merge or rerun"),
+        Column("cause", _TEXT, "firing, late, merge, rerun or migrate"),
     ),
 )
 

@@ -22,7 +22,7 @@ from windowlib.tables.delta import LoggedFile
 
 FOLDER = "_prepared"
 FORMAT = 2  # the newest that is read
-OF_ROWS, OF_FILES = 1, FORMAT  # 2: what only puts the same rows in other files, which earlier releases do not know
+KNOWN_EARLIER = 1  # what earlier releases read: no table changes its columns, and all commits change rows
 APP_ID = "windowlib"  # names our transactions in the tables' logs
 
 
@@ -34,7 +34,7 @@ class Unreadable(WindowError):
 class TableChange:
     """What happens to one table. `start` is the version it was computed from, None where there is no table yet.
 
-    `schema` is the Delta schema, as JSON, of a table to create.
+    `schema` is the Delta schema, as JSON, of a table to create; `columns` that of one which is there and changes it.
     """
 
     name: str
@@ -43,6 +43,7 @@ class TableChange:
     partition_by: tuple[str, ...] = ()
     add: tuple[LoggedFile, ...] = ()
     remove: tuple[LoggedFile, ...] = ()
+    columns: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ def write(root: Path, publication: Publication) -> Prepared:
 
     Raises OSError where the disk refuses; then the files that were written for it are deleted.
     """
-    number = OF_ROWS if publication.of_rows else OF_FILES
-    text = json.dumps({"format": number, **asdict(publication)}, sort_keys=True).encode()
+    needs = FORMAT if any(one.columns for one in publication.changes) or not publication.of_rows else KNOWN_EARLIER
+    text = json.dumps({"format": needs, **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -130,5 +131,8 @@ def _file(root: Path, publication: Publication) -> Path:
 
 
 def _change(values: Mapping[str, Any]) -> TableChange:
-    files = {name: tuple(LoggedFile(**one) for one in values[name]) for name in ("add", "remove")}
-    return TableChange(values["name"], values["start"], values["schema"], tuple(values["partition_by"]), **files)
+    add, remove = (tuple(LoggedFile(**one) for one in values[name]) for name in ("add", "remove"))
+    partition_by = tuple(values["partition_by"])
+    return TableChange(
+        values["name"], values["start"], values["schema"], partition_by, add, remove, values.get("columns")
+    )

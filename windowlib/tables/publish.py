@@ -20,7 +20,7 @@ from deltalake import Schema
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import data_files, delta
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.meaning import TABLES
+from windowlib.tables.meaning import RESULT_CHANGES, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import TableChange
 
@@ -75,9 +75,9 @@ def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
 
 def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
     """Moves one staged file into its table's folder and describes it."""
-    target = _target(table, name, partition)
-    os.replace(path, table / target)
-    return data_files.data_file(table, target, partition)
+    there = target(table, name, partition)
+    os.replace(path, table / there)
+    return data_files.data_file(table, there, partition)
 
 
 def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
@@ -85,15 +85,16 @@ def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping
 
     Columns that only `other` has must be partition columns there; those it lacks are not seen.
     """
-    target = _target(other, name, partition)
+    there = target(other, name, partition)
     try:
-        os.link(table / file.path, other / target)
+        os.link(table / file.path, other / there)
     except OSError:
-        shutil.copyfile(table / file.path, other / target)
-    return replace(file, path=target, partition=dict(partition))
+        shutil.copyfile(table / file.path, other / there)
+    return replace(file, path=there, partition=dict(partition))
 
 
-def _target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
+def target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
+    """Where a file of a partition lies in its table's folder, which is made."""
     folder = "/".join(f"{key}={value}" for key, value in partition.items())
     (table / folder).mkdir(parents=True, exist_ok=True)
     return f"{folder}/{name}" if folder else name
@@ -146,9 +147,12 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
     if not (changes.add or changes.remove or changes.rows):
         return TableChange(name, start)
     table, spec = tables[name], TABLES[name]
-    schema = changes.schema or (spec.schema() if start is None else None)
+    schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
-        _same_columns(table, start, schema)
+        if delta.files(table, start) or _columns(table.at(start).schema()) == _columns(schema):
+            _same_columns(table, start, schema)
+        else:  # an empty one of another definition
+            columns = schema.to_json()
     add, remove = changes.add, changes.remove
     if changes.rows is not None:
         add, remove = delta.rows_file(table, start, changes.rows, schema)
@@ -159,14 +163,19 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
         tuple(spec.partition_by),
         tuple(map(delta.logged, add)),
         tuple(map(delta.logged, remove)),
+        columns,
     )
 
 
-def _same_columns(table: Table, version: int, schema: Schema) -> None:
-    def columns(of: Schema) -> dict[str, str]:
-        return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(of.to_json())["fields"]}
+def _columns(of: Schema) -> dict[str, str]:
+    """The type of each column, by name."""
+    return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(of.to_json())["fields"]}
 
-    have, want = columns(table.at(version).schema()), columns(schema)
+
+def _same_columns(table: Table, version: int, schema: Schema) -> None:
+    have, want = _columns(table.at(version).schema()), _columns(schema)
+    if table.folder.name == RESULT_CHANGES.name:  # it keeps the columns of earlier definitions, too
+        have = {name: kind for name, kind in have.items() if name in want}
     if have != want:
         differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))
         raise StateMismatch(

@@ -153,12 +153,13 @@ def _entries(tables: Tables, publication: Publication, versions: Mapping[str, in
 
 def _publish(table: Table, judged: Judged, publication: Publication) -> int | None:
     change = judged.change
-    if not (change.add or change.remove):
+    if not (change.add or change.remove or change.columns):
         return judged.version
     try:
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
-        moved = delta.Change(change.add, change.remove, publication.of_rows)
+        columns = Schema.from_json(change.columns) if change.columns else None
+        moved = delta.Change(change.add, change.remove, publication.of_rows, columns)
         return delta.commit_logged(table, version, moved, publication.identity, transaction)
     except delta.Conflict:
         again = _judge(table, change, publication.identity)

@@ -6,7 +6,7 @@ looked for are not opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypedDict, Unpack
@@ -19,50 +19,21 @@ from pyarrow import dataset
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
+from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, of_this_definition
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
-from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.kept import check_kept
-from windowlib.tables.ledger import Ledger, wall_clock_ms
-from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
-from windowlib.tables.rerun import Rerun, time_ms
+from windowlib.tables.rerun import time_ms
 
 EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
-_LEDGER_COLUMNS = [
-    "kind",
-    "batch_id",
-    "at",
-    "plan_time_ms",
-    "watermark_in_ms",
-    "watermark_out_ms",
-    "correction",
-    "versions",
-    "who",
-    "reason",
-]
 
 
 class CannotLook(WindowError, LookupError):
     """What is asked for is not there, or is not there any more. Nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchRun:
-    """A batch that exists: its times, in ms, the versions of the tables that it left, and its rerun, if it is one."""
-
-    batch_id: int
-    plan_time_ms: int
-    watermark_in_ms: int
-    watermark_out_ms: int
-    committed_at_ms: int
-    versions: Mapping[str, int]
-    rerun: Rerun | None = None
-    approved_by: str | None = None
-    approved_because: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +141,8 @@ class Cut:
         for file in self.files(table) if files is None else files:
             try:
                 data = dataset.dataset(folder / file.path, format="parquet", partitioning=None)
+                if key is not None and not {*key.columns} <= {*data.schema.names}:
+                    continue  # a file of before a migration, which had another key
                 if key is not None and not key.may_be_in(file, data.schema):
                     continue
                 chosen = pc.scalar(True) if where is None else where
@@ -198,12 +171,22 @@ class Cut:
 
 def cut(definition: Definition, as_of: int | None = None) -> Cut:
     """The tables as of a batch, or of the newest. Raises `CannotLook` where there is no such batch, `CutExpired`."""
-    batches = {run.batch_id: run for run in _batches(definition)}
+    every = batches_of(definition)
+    batches = {run.batch_id: run for run in of_this_definition(every)}
     if not batches:
         raise CannotLook(f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first")
     wanted = max(batches) if as_of is None else as_of
+    if wanted not in batches and any(run.batch_id == wanted for run in every):
+        raise CannotLook(
+            f"batch {wanted} was published under another definition than that of now: a migration lies between. Of this"
+            f" one are {_listed(sorted(batches))}"
+        )
     if wanted not in batches:
         raise CannotLook(f"no batch {wanted} is committed; the committed ones are {_listed(sorted(batches))}")
+    if (whole := batches[wanted].part_of) is not None:
+        raise CannotLook(
+            f"batch {wanted} has built a part of the tables that batch {whole}, a migration, published: ask for that"
+        )
     check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
     return Cut(definition, batches[wanted], {number: run for number, run in batches.items() if number <= wanted})
 
@@ -243,40 +226,6 @@ def _plain(value: Any) -> str:
         case datetime():
             return value.isoformat()
     return str(value)
-
-
-def _batches(definition: Definition) -> Iterator[BatchRun]:
-    """Every committed batch, from the ledger."""
-    ledger = Ledger(definition.root, wall_clock_ms)
-    table, version = ledger.tables[LEDGER.name], ledger.state().version
-    plans: dict[int, dict[str, Any]] = {}
-    approvals: dict[int, dict[str, Any]] = {}
-    commits: list[dict[str, Any]] = []
-    place: Mapping[str, Callable[[dict[str, Any]], Any]] = {
-        "plan": lambda row: plans.update({row["batch_id"]: row}),
-        "approve": lambda row: approvals.update({row["batch_id"]: row}),
-        "commit": commits.append,
-    }
-    for file in delta.files(table, version):
-        stored = pq.ParquetFile(table.folder / file.path)
-        names = [name for name in _LEDGER_COLUMNS if name in stored.schema_arrow.names]
-        for row in stored.read(columns=names).to_pylist():
-            if row["kind"] in place:
-                place[row["kind"]](row)
-    for row in sorted(commits, key=lambda row: row["batch_id"]):
-        plan, approval = plans[row["batch_id"]], approvals.get(row["batch_id"], {})
-        rerun = row.get("correction") or plan.get("correction")
-        yield BatchRun(
-            batch_id=row["batch_id"],
-            plan_time_ms=plan["plan_time_ms"],
-            watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
-            watermark_out_ms=row["watermark_out_ms"],
-            committed_at_ms=int(row["at"].timestamp() * 1000),
-            versions=dict(row["versions"]),
-            rerun=Rerun.from_json(rerun) if rerun else None,
-            approved_by=approval.get("who"),
-            approved_because=approval.get("reason"),
-        )
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of, utc
 from windowlib.inspection.late.events import late_rows
-from windowlib.inspection.lineage.cuts import EVER, BatchRun, CannotLook, Cut, Key, cut
+from windowlib.inspection.lineage.batch_runs import BatchRun
+from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, cut
 from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, raw_row
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.model.lateness import cleanup_time_ms
@@ -236,6 +237,8 @@ def _version(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str,
     who, reason = run.approved_by, run.approved_because
     if row["cause"] == "rerun" and run.rerun is not None:
         who, reason = run.rerun.who, run.rerun.reason
+    if row["cause"] == "migrate" and run.decision is not None:
+        who, reason = run.decision.who, run.decision.reason
     return Version(
         batch_id=run.batch_id,
         change=row["change"],
@@ -259,6 +262,10 @@ def _why(row: Mapping[str, Any], run: BatchRun, taken: Sequence[Taken], together
         case "withdraw", "merge":
             into = [o for o in together if o["change"] != "withdraw" and _overlap(o["bounds"], row["bounds"])]
             return "merged" + "".join(f" into {in_words(one['bounds'])}" for one in into[:1])
+        case change, "migrate":
+            what = {"enter": "added", "change": "changed", "withdraw": "removed"}[change]
+            undone = run.decision is not None and run.decision.kind == "migrate_undo"
+            return f"{what} as a migration was undone" if undone else f"{what} by a migration to another definition"
         case "withdraw", _:
             return f"removed by {_rerun(run.rerun)}"
         case _, "rerun":

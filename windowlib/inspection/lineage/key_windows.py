@@ -38,8 +38,12 @@ class KeyWindows:
         return list(self._timed("results", span))
 
     def changes(self, span: TimeRange) -> list[dict[str, Any]]:
-        """The rows of `result_changes` that overlap the span, with `bounds`, in the order of batches."""
-        return sorted(self._timed("result_changes", span), key=lambda row: (row["batch_id"], row["change"] != "enter"))
+        """The rows of `result_changes` that overlap the span, with `bounds`, in the order of batches.
+
+        Those of batches under another definition, before a migration or undone, are left out.
+        """
+        rows = (row for row in self._timed("result_changes", span) if row["batch_id"] in self.cut.batches)
+        return sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "enter"))
 
     def in_flight(self, span: TimeRange) -> list[InFlight]:
         """The windows in flight that overlap the span."""

@@ -13,7 +13,8 @@ from typing import Any
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.inspection.late.events import late_rows
-from windowlib.inspection.lineage.cuts import EVER, BatchRun, Cut
+from windowlib.inspection.lineage.batch_runs import BatchRun
+from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.inspection.verify.settled import Past, PastRerun
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted

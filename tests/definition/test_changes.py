@@ -1,0 +1,39 @@
+"""What may change on a live pipeline: every key that counts is in one row of the table, and the guide has the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.clicks import CLICKS
+from windowlib.definition.changes import CHANGES, How, markdown
+from windowlib.definition.definition import load_definition
+from windowlib.definition.terms import terms_of
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "change.md"
+ALSO = {"windowlib", "suites", "own code", "source.path"}  # not a key each, or refused by its place
+
+
+def keys(how: How) -> set[str]:
+    return {key for one in CHANGES if one.how is how for key in one.keys}
+
+
+def test_no_key_is_in_two_rows() -> None:
+    named = [key for one in CHANGES for key in one.keys]
+    assert sorted(named) == sorted({*named})
+
+
+def test_what_is_in_the_fingerprint_is_migrated_and_what_is_in_the_terms_is_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.toml"
+    file.write_text(CLICKS + '[storage]\nstate_partition = "2h"\n[source.rename]\nuser = "who"\n')
+    definition = load_definition(file)
+    places = {"window": "window.*", "aggregates": "aggregates (others, or their arguments)"}
+    places["state_partition_ms"] = "storage.state_partition"
+    assert {places.get(key, f"source.{key}") for key in definition.semantics()} == keys(How.MIGRATE)
+    at_once = keys(How.AT_ONCE)
+    for term in json.loads(terms_of(definition)).keys() - ALSO:
+        assert term in at_once or f"{term.partition('.')[0]}.*" in at_once, term
+
+
+def test_the_guide_has_the_table() -> None:
+    assert markdown() in GUIDE.read_text(encoding="utf-8")

@@ -1,0 +1,352 @@
+"""A pipeline under a changed definition: as a fresh one over the same files, whatever happens on the way, and back."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, arrive, clicks, clock, events, tables
+from tests.killed import stopped
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.inspection.lineage.cuts import CannotLook, cut
+from windowlib.inspection.lineage.explain_window import explain_window
+from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.verify import verify
+from windowlib.migrations.batch import Asked
+from windowlib.migrations.difference import Difference
+from windowlib.migrations.files import OtherType
+from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
+from windowlib.migrations.switch import build, compare, switch
+from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
+from windowlib.model.errors import StateMismatch
+from windowlib.runs.advance import advance
+from windowlib.runs.operations import rollback
+from windowlib.runs.verdicts import abandon
+from windowlib.tables.foreign import CannotUndo
+from windowlib.tables.migration import migrations
+from windowlib.tables.read import read_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+FILES = 3
+ASKED = Asked("ann", "sessions were cut too early", clock)
+SESSION = 'type = "session"\ngap = "10m"'
+GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
+KINDS = {
+    "gap": GAP,
+    "key and aggregates": CLICKS.replace('key = ["user"]', 'key = ["id"]').replace("first =", "most ="),
+    "aggregate": CLICKS + 'most = "max(value)"\n',
+    "another kind of window": CLICKS.replace(SESSION, 'type = "sliding"\nsize = "40m"\nslide = "20m"'),
+    "lateness": CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "4h"'),
+}
+OUTCOME = ("results", "open_windows", "late_events", "quarantine", "seen_ids")
+
+
+@pytest.fixture(scope="module")
+def after_three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has read three files, each in a batch."""
+    folder = tmp_path_factory.mktemp("migrate") / "three"
+    advance(clicks(folder, FILES), lambda: spark, clock=clock)
+    return folder
+
+
+@pytest.fixture
+def folder(after_three: Path, tmp_path: Path) -> Path:
+    shutil.copytree(after_three, tmp_path / "pipeline")
+    return tmp_path / "pipeline"
+
+
+def run(definition: Definition, spark: SparkSession) -> Definition:
+    advance(definition, lambda: spark, clock=clock)
+    return definition
+
+
+def migrate(definition: Definition, spark: SparkSession) -> Difference:
+    shadow = build(definition, lambda: spark, ASKED)
+    done = switch(definition, shadow, lambda: spark, ASKED)
+    assert done.difference is not None
+    return done.difference
+
+
+def fresh(folder: Path, text: str, spark: SparkSession, files: int = FILES) -> Definition:
+    """A pipeline of its own under a definition, with the first files in one batch, the others in one each."""
+    whole = text.replace("max_files_per_run = 1", "max_files_per_run = 0")
+    definition = run(clicks(folder, FILES, whole), spark)
+    for number in range(FILES + 1, files + 1):
+        arrive(folder, number, events(number))
+        run(definition, spark)
+    return definition
+
+
+def rows(definition: Definition, table: str) -> list[str]:
+    """A table's rows without the ids of batches, which go on through a migration."""
+    found = read_table(definition, table).to_pylist()
+    return sorted(str({k: v for k, v in row.items() if k not in ("batch_id", "window_day")}) for row in found)
+
+
+def outcome(definition: Definition) -> dict[str, list[str]]:
+    return {table: rows(definition, table) for table in OUTCOME}
+
+
+def identity(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row.get("user"), row.get("id"), row["window_start"], row["window_end"]
+
+
+def values(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in ("last_event_time", "clicks", "total", "first", "most"))
+
+
+def check_followers(definition: Definition, stale: tuple[str, ...] = ()) -> None:
+    """Applied in the order of batches, the changes give `results`, as the protocol says."""
+    current: dict[tuple[Any, ...], dict[str, Any]] = {}
+    changes = read_table(definition, "result_changes").to_pylist()
+    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
+        if row["change"] == "withdraw":
+            del current[identity(row)]
+        else:
+            assert (identity(row) in current) == (row["change"] == "change")
+            current[identity(row)] = row
+    results = read_table(definition, "results").to_pylist()
+    assert {key: values(row) for key, row in current.items()} == {identity(row): values(row) for row in results}
+
+
+# -- as from scratch, and back ----------------------------------------------------------------------------------------
+
+
+LATER = pytest.mark.long("a changed gap goes the same way, in make test")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[LATER] if kind in ("aggregate", "lateness") else []) for kind in KINDS]
+)
+def test_it_is_as_a_fresh_pipeline_and_undone_as_it_was(
+    spark: SparkSession, folder: Path, tmp_path: Path, kind: str
+) -> None:
+    old, before = clicks(folder, 0), tables(clicks(folder, 0))
+    new = clicks(folder, 0, KINDS[kind])
+    with pytest.raises(StateMismatch, match=r"written by another definition: .*`windowlib migrate .* --reason"):
+        run(new, spark)
+    shadow = build(new, lambda: spark, ASKED)
+    shown = compare(new, shadow, lambda: spark)
+    assert tables(old) == before  # nothing but the new tables' own folder was written
+    arrive(folder, 4, events(4))
+    run(old, spark)  # the old definition goes on
+    found = switch(new, shadow, lambda: spark, ASKED).difference
+    assert found is not None
+    assert not found.is_empty
+    assert not shown.is_empty
+    scratch = fresh(tmp_path / "fresh", KINDS[kind], spark, 4)
+    assert outcome(new) == outcome(scratch)
+    check_followers(new)
+    for one in (folder, tmp_path / "fresh"):
+        arrive(one, 5, events(5))
+    run(new, spark)
+    assert outcome(new) == outcome(run(scratch, spark))
+    check_followers(new)
+    undo(new, lambda: spark, ASKED)
+    run(old, spark)
+    assert migrations(old.root) == []
+    undisturbed = run(clicks(tmp_path / "old", 5), spark)
+    assert outcome(old) == outcome(undisturbed)
+    check_followers(old)
+
+
+def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Path) -> None:
+    new = clicks(folder, 0, GAP)
+    shadow = build(new, lambda: spark, ASKED)
+    arrive(folder, 4, events(4))
+    run(clicks(folder, 0), spark)
+    switch(new, shadow, lambda: spark, ASKED)
+    arrive(folder, 5, events(5))
+    run(new, spark)
+    assert verify(new, ToVerify(), spark, clock).differing == {}
+    commit = ledger_of(new).state().commit
+    assert commit is not None
+    assert sorted(cut(new).batches) == [5, 6, 7]  # 6 is the migration, in two cuts; 1 to 4 were of the old definition
+    assert commit.batch_id == 7
+    for row in read_table(new, "results").to_pylist():
+        assert row["batch_id"] in (5, 6, 7)
+        explained = explain_window(new, [row["user"]], time_of(row["last_event_time"]))
+        assert any(one.published and one.events for one in explained.windows)
+    with pytest.raises(CannotLook, match="batch 3 was published under another definition than that of now"):
+        cut(new, 3)
+    with pytest.raises(CannotLook, match="batch 5 has built a part of the tables that batch 6, a migration, published"):
+        cut(new, 5)
+    with pytest.raises(CannotUndo, match=r"batch 6 lies between, a migration .* `windowlib migrate --undo`"):
+        rollback(new, 3, "ann", "why", clock)
+    with pytest.raises(MigrationRefused, match="the migration of batch 6 can still be undone"):
+        build(clicks(folder, 0), lambda: spark, ASKED)
+    assert rollback(new, 6, "ann", "why", clock) == 8
+    undo(new, lambda: spark, ASKED)
+    old = clicks(folder, 0)
+    assert verify(run(old, spark), ToVerify(), spark, clock).differing == {}
+    assert sorted(cut(old).batches) == [1, 2, 3, 4, 9, 10]
+
+
+@pytest.mark.long("each kind of change by itself, and back, is in make test")
+@pytest.mark.parametrize("seed", range(8))
+def test_one_migration_after_another(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Random definitions after one another, files arriving between any two steps, some undone, killed anywhere."""
+    chance, folder = random.Random(seed), tmp_path / "pipeline"
+    texts = [CLICKS, *(text for kind, text in KINDS.items() if kind != "key and aggregates")]
+    chance.shuffle(texts)
+    cuts, arrived = [1], 1  # the files of each batch since the newest definition began
+    now = run(clicks(folder, 1, texts[0]), spark)
+    for text in texts[1:]:
+        before, before_cuts = text_of(now), [*cuts]
+        new = clicks(folder, 0, text)
+        with stopped(chance.choice(("write:windows", "commit:results", "ledger:commit"))):
+            build(new, lambda: spark, ASKED)
+        shadow, cuts = build(new, lambda: spark, ASKED), [arrived]
+        if chance.random() < 0.7:
+            arrived += 1
+            arrive(folder, arrived, events(arrived))
+            cuts.append(arrived)
+        switch(new, shadow, lambda: spark, ASKED)
+        if chance.random() < 0.4:
+            undo(new, lambda: spark, ASKED)
+            new, cuts = clicks(folder, 0, before), before_cuts
+        else:
+            finish(new, clock)
+        arrived += 1
+        arrive(folder, arrived, events(arrived))
+        now = run(new, spark)
+        unread = range(cuts[-1] + 1, arrived + 1)
+        cuts = [*cuts, *unread]
+        assert outcome(now) == outcome(in_cuts(tmp_path / f"fresh {arrived}", text_of(now), cuts, spark))
+        check_followers(now)
+        assert verify(now, ToVerify(), spark, clock).differing == {}
+
+
+def text_of(definition: Definition) -> str:
+    return definition.file.read_text()
+
+
+def in_cuts(folder: Path, text: str, cuts: list[int], spark: SparkSession) -> Definition:
+    """A fresh pipeline that reads files up to each cut in one batch."""
+    definition, done = clicks(folder, 0, text.replace("max_files_per_run = 1", "max_files_per_run = 0")), 0
+    for cut_at in cuts:
+        for number in range(done + 1, cut_at + 1):
+            arrive(folder, number, events(number))
+        done = cut_at
+        run(definition, spark)
+    return definition
+
+
+# -- killed -----------------------------------------------------------------------------------------------------------
+
+MOMENTS = ("write:feed", "ledger:prepare", "commit:open_windows", "commit:results", "ledger:commit")
+
+
+@pytest.mark.fault(
+    "a migration is killed while it builds, prepares or switches",
+    "readers see the old tables or the new ones, whole; the same command, or the next run, goes on",
+)
+def test_killed_it_goes_on(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+    old, new = clicks(folder, 0), clicks(folder, 0, KINDS["aggregate"])
+    before, after = outcome(old), outcome(fresh(tmp_path / "fresh", KINDS["aggregate"], spark))
+    with stopped("write:windows"):
+        build(new, lambda: spark, ASKED)
+    for moment in MOMENTS:
+        shadow = build(new, lambda: spark, ASKED)
+        with stopped(moment):
+            switch(new, shadow, lambda: spark, ASKED)
+        assert outcome(old) == before
+        if not ledger_of(new).state().prepared:
+            continue  # nothing is done: the same command does it
+        with pytest.raises(StateMismatch, match="`windowlib migrate"):
+            run(old, spark)
+        if moment == "commit:results":
+            run(new, spark)  # whoever comes next finishes it
+        else:
+            assert finish_prepared(new, clock) is not None
+        assert outcome(new) == after
+        check_followers(new)
+        with stopped(moment):
+            undo(new, lambda: spark, ASKED)
+        assert outcome(new) == after
+        assert finish_prepared(old, clock) is not None
+        tidy(old, clock)
+        assert migrations(old.root) == []
+        assert outcome(old) == before
+        check_followers(old)
+
+
+@pytest.mark.both
+def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder: Path) -> None:
+    old, new = clicks(folder, 0), clicks(folder, 0, KINDS["key and aggregates"])
+    before = outcome(old)
+    shadow = build(new, lambda: spark, ASKED)
+    with stopped("ledger:commit"):
+        switch(new, shadow, lambda: spark, ASKED)
+    abandon(new, "ann", "not yet", clock)
+    assert outcome(old) == before
+    arrive(folder, 4, events(4))
+    run(old, spark)
+    check_followers(old)
+    migrate(new, spark)
+    check_followers(new)
+
+
+# -- refused ----------------------------------------------------------------------------------------------------------
+
+
+def _gone(folder: Path) -> None:
+    (folder / "incoming" / "2.parquet").unlink()
+
+
+def _same(folder: Path) -> None:
+    (folder / "clicks.toml").write_text(CLICKS)
+
+
+def _other_type(folder: Path) -> None:
+    (folder / "clicks.toml").write_text(CLICKS.replace('"sum(value)"', '"avg(value)"'))
+
+
+def _by_clock(folder: Path) -> None:
+    timeless = CLICKS.replace('allowed_lateness = "2h"\n', "")
+    (folder / "clicks.toml").write_text(timeless.replace(SESSION, f'{SESSION}\ntime = "processing"'))
+
+
+REFUSED: dict[str, tuple[Callable[[Path], None], type[Exception], str]] = {
+    "files are gone": (_gone, MigrationRefused, r"no longer holds 1 file with 82 rows .*\n  2.parquet: 82 rows"),
+    "nothing differs": (_same, NothingToMigrate, "is of this definition already"),
+    "another type": (_other_type, OtherType, "column total was long, and is double .* Give the new one another name"),
+    "processing time": (_by_clock, MigrationRefused, "built again, all of the past would lie in the windows of now"),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_it_is_refused_and_nothing_changes(spark: SparkSession, folder: Path, why: str) -> None:
+    change, error, message = REFUSED[why]
+    old, before = clicks(folder, 0), outcome(clicks(folder, 0))
+    (folder / "clicks.toml").write_text(GAP)
+    change(folder)
+    new = clicks(folder, 0, (folder / "clicks.toml").read_text())
+    with pytest.raises(error, match=message):
+        compare(new, build(new, lambda: spark, ASKED), lambda: spark)
+    assert outcome(old) == before
+
+
+def test_finished_it_is_kept_and_unbegun_it_is_no_more(spark: SparkSession, folder: Path) -> None:
+    old, new = clicks(folder, 0), clicks(folder, 0, GAP)
+    with pytest.raises(NothingToMigrate, match="no migration can be undone"):
+        undo(new, lambda: spark, ASKED)
+    build(new, lambda: spark, ASKED)
+    assert len(migrations(new.root)) == 1
+    assert undo(new, lambda: spark, ASKED) is None
+    assert not (new.root / "_migration").exists()
+    migrate(new, spark)
+    assert finish(new) == 4
+    with pytest.raises(NothingToMigrate, match="no migration can be undone"):
+        undo(new, lambda: spark, ASKED)
+    migrate(old, spark)  # which is how it is taken back then
+    assert {identity(row): values(row) for row in read_table(old, "results").to_pylist()}
+    check_followers(old)

@@ -1,0 +1,199 @@
+"""The command `windowlib migrate`: the tables built again under a changed definition, switched, kept or undone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from windowlib.cli.display import console, progress, say, table_of
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, Who, duration_ms
+from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.definition.commands import argument
+from windowlib.model.errors import InvalidSpec
+from windowlib.runs.exits import load_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from windowlib.definition.definition import Definition
+    from windowlib.migrations.batch import Asked, Done
+    from windowlib.migrations.difference import Difference
+    from windowlib.migrations.shadow import Shadow
+
+    Tell = Callable[[str], None]
+
+
+def migrate(
+    pipeline: Pipeline,
+    who: Who,
+    reason: OptionalReason = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Build the new tables and show what would change; switch nothing.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Go back to the tables and the definition before the newest migration.")
+    ] = False,
+    finish: Annotated[
+        bool, typer.Option("--finish", help="Keep the newest migration: from then on it cannot be undone.")
+    ] = False,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Build the new tables although their checks refuse a batch.")
+    ] = False,
+    yes: Decide = False,
+    wait: Wait = "10m",
+    as_json: Json = False,
+) -> None:
+    """Go on under a changed definition: gap, size, slide, key, time column, lateness, aggregates and the like.
+
+    The tables are built again from the source under the definition as it is now, while runs by the old one go on; then
+    they take the place of the old ones in one batch. Until --finish, --undo goes back. Killed, the same command goes on
+    where it was.
+
+    [dim]windowlib migrate clicks.toml --dry-run[/dim]
+    [dim]windowlib migrate clicks.toml --reason "sessions were cut too early"[/dim]
+    """
+    from windowlib.migrations import undo as done_before
+    from windowlib.migrations.batch import Asked
+
+    if sum((dry_run, undo, finish)) > 1 or (dry_run and yes):
+        raise InvalidSpec("--dry-run, --undo and --finish exclude one another; so do --yes and --dry-run")
+    if not (dry_run or finish or reason):
+        raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and switches nothing')
+    if not (dry_run or finish or yes or sys.stdin.isatty()):
+        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
+    asked = Asked(who, reason, approve=approve, note=show_note)
+    file = argument(definition.file)
+    if done := done_before.finish_prepared(definition, note=show_note):
+        record = {"batch_id": done.batch_id, "who": who, "reason": reason, "finished_a_killed_one": True}
+        said = f"batch {done.batch_id}, which a killed command had prepared, is published; windowlib run {file} goes on"
+        show_outcome(record, said, as_json)
+        done_before.tidy(definition)
+        return
+    done_before.tidy(definition)
+    if finish:
+        number = done_before.finish(definition)
+        show_outcome({"batch_id": number, "finished": True}, f"the migration of batch {number} is kept", as_json)
+    elif undo:
+        _undo(definition, asked, yes, wait_ms, as_json)
+    else:
+        _migrate(definition, asked, dry_run, yes, wait_ms, as_json)
+
+
+def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wait_ms: int, as_json: bool) -> None:
+    from windowlib.migrations.switch import build, compare, switch
+    from windowlib.runs.start import waiting, with_spark
+
+    file = argument(definition.file)
+    with progress(console(quiet=as_json)) as tell:
+
+        def built(spark: Any) -> tuple[Shadow, Difference]:
+            shadow = build(definition, lambda: spark, asked)
+            return shadow, compare(definition, shadow, lambda: spark)
+
+        shadow, found = with_spark(definition, built, tell)
+    folder = str(shadow.definition.root)
+    record = {"changed": shadow.migration.changed, "built_in": folder, "difference": _plain(found)}
+    show_outcome(record, None, as_json)
+    if not as_json:
+        _show(console(), definition, shadow, found)
+    if dry_run:
+        if not as_json:
+            typer.echo(
+                f'windowlib migrate {file} --reason "…" goes on from here; windowlib migrate {file} --undo --reason'
+                ' "…" deletes what was built. Nothing was switched'
+            )
+        return
+    if not yes:
+        typer.confirm("Switch to these tables?", abort=True)
+    with progress(console(quiet=as_json)) as tell:
+
+        def switched(spark: Any) -> Done:
+            return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, tell)
+
+        done = with_spark(definition, switched, tell)
+    said = (
+        f"batch {done.batch_id} is the new tables; windowlib run {file} goes on with them. windowlib migrate {file}"
+        f" --undo takes it back until windowlib migrate {file} --finish keeps it"
+    )
+    show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
+
+
+def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:
+    from windowlib.batches.planning import ledger_of
+    from windowlib.migrations.undo import undo
+    from windowlib.runs.start import waiting, with_spark
+    from windowlib.tables.migration import switched
+
+    found, file = switched(ledger_of(definition)), argument(definition.file)
+    what = "delete the tables that were built; none was switched"
+    if found:
+        what = f"undo the migration of batch {found[0]} ({found[1].changed})"
+    if not yes:
+        typer.confirm(f"{what}. Do this?", abort=True)
+    if found is None:
+        undo(definition, _no_spark, asked)
+        show_outcome({"deleted": True}, "what was built is deleted; nothing had been switched", as_json)
+        return
+    with progress(console(quiet=as_json)) as tell:
+
+        def undone(spark: Any) -> Done | None:
+            return waiting(lambda: undo(definition, lambda: spark, asked), wait_ms, tell)
+
+        done = with_spark(definition, undone, tell)
+    assert done is not None, "a migration was switched"
+    said = (
+        f"batch {done.batch_id} has the tables of before the migration again. Put the definition of then into {file}:"
+        " the next run reads what has come since"
+    )
+    show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
+
+
+def _no_spark() -> Any:
+    raise AssertionError("nothing is computed where nothing was switched")
+
+
+def _about(done: Done) -> dict[str, Any]:
+    return {"difference": _plain(done.difference)} if done.difference else {}
+
+
+def _plain(found: Difference) -> dict[str, Any]:
+    return dict(asdict(found))
+
+
+def _show(screen: Console, definition: Definition, shadow: Shadow, found: Difference) -> None:
+    say(screen, f"[bold]{definition.name}[/bold]  {escape(shadow.migration.changed)}")
+    before, after = found.results
+    say(screen, f"  results   {before:,}, under the new definition {after:,}")
+    kinds = {"enter": "added", "change": "changed", "withdraw": "removed"}
+    changed = ", ".join(f"{number:,} {kinds[kind]}" for kind, number in found.windows.items())
+    say(screen, f"  windows   {changed or 'none differs'}")
+    for name, (then, now) in found.sums.items():
+        said = {side: "not there" if value is None else f"{value:,}" for side, value in (("b", then), ("a", now))}
+        say(screen, f"  {escape(name):<9} {said['b']} over all results, under the new definition {said['a']}")
+    say(screen, f"  late      {_late(shadow):,} events: all of the past is one batch, in which no event is late")
+    if found.examples:
+        names = [name for name in found.examples[0] if name not in ("firing", "timing", "window_day", "change")]
+        table = table_of(["", *names], title="examples, the newest windows of each kind")
+        for row in found.examples:
+            table.add_row(kinds[row["change"]], *(_cell(row, name) for name in names))
+        screen.print(table)
+    say(screen, f"built in {escape(str(shadow.definition.root))}")
+
+
+def _late(shadow: Shadow) -> int:
+    from windowlib.tables import delta
+
+    table = shadow.ledger.tables["late_events"]
+    return sum(file.rows for file in delta.files(table, shadow.commit.versions.get("late_events")))
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return "" if value is None else escape(f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value))

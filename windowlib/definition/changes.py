@@ -1,0 +1,95 @@
+"""What may change in a definition while its pipeline lives, and what then happens: the one table of it.
+
+Keys are either part of what stored state means (`Definition.semantics`): then the tables are built again under the new
+definition, by a migration. Or the next batch goes by them, and keeps them (`windowlib.definition.terms`). A test holds
+that each key of both is in one row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class How(Enum):
+    """How a change comes into force."""
+
+    AT_ONCE = "at once"
+    MIGRATE = "`windowlib migrate`"
+    REFUSED = "another pipeline"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Keys of a definition (`window.*`: all of a section), how a change of them comes into force, and what it means."""
+
+    keys: tuple[str, ...]
+    how: How
+    then: str
+
+
+CHANGES = (
+    Change(
+        ("aggregates (formulas over the same aggregates)",),
+        How.AT_ONCE,
+        "from the next firing on; what is published stays until a late event or a rerun recomputes it",
+    ),
+    Change(
+        ("watermark.out_of_orderness", "watermark.idle_timeout", "watermark.max_future_skew"),
+        How.AT_ONCE,
+        "the next batch goes by it; the watermark itself never falls, so a longer delay holds it where it is until"
+        " newer events come",
+    ),
+    Change(
+        ("source.dedup_horizon",),
+        How.AT_ONCE,
+        "a shorter one forgets ids; a longer one remembers from now on: ids that were forgotten stay so",
+    ),
+    Change(
+        ("source.max_files_per_run", "source.min_file_age", "source.include", "source.exclude", "source.removals"),
+        How.AT_ONCE,
+        "the next plan goes by it; files that were read stay read",
+    ),
+    Change(
+        ("source.format", "source.schema", "source.dialect"),
+        How.AT_ONCE,
+        "files are read so from the next batch on; a column may not change its type",
+    ),
+    Change(
+        ("checks.*", "engine", "spark.*", "batch_timeout", "lease_timeout"),
+        How.AT_ONCE,
+        "the next batch goes by it; a batch that was planned and not prepared is planned again",
+    ),
+    Change(
+        ("code of your own (the same class)",),
+        How.AT_ONCE,
+        "the next batch computes by it; what the old code has put into state stays",
+    ),
+    Change(
+        ("window.*", "aggregates (others, or their arguments)"),
+        How.MIGRATE,
+        "gap, size, slide, offset, kind, trigger, evictor, function, `allowed_lateness`: state was collected, and"
+        " cleaned up, by the old ones",
+    ),
+    Change(
+        ("source.key", "source.timestamp", "source.timestamp_unit", "source.event_id", "source.rename"),
+        How.MIGRATE,
+        "every event lies elsewhere",
+    ),
+    Change(("storage.state_partition",), How.MIGRATE, "the state is laid out by it"),
+    Change(
+        ("source.path",),
+        How.REFUSED,
+        "other files: give another name; the same files in another place are said by `source.moved_from`",
+    ),
+    Change(("name", "warehouse"), How.REFUSED, "they say which tables: with others it begins anew"),
+)
+
+
+def markdown() -> str:
+    """The table of the guide."""
+    rows = [
+        f"| {', '.join(f'`{key}`' if ' ' not in key else key for key in one.keys)} | {one.how.value} | {one.then} |"
+        for one in CHANGES
+    ]
+    return "\n".join(("| what changes | comes into force | and then |", "|---|---|---|", *rows))

@@ -1,0 +1,118 @@
+"""The batches of a pipeline, as its ledger has them, and which of them the tables of now come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from windowlib.definition.definition import Definition
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.tables import delta
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.rerun import Rerun
+
+_LEDGER_COLUMNS = [
+    "kind",
+    "batch_id",
+    "at",
+    "plan_time_ms",
+    "watermark_in_ms",
+    "watermark_out_ms",
+    "correction",
+    "decision",
+    "versions",
+    "who",
+    "reason",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """A batch that exists: its times, in ms, the versions of the tables that it left, and its rerun, if it is one."""
+
+    batch_id: int
+    plan_time_ms: int
+    watermark_in_ms: int
+    watermark_out_ms: int
+    committed_at_ms: int
+    versions: Mapping[str, int]
+    rerun: Rerun | None = None
+    approved_by: str | None = None
+    approved_because: str | None = None
+    decision: Decision | None = None
+    part_of: int | None = None  # the migration of whose tables it has built a part
+
+
+def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
+    """Those that the tables of now come from: since the newest migration, or of before one that was undone."""
+    found, before = list[BatchRun](), list[BatchRun]()
+    for run in batches:
+        match run.decision:
+            case Decision(kind="migrate"):
+                before, found = found, [_cut_of(run, cut) for cut in run.decision.cuts[:-1]]
+                last = run.decision.cuts[-1]
+                found.append(replace(_cut_of(run, last), versions=run.versions, part_of=None))
+            case Decision(kind="migrate_undo"):
+                found = [*before, run]
+            case _:
+                found.append(run)
+    return found
+
+
+def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
+    """A batch in which a migration has built its tables."""
+    return BatchRun(
+        batch_id=cut["batch_id"],
+        plan_time_ms=cut["plan_time_ms"],
+        watermark_in_ms=MIN_WATERMARK if cut["watermark_in_ms"] is None else cut["watermark_in_ms"],
+        watermark_out_ms=cut["watermark_out_ms"],
+        committed_at_ms=cut["committed_at_ms"],
+        versions={},
+        rerun=Rerun.from_json(cut["correction"]) if cut["correction"] else None,
+        decision=run.decision,
+        part_of=run.batch_id,
+    )
+
+
+def batches_of(definition: Definition) -> list[BatchRun]:
+    """Every committed batch, from the ledger, oldest first."""
+    return list(_committed(definition))
+
+
+def _committed(definition: Definition) -> Iterator[BatchRun]:
+    ledger = Ledger(definition.root, wall_clock_ms)
+    table, version = ledger.tables[LEDGER.name], ledger.state().version
+    plans: dict[int, dict[str, Any]] = {}
+    approvals: dict[int, dict[str, Any]] = {}
+    commits: list[dict[str, Any]] = []
+    place: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+        "plan": lambda row: plans.update({row["batch_id"]: row}),
+        "approve": lambda row: approvals.update({row["batch_id"]: row}),
+        "commit": commits.append,
+    }
+    for file in delta.files(table, version):
+        stored = pq.ParquetFile(table.folder / file.path)
+        names = [name for name in _LEDGER_COLUMNS if name in stored.schema_arrow.names]
+        for row in stored.read(columns=names).to_pylist():
+            if row["kind"] in place:
+                place[row["kind"]](row)
+    for row in sorted(commits, key=lambda row: row["batch_id"]):
+        plan, approval = plans[row["batch_id"]], approvals.get(row["batch_id"], {})
+        rerun = row.get("correction") or plan.get("correction")
+        yield BatchRun(
+            batch_id=row["batch_id"],
+            plan_time_ms=plan["plan_time_ms"],
+            watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
+            watermark_out_ms=row["watermark_out_ms"],
+            committed_at_ms=int(row["at"].timestamp() * 1000),
+            versions=dict(row["versions"]),
+            rerun=Rerun.from_json(rerun) if rerun else None,
+            approved_by=approval.get("who"),
+            approved_because=approval.get("reason"),
+            decision=Decision.from_json(row["decision"]) if row.get("decision") else None,
+        )

@@ -1,0 +1,1 @@
+"""A pipeline's tables built again under another definition, switched in one batch, and back again."""

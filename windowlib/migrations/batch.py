@@ -1,0 +1,121 @@
+"""A switch of all tables as one batch that computes nothing: what it publishes, and how that is fixed.
+
+Before it, the pipeline is brought to rest: what a dead run has prepared is published, half commits are taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windowlib.migrations import files
+from windowlib.migrations.difference import Difference
+from windowlib.migrations.files import Standing
+from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.runs.decided import NOTHING_READ
+from windowlib.runs.publication import publish
+from windowlib.runs.run import Note, silent
+from windowlib.tables import disk, meaning, prepare
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
+from windowlib.tables.prepare import Publication, TableChange
+from windowlib.tables.standing import COUNTED, check_counts, fence, standing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GetSpark = Callable[[], "SparkSession"]
+_AS_COUNTED = {meaning.ADDED: ADDED, meaning.CHANGED: CHANGED, meaning.REMOVED: REMOVED}  # in names of figures
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A switch, or one back: its batch, and how `results` changed by it; None where a killed one was finished."""
+
+    batch_id: int
+    difference: Difference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asks for a migration, why, and by which clock; `approve`: in spite of the checks."""
+
+    who: str
+    reason: str
+    clock: Clock = wall_clock_ms
+    approve: bool = False
+    note: Note = silent
+
+
+def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> LedgerState:
+    """What holds once a batch that waits prepared, and was not refused, is published."""
+    if before.left_by_a_dead_run and before.prepared is None:
+        fence(ledger.tables)
+    state = ledger.state()
+    if state.prepared and not (state.rejection and not state.approved_by):
+        publish(ledger, claim, prepare.read(ledger.root, state.prepared))
+        state = ledger.state()
+    return state
+
+
+def stands(ledger: Ledger, claim: Claim, commit: Commit) -> Standing:
+    """The tables as the newest batch left them. Raises `ForeignChange`, `LostRows`, `Superseded`."""
+    versions = standing(ledger.tables, commit.versions, lambda: ledger.check(claim.epoch))
+    check_counts(ledger.tables, versions, commit)
+    return Standing(ledger.tables, versions)
+
+
+def publication(
+    batch_id: int,
+    state: LedgerState,
+    target: Commit,
+    decision: Decision,
+    changes: Sequence[TableChange],
+    found: Difference,
+) -> Publication:
+    """What a switch publishes; `target` is the commit whose definition, watermark and position the pipeline gets."""
+    assert state.commit is not None, "there is a batch to go on from"
+    plan = Plan(
+        batch_id=batch_id,
+        plan_time_ms=max(state.time_ms or 0, target.plan_time_ms or 0),
+        watermark_in_ms=state.commit.watermark_out_ms,
+        from_sequence=target.to_sequence,
+        files=(),
+        fingerprint=target.fingerprint,
+        definition=target.definition,
+        decision=decision,
+    )
+    windows = {f"windows_{_AS_COUNTED[kind]}": number for kind, number in found.windows.items()}
+    counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}
+    row = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
+    return Publication(
+        f"{batch_id}-{decision.kind}-{decision.migration}-{state.sequence}",
+        batch_id,
+        tuple(changes),
+        {
+            "kind": "commit",
+            **row,
+            "watermark_out_ms": target.watermark_out_ms,
+            "counts": dict.fromkeys(NOTHING_READ, 0) | windows | counts,
+            "who": decision.who,
+            "reason": decision.reason,
+        },
+        computed=decision.kind == "migrate",
+    )
+
+
+def fix(ledger: Ledger, claim: Claim, state: LedgerState, made: Publication) -> Publication:
+    """Writes a publication down, with its plan, in one commit of the ledger; a plan that was open is abandoned."""
+    rows = list[dict[str, Any]]()
+    if state.plan:
+        about = {"batch_id": state.plan.batch_id, "who": made.row["who"], "reason": made.row["reason"]}
+        rows.append({"kind": "abandon", **about})
+    disk.sync((ledger.root / table / path for table, path in files.added(made.changes)), ledger.root)
+    prepared = prepare.write(ledger.root, made)
+    plan = {name: made.row[name] for name in made.row if name not in ("kind", "watermark_out_ms", "counts")}
+    plan |= {"kind": "plan", "files": [], "finished": False}
+    fixed = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
+    ledger.write_together([*rows, plan, fixed], state, claim.epoch)
+    return made

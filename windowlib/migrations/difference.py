@@ -1,0 +1,191 @@
+"""How `results` differ between two definitions, window by window: for the operator, and for those who follow changes.
+
+A window of both is known by key, start and end (and firing, where each is a result of its own). Where the two
+definitions have other keys, or another kind of window, no window is of both: all of the old go, all of the new come.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from windowlib.batches.pinned import Pinned
+from windowlib.batches.staging import Staging
+from windowlib.definition.definition import Definition
+from windowlib.engines.spark import size_tasks
+from windowlib.model.assigners import Global
+from windowlib.plans import names
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import PARTITION, window_day
+from windowlib.plans.reruns import equal
+from windowlib.tables.data_files import data_file
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.meaning import ADDED, CHANGED, REMOVED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+FEED = "feed"  # the folder of an attempt with the rows of `result_changes`
+EXAMPLES = 5  # of each kind
+_SAME_KIND = ("gap_ms", "size_ms", "slide_ms", "offset_ms", "allowed_lateness_ms")
+_ABOUT = ("firing", "timing", "batch_id", "result_number")
+_DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_time))")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What differs: results before and after, by kind of change, sums (before, after) of counts and sums, examples."""
+
+    results: tuple[int, int]
+    windows: Mapping[str, int] = field(default_factory=dict)
+    sums: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    examples: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.windows.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The results of one definition: where they are, and what its commit keeps of the definition."""
+
+    tables: Pinned
+    commit: Commit
+
+    @property
+    def rows(self) -> DataFrame | None:
+        return self.tables.rows("results")
+
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        stored: Mapping[str, Any] = json.loads(self.commit.definition)
+        return stored
+
+    @property
+    def count(self) -> int:
+        return self.tables.count("results")
+
+
+def difference(definition: Definition, before: Side, after: Side, staging: Staging, batch_id: int) -> Difference:
+    """Writes what changes in `results` below `FEED` of the attempt, and sums it up. `definition` is one of the two.
+
+    Its rows are those of `result_changes` for batch `batch_id`, with change and end_partition (the day).
+    """
+    size_tasks(staging.spark, before.count + after.count, definition.spark.conf)
+    old, new = before.rows, after.rows
+    parts = [part for part in _parts(old, new, _identity(definition, before, after)) if part is not None]
+    if not parts:
+        return Difference((before.count, after.count))
+    columns = _columns([frame.schema for frame in (old, new) if frame is not None])
+    feed = _union([_as_of(part, kind, columns, batch_id) for kind, part in parts])
+    staging.write(feed, FEED, "change", PARTITION)
+    found = dict.fromkeys((ADDED, CHANGED, REMOVED), 0)
+    for path, partition in staging.written(FEED):
+        found[partition["change"]] += data_file(path.parent, path.name).rows
+    return Difference(
+        (before.count, after.count),
+        found,
+        _sums(definition, old, new),
+        _examples(staging, definition) if any(found.values()) else (),
+    )
+
+
+def _identity(definition: Definition, before: Side, after: Side) -> list[str] | None:
+    """The columns by which a result of one definition is that of the other; None where none is."""
+    one, other = before.stored, after.stored
+    kinds = [{k: v for k, v in of["window"].items() if k not in _SAME_KIND} for of in (one, other)]
+    if one["key"] != other["key"] or kinds[0] != kinds[1]:
+        return None
+    found = list(one["key"])
+    if not isinstance(definition.spec.assigner, Global):
+        found += ["window_start", "window_end"]
+    if definition.fires_often:
+        found.append("firing")
+    return found or None
+
+
+def _parts(
+    old: DataFrame | None, new: DataFrame | None, identity: list[str] | None
+) -> list[tuple[str, DataFrame] | None]:
+    if old is None or new is None or identity is None:
+        return [None if new is None else (ADDED, new), None if old is None else (REMOVED, old)]
+    if "result_number" in new.columns:
+        identity = [*identity, "result_number"]
+    shown = [*map(quoted, identity)]
+    ids = {"old": old.select(*shown), "new": new.select(*shown)}
+    added, removed = new.join(ids["old"], identity, "left_anti"), old.join(ids["new"], identity, "left_anti")
+    return [(ADDED, added), (REMOVED, removed), (CHANGED, _changed(old, new, identity))]
+
+
+def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str]) -> DataFrame:
+    """The new rows of windows that have other values."""
+    values = [name for name in new.columns if name not in (*identity, *_ABOUT)]
+    was = names.internal("was")
+    if {*values} != {name for name in old.columns if name not in (*identity, *_ABOUT)}:
+        return new.join(old.select(*map(quoted, identity)), list(identity), "left_semi")
+    types = {one.name: one.dataType for one in new.schema}
+    then = old.select(*map(quoted, identity), F.struct(*map(quoted, values)).alias(was))
+    both = new.join(then, list(identity))
+    differs = F.lit(False)
+    for name in values:
+        differs = differs | ~equal(F.col(quoted(name)), F.col(f"{was}.{quoted(name)}"), types[name])
+    return both.where(differs).select(*map(quoted, new.columns))
+
+
+def _columns(schemas: Sequence[StructType]) -> dict[str, DataType]:
+    return {one.name: one.dataType for schema in schemas for one in schema}
+
+
+def _as_of(rows: DataFrame, kind: str, columns: Mapping[str, DataType], batch_id: int) -> DataFrame:
+    def of(name: str, kind: DataType) -> Column:
+        if name == "batch_id":
+            return F.lit(batch_id).cast("long").alias(name)
+        return (F.col(quoted(name)) if name in rows.columns else F.lit(None).cast(kind)).alias(name)
+
+    shown = [of(name, type_) for name, type_ in columns.items()]
+    return rows.select(*shown, F.lit(kind).alias("change"), F.expr(_DAY).alias(PARTITION))
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    found = parts[0]
+    for part in parts[1:]:
+        found = found.unionByName(part)
+    return found
+
+
+def _sums(definition: Definition, old: DataFrame | None, new: DataFrame | None) -> dict[str, tuple[Any, Any]]:
+    """The sums over all windows of each count and sum that the definition names, where both sides have it."""
+    found = definition.aggregates
+    adds = {f"{{{number}}}" for number, one in enumerate(found.aggregates) if one.function in ("count", "sum")}
+    wanted = [column.name for column in found.columns if column.sql in adds]
+
+    def sums(rows: DataFrame | None) -> dict[str, Any]:
+        have = [name for name in wanted if rows is not None and name in rows.columns]
+        if rows is None or not have:
+            return {}
+        summed = rows.agg(*(F.expr(f"try_sum({quoted(name)})").alias(f"s{i}") for i, name in enumerate(have))).first()
+        assert summed is not None, "an aggregate has a row"
+        return {name: summed[f"s{i}"] for i, name in enumerate(have)}
+
+    then, now = sums(old), sums(new)
+    return {name: (then.get(name), now.get(name)) for name in wanted if name in then or name in now}
+
+
+def _examples(staging: Staging, definition: Definition) -> list[dict[str, Any]]:
+    """The newest windows of each kind of change, with the values that a reader sees, or saw."""
+    rows = staging.spark.read.parquet(str(staging.folder / FEED))
+    shown = []
+    for kind in (CHANGED, ADDED, REMOVED):
+        chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, definition))
+        for row in chosen.limit(EXAMPLES).collect():
+            values = row.asDict()
+            shown.append({name: value for name, value in values.items() if name not in (PARTITION, "batch_id")})
+    return shown
+
+
+def _keys(rows: DataFrame, definition: Definition) -> list[str]:
+    return [quoted(name) for name in definition.source.key if name in rows.columns]

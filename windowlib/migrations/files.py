@@ -1,0 +1,159 @@
+"""From the tables that were built under a new definition to what one commit of each table does.
+
+Their files get into the tables' folders by hard links, as they are; where rows name the batch that wrote them, they are
+written again with the ids that those batches have from now on: they follow the newest batch of the pipeline.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import Schema
+
+from windowlib.batches.staging import Staging
+from windowlib.migrations.difference import FEED
+from windowlib.model.errors import WindowError
+from windowlib.plans.partitions import PARTITION
+from windowlib.plans.partitions import day as day_of
+from windowlib.tables import data_files, delta, publish
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.meaning import DQ_RESULTS, RESULT_CHANGES, RUN_METRICS, TABLES, WATERMARKS
+from windowlib.tables.opened import Tables
+from windowlib.tables.prepare import TableChange
+
+CAUSE = "migrate"
+KEEP = (WATERMARKS.name, RUN_METRICS.name, DQ_RESULTS.name)  # their rows of earlier batches stay
+OF_BATCHES = ("batch_id", "readmitted_by", "contents_from")  # columns that name a batch
+
+
+class OtherType(WindowError):
+    """A column has another type under the new definition than rows of `result_changes` have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A pipeline's tables, and the version at which a batch begins on each."""
+
+    tables: Tables
+    versions: Mapping[str, int]
+
+    def files(self, name: str) -> list[DataFile]:
+        return delta.files(self.tables[name], self.versions.get(name))
+
+    def schema(self, name: str) -> Schema | None:
+        version = self.versions.get(name)
+        return None if version is None else self.tables[name].at(version).schema()
+
+
+def moved(of: Standing, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
+    """The files of a table in another pipeline's folder of that table; its batch 1 becomes `after_batch` + 1."""
+    found = []
+    for number, file in enumerate(of.files(name)):
+        other, called = into[name].folder, f"{attempt}-{number}-{Path(file.path).name}"
+        other.mkdir(parents=True, exist_ok=True)
+        path = of.tables[name].folder / file.path
+        if {*pq.read_schema(path).names} & {*OF_BATCHES}:
+            target = publish.target(other, called, file.partition)
+            _renumber(path, other / target, after_batch)
+            found.append(data_files.data_file(other, target, file.partition))
+        else:
+            found.append(publish.link(file, of.tables[name].folder, other, called, file.partition))
+    return found
+
+
+def _renumber(path: Path, target: Path, after_batch: int) -> None:
+    source = pq.ParquetFile(path)
+    with pq.ParquetWriter(target, source.schema_arrow) as writer:
+        for group in range(source.num_row_groups):
+            rows = source.read_row_group(group)
+            for name in {*rows.column_names} & {*OF_BATCHES}:
+                index = rows.column_names.index(name)
+                later = pc.add(rows[name], pa.scalar(after_batch, rows.schema.field(index).type))
+                rows = rows.set_column(index, rows.schema.field(index), later)
+            writer.write_table(rows)
+
+
+def replaced(name: str, here: Standing, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
+    """A table whose files of now all go; `schema` is that of the rows that come, if there are any.
+
+    Where its columns stay, so do files that come as they are.
+    """
+    start, known = here.versions.get(name), here.schema(name)
+    live, wanted = {f.path: f for f in here.files(name)}, {f.path: f for f in add}
+    differs = known is not None and schema is not None and _fields(known) != _fields(schema)
+    return TableChange(
+        name,
+        start,
+        schema.to_json() if start is None and schema is not None else None,
+        tuple(TABLES[name].partition_by),
+        tuple(delta.logged(f) for path, f in wanted.items() if path not in live),
+        tuple(delta.logged(f) for path, f in live.items() if path not in wanted),
+        schema.to_json() if differs and schema is not None else None,
+    )
+
+
+def appended(name: str, here: Standing, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
+    """A table that keeps its files, and its columns; `schema` is that of the rows that come."""
+    start, known = here.versions.get(name), here.schema(name)
+    if known is not None and schema is not None:
+        schema = with_all_columns(known, schema)
+    differs = known is not None and schema is not None and _fields(known) != _fields(schema)
+    return TableChange(
+        name,
+        start,
+        schema.to_json() if start is None and schema is not None and add else None,
+        tuple(TABLES[name].partition_by),
+        tuple(map(delta.logged, add)),
+        (),
+        schema.to_json() if differs and schema is not None and add else None,
+    )
+
+
+def feed(staging: Staging, here: Standing, results: Sequence[Schema]) -> TableChange:
+    """What changed in `results`, moved into `result_changes`; `results` are the columns that rows of it may have."""
+    add = []
+    for path, partition in staging.written(FEED):
+        day = day_of(partition[PARTITION])
+        kinds = {"change": partition["change"], "cause": CAUSE, "window_day": day}
+        add.append(staging.move(path, RESULT_CHANGES.name, kinds))
+    schema: Schema | None = None
+    for one in results:
+        changes = publish.changes_schema(one)
+        schema = changes if schema is None else with_all_columns(schema, changes)
+    return appended(RESULT_CHANGES.name, here, [file for file in add if file.rows], schema)
+
+
+def with_all_columns(known: Schema, more: Schema) -> Schema:
+    """The columns of one schema, then those that only the other has. Raises `OtherType`."""
+    fields, names = _fields(known), {one["name"]: one for one in _fields(known)}
+    for one in _fields(more):
+        if one["name"] not in names:
+            fields.append(one)
+        elif one["type"] != names[one["name"]]["type"]:
+            raise OtherType(
+                f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
+                " result_changes keeps the rows of before, and a column has one type. Give the new one another name"
+            )
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def same_columns(one: Schema, other: Schema) -> bool:
+    """Whether two tables have the same columns of the same types, in the same order."""
+    return _fields(one) == _fields(other)
+
+
+def _fields(schema: Schema) -> list[dict[str, object]]:
+    fields: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
+    return [{**one, "nullable": True, "metadata": {}} for one in fields]
+
+
+def added(changes: Sequence[TableChange]) -> Iterator[tuple[str, str]]:
+    """The files that a publication adds: table, path."""
+    for change in changes:
+        yield from ((change.name, file.path) for file in change.add)

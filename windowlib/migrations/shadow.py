@@ -1,0 +1,179 @@
+"""The tables under the new definition, built next to those of the old one by ordinary runs.
+
+They are a pipeline of its own in `_migration/<id>/`, over the same source. Its first batch reads every file that is
+there, as one set: nothing is in flight before it and no watermark has passed, so no event is late. What arrives until
+the switch comes in further batches, by the ordinary rules. So the outcome is, by definition, that of a fresh pipeline
+under the new definition that reads the same files in the same batches. A build that was killed is continued: it is a
+pipeline. The id follows from the definition and the terms, so that no build is half of one and half of another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from windowlib.batches.planning import check_folder, decision_command, edited, ledger_of
+from windowlib.definition.commands import argument
+from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import continues
+from windowlib.definition.terms import terms_of
+from windowlib.definition.windows import goes_by_clock
+from windowlib.model.errors import ExpectationsFailed, WindowError
+from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.reruns.source import count, known_files, listed
+from windowlib.runs.advance import advance
+from windowlib.runs.run import Note
+from windowlib.runs.verdicts import approve
+from windowlib.source.listing import known_files as known_paths
+from windowlib.source.place import check_place
+from windowlib.tables.ledger import Clock, Ledger, Rejected
+from windowlib.tables.ledger_rows import Commit, LedgerState
+from windowlib.tables.meaning import SOURCE_FILES
+from windowlib.tables.migration import Migration, begin, forget, migrations, switched
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class MigrationRefused(WindowError):
+    """The tables cannot be built again under the new definition, or must not be. Nothing was changed."""
+
+
+class NewTablesRefused(ExpectationsFailed):
+    """The checks refuse a batch under the new definition. The old one goes on."""
+
+
+class NothingToMigrate(WindowError):
+    """The tables are of this definition, or there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """The tables that are being built, as a pipeline: the definition, with its folder, and its ledger."""
+
+    migration: Migration
+    definition: Definition
+    ledger: Ledger
+
+    @property
+    def commit(self) -> Commit:
+        """What was built so far."""
+        commit = self.ledger.state().commit
+        assert commit is not None, "a pipeline with files has built a batch"
+        return commit
+
+
+def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shadow:
+    """The tables that a migration to this definition builds, or goes on building. Removes those of other ones."""
+    assert state.commit is not None, "there is something to migrate"
+    text = f"{definition.fingerprint} {terms_of(definition)}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    wanted = Migration(f"{digest}-{state.sequence}", edited(definition, state.commit), clock())
+    for begun in migrations(definition.root):
+        if begun.id.partition("-")[0] == digest:
+            wanted = begun
+        else:
+            forget(definition.root, begun)
+    begin(definition.root, wanted)
+    return built(definition, wanted, clock)
+
+
+def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
+    """What was built of a migration to this definition."""
+    source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
+    apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
+    return Shadow(migration, apart, ledger_of(apart, clock))
+
+
+def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:
+    """Reads what the tables that are being built have not read; gives the number of batches. Raises as runs do."""
+    try:
+        return len(advance(shadow.definition, spark, clock=clock, finish=finish, on_note=note))
+    except Rejected as refused:
+        said = str(refused).partition("\nto publish it")[0]
+        raise NewTablesRefused(
+            f"under the new definition: {said}\nThe old one goes on, nothing was switched. Change the definition, or"
+            f" have them built all the same: windowlib migrate {argument(shadow.definition.file)} --approve"
+            ' --reason "…"'
+        ) from refused
+
+
+def approve_refused(shadow: Shadow, who: str, reason: str, clock: Clock) -> None:
+    """Lets a batch that the checks refuse be built all the same, if one waits."""
+    if shadow.ledger.state().rejection:
+        approve(shadow.definition, who, reason, clock)
+
+
+def is_finished(state: LedgerState) -> bool:
+    """Whether an operator has said of the old tables that no more events will come."""
+    return state.commit is not None and state.commit.watermark_out_ms == MAX_WATERMARK
+
+
+def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
+    """Raises `NothingToMigrate`, `MigrationRefused`, `Rejected` where a migration to a definition cannot begin."""
+    commit = state.commit
+    if commit is None:
+        raise NothingToMigrate(
+            f"nothing has been run yet: there is nothing to migrate; `windowlib run {argument(definition.file)}`"
+        )
+    if continues(definition, commit.definition, commit.fingerprint):
+        raise NothingToMigrate(
+            f"{definition.root} is of this definition already, or goes on with it: `windowlib run"
+            f" {argument(definition.file)}`"
+        )
+    assert definition.spec, "the user's own code is loaded, or refused"
+    if done := switched(ledger):
+        number, _ = done
+        file = argument(definition.file)
+        raise MigrationRefused(
+            f"the migration of batch {number} can still be undone: first `windowlib migrate {file} --finish`, which"
+            f" keeps it, or `windowlib migrate {file} --undo`"
+        )
+    check_folder(definition)
+    check_place(definition, commit)
+    if goes_by_clock(definition.window):
+        raise MigrationRefused(
+            "the windows of the new definition go by processing time, which is that of the runs: built again, all of"
+            " the past would lie in the windows of now. Give the new definition another name or warehouse"
+        )
+    _check_nothing_waits(definition, state)
+    _check_all_there(definition, ledger, commit)
+
+
+def _check_nothing_waits(definition: Definition, state: LedgerState) -> None:
+    if state.plan and state.rejection and not state.approved_by:
+        raise MigrationRefused(
+            f"batch {state.plan.batch_id} was refused by its checks and waits: first decide about it."
+            f" {decision_command('approve', definition, state.plan)} has it published before the switch;"
+            f" {decision_command('abandon', definition, state.plan)} drops it, and its files are read under the new"
+            " definition"
+        )
+
+
+def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> None:
+    """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
+    if definition.source.format == "delta":
+        return
+    gone = [one for one in known_files(definition, ledger.tables, commit) if one.now is None and not one.replaced]
+    if gone:
+        events = sum(one.rows for one in gone)
+        raise MigrationRefused(
+            f"the source no longer holds {count(gone)} with {events:,} rows that are in windows, so these cannot be"
+            f" built again:\n{listed(gone)}\nRestore them to {definition.source.path}; or undo the change, or give the"
+            " new definition another name or warehouse"
+        )
+
+
+def check_read_all(definition: Definition, ledger: Ledger, commit: Commit, shadow: Shadow) -> None:
+    """Raises `MigrationRefused` where the old tables have read a file that the new ones have not."""
+    if definition.source.format == "delta":
+        return
+    new = known_paths(shadow.ledger.tables, shadow.commit.versions.get(SOURCE_FILES.name))
+    lacking = [one for one in known_files(definition, ledger.tables, commit) if one.now and one.now.path not in new]
+    if lacking:
+        raise MigrationRefused(
+            f"{count(lacking)} were read under the old definition and cannot be read under the new one yet, as they are"
+            f" younger than source.min_file_age or set aside:\n{listed(lacking)}\nNothing was switched: migrate again"
+        )

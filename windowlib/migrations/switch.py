@@ -1,0 +1,184 @@
+"""A migration from its first file to the switch, and back.
+
+    shadow = build(...)          # the new tables, while the old definition goes on; again after a kill
+    found = compare(...)         # what would change: all of a dry run
+    done = switch(...)           # one batch, under the pipeline's own lease
+
+The switch is a batch that computes nothing, as an adoption or a rollback is: a plan and a prepared publication are
+written in one commit of the ledger, then every table gets one commit, then the batch exists. Dead before, it has done
+nothing; dead later, whoever comes next rolls it forward (`windowlib.tables.roll_forward`). So a reader by the newest
+commit row sees the old tables or the new ones. `undo` is the same backwards: the files of the batch before the switch
+are the tables again, with its definition, its watermark and its position in the source.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from windowlib.batches.pinned import Pinned
+from windowlib.batches.planning import ledger_of
+from windowlib.batches.staging import Staging
+from windowlib.definition.definition import Definition
+from windowlib.migrations import files
+from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, stands
+from windowlib.migrations.difference import Difference, Side, difference
+from windowlib.migrations.files import KEEP, Standing
+from windowlib.migrations.shadow import (
+    Shadow,
+    approve_refused,
+    catch_up,
+    check_can_migrate,
+    check_read_all,
+    is_finished,
+    shadow_of,
+)
+from windowlib.runs.publication import publish
+from windowlib.source.place import PLACE, place_of
+from windowlib.tables.decision import Decision
+from windowlib.tables.lease import deciding
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import Claim, LedgerState
+from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
+from windowlib.tables.migration import MIGRATED, drop_tables
+from windowlib.tables.opened import Tables
+from windowlib.tables.prepare import TableChange
+from windowlib.tables.publish import staging_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def build(definition: Definition, spark: GetSpark, asked: Asked) -> Shadow:
+    """Builds the tables under a definition as far as the source reaches now; what was built stays.
+
+    Raises `NothingToMigrate`, `MigrationRefused`, `NewTablesRefused`, and as runs do. No table of the pipeline changes.
+    """
+    ledger = ledger_of(definition, asked.clock)
+    state = ledger.state()
+    check_can_migrate(definition, ledger, state)
+    shadow = shadow_of(definition, state, asked.clock)
+    if asked.approve:
+        approve_refused(shadow, asked.who, asked.reason, asked.clock)
+    catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
+    return shadow
+
+
+def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Clock = wall_clock_ms) -> Difference:
+    """How `results` of now differ from those that were built. Changes nothing."""
+    ledger = ledger_of(definition, clock)
+    commit = ledger.state().commit
+    assert commit is not None, "there is something to migrate"
+    folder = shadow.definition.root / "_compared"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        here = Standing(ledger.tables, commit.versions)
+        _check_types(here, shadow)
+        staging = Staging(folder, "compared", definition.root, spark())
+        sides = Side(Pinned(here.tables, here.versions, spark()), commit), _side(shadow, spark())
+        return difference(definition, *sides, staging, 0)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _side(shadow: Shadow, spark: SparkSession) -> Side:
+    return Side(Pinned(shadow.ledger.tables, shadow.commit.versions, spark), shadow.commit)
+
+
+def _check_types(here: Standing, shadow: Shadow) -> None:
+    """Raises `OtherType` before anything is computed from both."""
+    known, more = here.schema(RESULT_CHANGES.name), Standing(shadow.ledger.tables, shadow.commit.versions).schema
+    new = more(RESULTS.name)
+    if known is not None and new is not None:
+        files.with_all_columns(known, new)
+
+
+def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked) -> Done:
+    """Reads what came since, then makes the tables that were built those of the pipeline, as one batch.
+
+    Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `OtherType`.
+    """
+    catch_up(shadow, spark, asked.clock, finish=False, note=asked.note)  # so that little is left for the lease
+    ledger = ledger_of(definition, asked.clock)
+    check_can_migrate(definition, ledger, ledger.state())
+    before, claim = ledger.claim(asked.note)
+    with deciding(ledger, claim):
+        state = settled(ledger, claim, before)
+        check_can_migrate(definition, ledger, state)
+        catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
+        done = _switched(definition, ledger, claim, state, shadow, spark(), asked)
+    drop_tables(definition.root, shadow.migration)
+    return done
+
+
+def _switched(
+    definition: Definition,
+    ledger: Ledger,
+    claim: Claim,
+    state: LedgerState,
+    shadow: Shadow,
+    spark: SparkSession,
+    asked: Asked,
+) -> Done:
+    commit, built = state.commit, shadow.commit
+    assert commit is not None, "there is something to migrate"
+    check_read_all(definition, ledger, commit, shadow)
+    here = stands(ledger, claim, commit)
+    _check_types(here, shadow)
+    after, batch_id = state.last_batch_id, state.last_batch_id + built.batch_id
+    attempt = f"{batch_id}-{claim.epoch}"
+    staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
+    shutil.rmtree(staging.folder, ignore_errors=True)
+    try:
+        side = Side(Pinned(ledger.tables, here.versions, spark), commit)
+        found = difference(definition, side, _side(shadow, spark), staging, batch_id)
+        new = Standing(shadow.ledger.tables, built.versions)
+        changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
+        cuts = tuple(_cuts(shadow, after))
+        migration = shadow.migration
+        decision = Decision(
+            "migrate", asked.who, asked.reason, migration=migration.id, changed=migration.changed, cuts=cuts
+        )
+        stored = json.dumps(
+            {**json.loads(built.definition), PLACE: place_of(definition), MIGRATED: batch_id}, sort_keys=True
+        )
+        target = replace(built, definition=stored)
+        made = fix(ledger, claim, state, publication(batch_id, state, target, decision, changes, found))
+    except Exception:
+        staging.discard()
+        raise
+    finally:
+        shutil.rmtree(staging.folder, ignore_errors=True)
+    publish(ledger, claim, made)
+    return Done(batch_id, found)
+
+
+def _from_shadow(
+    name: str, here: Standing, new: Standing, staging: Staging, into: Tables, after_batch: int
+) -> TableChange:
+    if name == RESULT_CHANGES.name:
+        schemas = [one for one in (here.schema(RESULTS.name), new.schema(RESULTS.name)) if one is not None]
+        return files.feed(staging, here, schemas)
+    add = files.moved(new, name, into, staging.attempt, after_batch)
+    how = files.appended if name in KEEP else files.replaced
+    return how(name, here, add, new.schema(name))
+
+
+def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
+    """The batches that the new tables were built in, as batches of the pipeline."""
+    found, watermark_in_ms = list[dict[str, Any]](), None
+    for commit in shadow.ledger.commits():
+        found.append(
+            {
+                "batch_id": after_batch + commit.batch_id,
+                "plan_time_ms": commit.plan_time_ms,
+                "watermark_in_ms": watermark_in_ms,
+                "watermark_out_ms": commit.watermark_out_ms,
+                "committed_at_ms": commit.at_ms,
+                "correction": commit.rerun.to_json() if commit.rerun else None,
+            }
+        )
+        watermark_in_ms = commit.watermark_out_ms
+    return found

@@ -1,0 +1,143 @@
+"""A migration taken back, kept for good, or finished after its command was killed."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from windowlib.batches.pinned import Pinned
+from windowlib.batches.planning import ledger_of
+from windowlib.batches.staging import Staging
+from windowlib.definition.definition import Definition
+from windowlib.migrations import files
+from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, stands
+from windowlib.migrations.difference import Side, difference
+from windowlib.migrations.files import Standing
+from windowlib.migrations.shadow import NothingToMigrate
+from windowlib.runs.publication import publish
+from windowlib.runs.run import Note, silent
+from windowlib.tables import prepare
+from windowlib.tables.decision import Decision
+from windowlib.tables.foreign import check_files_exist
+from windowlib.tables.kept import check_kept
+from windowlib.tables.lease import deciding
+from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
+from windowlib.tables.ledger_rows import Claim, LedgerState
+from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
+from windowlib.tables.migration import Migration, drop_tables, forget, migrations, switched
+from windowlib.tables.publish import staging_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
+    """Makes the tables of before the newest migration those of the pipeline again, as one batch; None: nothing was
+    switched yet, and what was built is deleted.
+
+    They go on from their own position in the source: the next run reads what has come since. Raises `NothingToMigrate`
+    where nothing can be undone, `CannotUndo` where old files are deleted, `Superseded`, `ForeignChange`.
+    """
+    ledger = ledger_of(definition, asked.clock)
+    done = switched(ledger)
+    if done is None:
+        _nothing_switched(definition)
+        return None
+    before, claim = ledger.claim(asked.note)
+    with deciding(ledger, claim):
+        state = settled(ledger, claim, before)
+        made = _undone(definition, ledger, claim, state, done, spark(), asked)
+    forget(definition.root, done[1])
+    return made
+
+
+def _nothing_switched(definition: Definition) -> None:
+    built = migrations(definition.root)
+    if not built:
+        raise NothingToMigrate("no migration can be undone: none was begun, or the newest is finished or undone")
+    for one in built:
+        forget(definition.root, one)
+
+
+def _undone(
+    definition: Definition,
+    ledger: Ledger,
+    claim: Claim,
+    state: LedgerState,
+    done: tuple[int, Migration],
+    spark: SparkSession,
+    asked: Asked,
+) -> Done:
+    commit, (number, migration) = state.commit, done
+    assert commit is not None, "the migration is committed"
+    base = max((one for one in ledger.commits() if one.batch_id < number), key=lambda one: one.batch_id)
+    check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
+    here, then = stands(ledger, claim, commit), Standing(ledger.tables, base.versions)
+    for name in COMMIT_ORDER:
+        so_that = f"no way back to before the migration of batch {number}: of table {name}"
+        check_files_exist(ledger.tables[name], then.files(name), so_that)
+    batch_id = state.last_batch_id + 1
+    attempt = f"{batch_id}-{claim.epoch}"
+    staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
+    shutil.rmtree(staging.folder, ignore_errors=True)
+    try:
+        sides = [Side(Pinned(ledger.tables, at.versions, spark), of) for at, of in ((here, commit), (then, base))]
+        found = difference(definition, sides[0], sides[1], staging, batch_id)
+        schemas = [one for at in (then, here) if (one := at.schema(RESULTS.name)) is not None]
+        changes = [
+            files.feed(staging, here, schemas)
+            if name == RESULT_CHANGES.name
+            else files.replaced(name, here, then.files(name), then.schema(name))
+            for name in COMMIT_ORDER
+        ]
+        decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=migration.id)
+        made = fix(ledger, claim, state, publication(batch_id, state, base, decision, changes, found))
+    except Exception:
+        staging.discard()
+        raise
+    finally:
+        shutil.rmtree(staging.folder, ignore_errors=True)
+    publish(ledger, claim, made)
+    return Done(batch_id, found)
+
+
+def finish(definition: Definition, clock: Clock = wall_clock_ms) -> int:
+    """Keeps the newest migration for good: it can no longer be undone. Gives its batch. Raises `NothingToMigrate`."""
+    ledger = ledger_of(definition, clock)
+    done = switched(ledger)
+    if done is None:
+        raise NothingToMigrate("no migration waits to be finished: none was switched, or it is finished or undone")
+    number, migration = done
+    forget(definition.root, migration)
+    return number
+
+
+def finish_prepared(definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent) -> Done | None:
+    """Publishes a switch, or one back, that was prepared and then killed; None without one. Raises `Superseded`."""
+    ledger = ledger_of(definition, clock)
+    plan = ledger.state().plan
+    if plan is None or plan.decision is None or not plan.decision.switches:
+        return None
+    _, claim = ledger.claim(note)
+    with deciding(ledger, claim):
+        state = ledger.state()
+        if state.prepared is None:
+            raise Superseded("another run has finished it meanwhile")
+        publish(ledger, claim, prepare.read(ledger.root, state.prepared))
+    return Done(plan.batch_id)
+
+
+def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
+    """Removes what a killed command has left of a migration that is switched, or undone."""
+    ledger = ledger_of(definition, clock)
+    known = {one.id: one for one in migrations(definition.root)}
+    if not known:
+        return
+    done = switched(ledger)
+    if done:
+        drop_tables(definition.root, done[1])
+    for commit in ledger.commits():
+        later = done is None or commit.batch_id > done[0]
+        if later and commit.decision and commit.decision.kind == "migrate_undo":
+            for left in (one for one in known.values() if one.id == commit.decision.migration):
+                forget(definition.root, left)

@@ -1,0 +1,103 @@
+"""A migration as it is kept: where a pipeline's new tables are built while the old definition goes on.
+
+`_migration/<id>/` in a pipeline's folder has `migration.json` and the tables of a pipeline of its own, with its ledger.
+Once they are switched, the tables lie in the pipeline's own folders, and only `migration.json` stays: as long as it
+does, the migration can be undone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from windowlib.tables import disk
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Commit
+
+FOLDER = "_migration"
+MIGRATED = "migrated"  # in what a commit keeps of the definition: the batch of the migration that led to it
+ABOUT = "migration.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A migration that was begun: `changed` says how the definitions differ, `at_ms` when it began."""
+
+    id: str
+    changed: str
+    at_ms: int
+
+    def folder(self, root: Path) -> Path:
+        """Where its tables are built; `root` is the pipeline's folder."""
+        return root / FOLDER / self.id
+
+
+def begin(root: Path, migration: Migration) -> None:
+    """Writes down that a migration has begun, once."""
+    folder = migration.folder(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / ABOUT).exists():
+        return
+    new = folder / f"{ABOUT}.new"
+    new.write_text(json.dumps(asdict(migration)), encoding="utf-8")
+    os.replace(new, folder / ABOUT)
+    disk.sync([folder / ABOUT], root)
+
+
+def migrations(root: Path) -> list[Migration]:
+    """Those that were begun and neither finished nor undone, oldest first."""
+    found = [Migration(**json.loads(file.read_text(encoding="utf-8"))) for file in (root / FOLDER).glob(f"*/{ABOUT}")]
+    return sorted(found, key=lambda one: (one.at_ms, one.id))
+
+
+def drop_tables(root: Path, migration: Migration) -> None:
+    """Deletes what was built of a migration, or is left of it; that it was begun stays known."""
+    folder = migration.folder(root)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != ABOUT:
+            path.unlink()
+
+
+def forget(root: Path, migration: Migration) -> None:
+    """Deletes all of a migration; `migration.json` goes last."""
+    drop_tables(root, migration)
+    (migration.folder(root) / ABOUT).unlink(missing_ok=True)
+    shutil.rmtree(migration.folder(root), ignore_errors=True)
+    folder = root / FOLDER
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def switched(ledger: Ledger) -> tuple[int, Migration] | None:
+    """The batch of a migration that is done and can be undone, and the migration; None without one."""
+    known = {one.id: one for one in migrations(ledger.root)}
+    if not known:
+        return None
+    found = None
+    for commit in ledger.commits():
+        if commit.decision and commit.decision.kind == "migrate" and commit.decision.migration in known:
+            found = commit.batch_id, known[commit.decision.migration]
+        elif commit.decision and commit.decision.kind == "migrate_undo":
+            found = None
+    return found
+
+
+def migrated_by(commit: Commit | None) -> int:
+    """The batch of the migration since which a pipeline has the definition of a commit; 0 without one."""
+    if commit is None or MIGRATED not in commit.definition:
+        return 0
+    return int(json.loads(commit.definition).get(MIGRATED, 0))
+
+
+def pipeline_of(root: Path) -> Path:
+    """The folder of the pipeline that tables in `root` are, or are built for.
+
+    >>> str(pipeline_of(Path("/w/clicks/_migration/1f"))), str(pipeline_of(Path("/w/clicks")))
+    ('/w/clicks', '/w/clicks')
+    """
+    return root.parent.parent if root.parent.name == FOLDER else root
