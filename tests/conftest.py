@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
 settings.load_profile("windowlib")
 os.environ.setdefault("WINDOWLIB_CACHE", str(Path(__file__).parent.parent / ".jars"))  # as make does
+os.environ.setdefault("WINDOWLIB_PROGRESS", "0s")  # a slow machine is no reason for a line more
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

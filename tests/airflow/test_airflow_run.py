@@ -68,7 +68,7 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Ai
     results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
     assert results == [{"user": "a", "events": 2, "firing": 1, "timing": "on_time"}]
     assert "batch 1: 1 new file, watermark none yet" in printed
-    assert "batch 1  read 3  admitted 3  late 0" in printed
+    assert "  read 3  admitted 3  quarantined 0" in printed
     assert (definition.root / "pages" / "index.html").is_file()
 
     versions = table_versions(definition)

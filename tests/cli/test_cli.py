@@ -164,8 +164,8 @@ def test_run_prints_a_line_for_each_batch(pipeline: Path, monkeypatch: pytest.Mo
     shown = call("run", pipeline)
     assert shown.exit_code == 0
     assert shown.stdout.splitlines() == [
-        "batch 7  read 1,200  admitted 1,100  late 3  quarantined 100 (duplicate 90, null_key 10)  fired 42 (late 2)"
-        "  in flight 500  watermark 2026-03-02 02:54:58.087 UTC  1.3 s",
+        "batch 7  fired 42 (late 2)  late 3  watermark 2026-03-02 02:54:58.087 UTC"
+        "  read 1,200  admitted 1,100  quarantined 100 (duplicate 90, null_key 10)  in flight 500  1.3 s",
         "  warning: Few events are late. Observed 0.5.",
     ]
 
@@ -186,7 +186,9 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
         (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
     errors = [None, Rejected("batch 3 was refused"), Superseded("another run is in progress")]
 
-    def three(definitions: list[Any], spark: object, *, on_batch: Any, on_note: Any, **options: object) -> list[Ended]:
+    def three(
+        definitions: list[Any], spark: object, *, on_batch: Any, on_note: Any, say: Any, **options: object
+    ) -> Any:
         assert options == {"max_batches": None, "finish": False, "clock": wall_clock_ms}
         on_batch(definitions[0], REPORT)
         on_note("clicks and hours differ")
@@ -197,7 +199,7 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
     files = [pipeline.parent / f"{name}.toml" for name in names]
     shown = call("run", *files)
     assert shown.exit_code == 3
-    assert shown.stdout.splitlines()[0].startswith("clicks  batch 7  read 1,200  admitted 1,100")
+    assert shown.stdout.splitlines()[0].startswith("clicks  batch 7  fired 42 (late 2)  late 3")
     assert shown.stderr.splitlines() == [
         "note: clicks and hours differ",
         "error: hours: batch 3 was refused",

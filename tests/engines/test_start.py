@@ -142,7 +142,7 @@ def test_a_cold_run_says_nothing_but_its_batches(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    assert re.fullmatch(r"batch 1  read 82 .*\n", done.stdout)
+    assert re.fullmatch(r"batch 1  fired .*  read 82 .*\n", done.stdout)
 
 
 @pytest.mark.spark

@@ -152,7 +152,7 @@ def test_of_two_runs_at_once_one_works_and_one_leaves(tmp_path: Path) -> None:
     ended = [(*process.communicate(), process.returncode) for process in processes]
     (done_out, _, done), (_, left_err, left) = sorted(ended, key=lambda end: end[2])
     assert (done, left) == (0, 4), ended
-    assert "batch 1  read 82" in done_out
+    assert "  read 82  " in done_out
     assert left_err.startswith("error: another run holds this pipeline (process ")
     assert len(left_err.splitlines()) == 1
     kinds = [row["kind"] for row in read_table(definition, "ledger").to_pylist()]

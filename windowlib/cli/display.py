@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from windowlib.definition.instants import instant, iso_instant
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 20
 FILES_SHOWN = 5
-Say = Callable[[str], None]
 
 
 def as_json(value: Any) -> str:
@@ -53,18 +50,6 @@ def _plain(value: Any) -> Any:
 def console(*, quiet: bool = False) -> Console:
     """The screen; without one (a file, a pipe) lines are as long as they are."""
     return Console(quiet=quiet) if sys.stdout.isatty() else Console(quiet=quiet, width=10_000)
-
-
-@contextmanager
-def progress(screen: Console, says: str = "looking for new input") -> Iterator[Say]:
-    """A line at the bottom of a terminal that says what is being done, and a call to change it; else nothing."""
-    if not screen.is_terminal:
-        yield lambda what: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=screen, transient=True) as shown:
-        line = shown.add_task(says)
-        yield lambda what: shown.update(line, description=what)
 
 
 def say(screen: Console, text: str) -> None:
@@ -97,14 +82,14 @@ def counted(number: int, what: str) -> str:
 
 
 def batch_line(report: BatchReport) -> str:
-    """One line about a batch, and one more for each check that failed without stopping it.
+    """One line about a batch, what matters first; and one more for each check that failed without stopping it.
 
     >>> from windowlib.runs.attempt import BatchReport
     >>> figures = {"rows_read": 9, "rows_admitted": 7, "rows_late": 1, "quarantined_future": 2}
     >>> figures |= {"windows_fired_on_time": 5, "windows_open": 3}
     >>> batch_line(BatchReport(3, figures, 0, 1.25)).split("  ")  # doctest: +NORMALIZE_WHITESPACE
-    ['batch 3', 'read 9', 'admitted 7', 'late 1', 'quarantined 2 (future 2)', 'fired 5', 'in flight 3',
-     'watermark 1970-01-01 00:00:00 UTC', '1.2 s']
+    ['batch 3', 'fired 5', 'late 1', 'watermark 1970-01-01 00:00:00 UTC',
+     'read 9', 'admitted 7', 'quarantined 2 (future 2)', 'in flight 3', '1.2 s']
     """
     figures = {name: value or 0 for name, value in report.figures.items()}
     if "rerun_from_ms" in figures:
@@ -121,13 +106,13 @@ def batch_line(report: BatchReport) -> str:
     )
     parts = [
         f"batch {report.batch_id}",
+        fired,
+        f"late {figures['rows_late']:,}",
+        f"watermark {instant(report.watermark_out_ms)}",
         f"read {figures['rows_read']:,}",
         f"admitted {figures['rows_admitted']:,}",
-        f"late {figures['rows_late']:,}",
         quarantined,
-        fired,
         f"in flight {figures['windows_open']:,}",
-        f"watermark {instant(report.watermark_out_ms)}",
         f"{report.seconds:.1f} s",
     ]
     return _with_checks(parts, report)

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
-from windowlib.cli.display import ROWS_SHOWN, console, counted, progress, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
 from windowlib.cli.display import as_json as text
 from windowlib.cli.options import Json, Keys, Pipeline
 from windowlib.cli.outcomes import show_found
+from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
 from windowlib.runs.exits import load_pipeline
 

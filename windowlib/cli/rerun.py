@@ -10,9 +10,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import batch_line, batch_record, console, progress, say, table_of
+from windowlib.cli.display import batch_line, batch_record, console, say, table_of
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.progress import progress
 from windowlib.definition.commands import argument
 from windowlib.runs.exits import load_pipeline
 

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from windowlib.cli.display import batch_line, batch_record, console, not_read, progress
+from windowlib.cli.display import batch_line, batch_record, console, not_read
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.progress import progress
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
 
 if TYPE_CHECKING:
-    from windowlib.cli.display import Say
     from windowlib.definition.definition import Definition
     from windowlib.runs.attempt import BatchReport
+    from windowlib.runs.run import Say
     from windowlib.tables.ledger_rows import Plan
 
 NOTHING_NEW = "nothing new: everything that has arrived is in the results already"

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from windowlib.cli.display import console, progress
+from windowlib.cli.display import console
+from windowlib.cli.progress import progress
 
 
 def setup(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.planning import check_may_run
+from windowlib.engines.tasks import followed
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
@@ -31,7 +32,7 @@ from windowlib.source import listing as source
 from windowlib.tables import delta, disk, prepare
 from windowlib.tables.lease import superseded_explains
 from windowlib.tables.ledger import Superseded
-from windowlib.tables.ledger_rows import Claim, LedgerState
+from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
 from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import Changes, staging_folder
 from windowlib.tables.rerun import RerunRefused
@@ -90,7 +91,10 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     """
     started, run, plan = time.monotonic(), attempt.run, attempt.due.plan
     try:
-        outcome = _computed(attempt, shared)
+        with followed(attempt.inputs.spark) as far:
+            run.say(lambda: f"{_named(run, plan)}: computing {_amount(plan)}{far()}")
+            outcome = _computed(attempt, shared)
+        run.say(f"{_named(run, plan)}: checking")
         source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
         checks = _judged(attempt, outcome)
         made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
@@ -103,8 +107,22 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     _remove_staging(attempt)
     if refused:
         check_may_run(run.definition, run.ledger.state())
+    run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
     return _report(made, started)
+
+
+def _named(run: Run, plan: Plan) -> str:
+    return f"{run.definition.name}, batch {plan.batch_id}"
+
+
+def _amount(plan: Plan) -> str:
+    """What a batch reads."""
+    if plan.rerun:
+        return plan.rerun.title
+    count = len(plan.files)
+    size_mb = sum(file.size_bytes for file in plan.files) / 1e6
+    return f"{count:,} file{'' if count == 1 else 's'}, {size_mb:,.1f} MB" if count else "no new file"
 
 
 def _discard(attempt: Attempt) -> None:

@@ -22,10 +22,12 @@ from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.standing import fence
 
 Note = Callable[[str], None]
+Doing = str | Callable[[], str]  # what is being done, or a call that gives it as it is now
+Say = Callable[[Doing], None]  # tells it, for a line of progress
 PLANS = 5  # of one batch in one run, as its files change again and again
 
 
-def silent(note: str) -> None:
+def silent(note: Doing) -> None:
     """Leaves a note unsaid; what it is about stands in the ledger."""
 
 
@@ -33,7 +35,8 @@ def silent(note: str) -> None:
 class Run:
     """What a run is asked for: everything new, with `finish` the end of the source, or else one `rerun`.
 
-    `look` finds the files of the source that are there; `note` is called with what an operator should know.
+    `look` finds the files of the source that are there; `note` is called with what an operator should know, `say` with
+    what is being done.
     """
 
     definition: Definition
@@ -42,6 +45,7 @@ class Run:
     rerun: Rerun | None = None
     look: source.Look = source.found_files
     note: Note = silent
+    say: Say = silent
 
     @classmethod
     def of(
@@ -52,9 +56,10 @@ class Run:
         finish: bool = False,
         rerun: Rerun | None = None,
         note: Note = silent,
+        say: Say = silent,
     ) -> Run:
         """A run of a pipeline by a clock; its tables are opened when they are first read."""
-        return cls(definition, ledger_of(definition, clock), finish, rerun, note=note)
+        return cls(definition, ledger_of(definition, clock), finish, rerun, note=note, say=say)
 
 
 @dataclass(frozen=True, slots=True)

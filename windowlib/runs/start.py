@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import check_engine
 from windowlib.engines.connect import EngineLost
+from windowlib.engines.tasks import followed
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.run import Note, Run, first_plan, silent
+from windowlib.runs.run import Note, Run, Say, first_plan, silent
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import Ended, advance_together
@@ -34,7 +35,7 @@ def run(
     definition: Definition,
     *,
     clock: Clock = wall_clock_ms,
-    say: Callable[[str], None] = lambda what: None,
+    say: Say = silent,
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     on_note: Note = silent,
     max_batches: int | None = None,
@@ -46,7 +47,7 @@ def run(
     When a warm engine ends in the middle of a batch, the run does that batch once more, as the next run would. Raises
     as `advance` does, and `EngineLost`.
     """
-    asked = Run.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
+    asked = Run.of(definition, clock, finish=finish, rerun=rerun, note=on_note, say=say)
     spark, reports = spark_sessions(definition), list[BatchReport]()
     for tries_left in reversed(range(spark.tries)):
         left = None if max_batches is None else max_batches - len(reports)
@@ -74,7 +75,7 @@ def rerun(
     *,
     clock: Clock = wall_clock_ms,
     wait_ms: int = 0,
-    say: Callable[[str], None] = lambda what: None,
+    say: Say = silent,
     on_batch: Callable[[BatchReport], None] = lambda report: None,
     on_note: Note = silent,
 ) -> BatchReport:
@@ -89,7 +90,7 @@ def rerun(
     return waiting(once, wait_ms, say)
 
 
-def waiting(work: Callable[[], T], wait_ms: int, say: Callable[[str], None]) -> T:
+def waiting(work: Callable[[], T], wait_ms: int, say: Say) -> T:
     """What `work` makes; while another run is at work it is tried again, for `wait_ms` at most, then `Superseded`."""
     until = time.monotonic() + wait_ms / 1000
     while True:
@@ -106,7 +107,7 @@ def run_together(
     definitions: Sequence[Definition],
     *,
     clock: Clock = wall_clock_ms,
-    say: Callable[[str], None] = lambda what: None,
+    say: Say = silent,
     on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
     on_note: Note = silent,
     max_batches: int | None = None,
@@ -127,6 +128,7 @@ def run_together(
             clock=clock,
             on_batch=on_batch,
             on_note=on_note,
+            say=say,
             max_batches=max_batches,
             finish=finish,
         )
@@ -134,7 +136,7 @@ def run_together(
         spark.close()
 
 
-def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: Callable[[str], None]) -> T:
+def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: Say) -> T:
     """What `work` makes on the Spark session that a definition asks for, outside any batch.
 
     What Spark fails at is said as a run says it (`windowlib.runs.spark_errors`).
@@ -142,14 +144,15 @@ def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: C
     spark = spark_sessions(definition)
     try:
         with explained(definition, of_a_batch=False):
-            return work(_announced(spark, definition, say)())
+            session = _announced(spark, definition, say)()
+            with followed(session) as far:
+                say(lambda: f"computing{far()}")
+                return work(session)
     finally:
         spark.close()
 
 
-def _announced(
-    spark: Callable[[], SparkSession], definition: Definition, say: Callable[[str], None]
-) -> Callable[[], SparkSession]:
+def _announced(spark: Callable[[], SparkSession], definition: Definition, say: Say) -> Callable[[], SparkSession]:
     """`spark`, with a line of progress before it starts and once it has."""
 
     def started() -> SparkSession:

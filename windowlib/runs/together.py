@@ -23,7 +23,7 @@ from windowlib.definition.several import check_together
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Due, Note, Run, claimed, first_plan, next_due, silent
+from windowlib.runs.run import PLANS, Due, Note, Run, Say, claimed, first_plan, next_due, silent
 from windowlib.source.delta_source import Cursor
 from windowlib.source.found import Listed
 from windowlib.source.listing import FilesChanged, found_files
@@ -54,6 +54,7 @@ def advance_together(
     clock: Clock = wall_clock_ms,
     on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
     on_note: Note = silent,
+    say: Say = silent,
     max_batches: int | None = None,
     finish: bool = False,
 ) -> list[Ended]:
@@ -65,7 +66,7 @@ def advance_together(
     check_together(definitions)
     listing = Listing()
     members = [
-        Member(Run(one, ledger_of(one, clock), finish, look=listing.files, note=on_note), Ended(one))
+        Member(Run(one, ledger_of(one, clock), finish, look=listing.files, note=on_note, say=say), Ended(one))
         for one in definitions
     ]
     working = [member for member in members if member.has_work()]

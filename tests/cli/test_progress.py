@@ -1,0 +1,72 @@
+"""What a command says while it works."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+import time
+
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from windowlib.cli.progress import INTERVAL, progress
+from windowlib.engines.tasks import followed
+from windowlib.model.errors import InvalidSpec
+
+
+def test_without_a_terminal_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(INTERVAL, "100ms")
+    done = iter(range(1, 100))
+    with progress(Console()) as say:
+        say(lambda: f"computing, {next(done)} of 99 tasks")
+        time.sleep(0.35)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[:2] == ["computing, 1 of 99 tasks, 0 s", "computing, 2 of 99 tasks, 0 s"]
+    time.sleep(0.25)
+    assert capsys.readouterr().err == ""  # nothing after the block
+
+
+def test_what_is_over_soon_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for interval in (None, "0s"):
+        monkeypatch.delenv(INTERVAL, raising=False) if interval is None else monkeypatch.setenv(INTERVAL, interval)
+        with progress(Console()) as say:
+            say("publishing")
+            time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_interval_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(INTERVAL, "often")
+    with pytest.raises(InvalidSpec, match='WINDOWLIB_PROGRESS "often" is not a duration'), progress(Console()):
+        pass
+
+
+def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
+    screen = Console(file=io.StringIO(), force_terminal=True, width=80)
+    with progress(screen) as say:
+        say(lambda: "computing 3 files")
+        time.sleep(0.3)
+    assert isinstance(screen.file, io.StringIO)
+    assert "computing 3 files" in screen.file.getvalue()
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_how_far_the_engine_is(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    """Spark counts the tasks of its stages; Sail does not say."""
+    heard: list[str] = []
+    with followed(spark) as far:
+        job = threading.Thread(target=spark.range(0, 150_000_000, 1, 9).selectExpr("sum(hash(id))").collect)
+        job.start()
+        while job.is_alive():
+            heard.append(far())
+            time.sleep(0.02)
+        assert far() == ""
+    counted = {text for text in heard if text}
+    assert all(re.fullmatch(r", \d of [19] tasks?", text) for text in counted), counted
+    assert bool(counted) == (request.config.getoption("--engine") == "spark")
