@@ -11,9 +11,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import console, progress, say, table_of
+from windowlib.cli.display import console, say, table_of
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, Who, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.progress import progress
 from windowlib.definition.commands import argument
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline

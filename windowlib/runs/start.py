@@ -90,7 +90,7 @@ def rerun(
     return waiting(once, wait_ms, say)
 
 
-def waiting(work: Callable[[], T], wait_ms: int, say: Say) -> T:
+def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
     """What `work` makes; while another run is at work it is tried again, for `wait_ms` at most, then `Superseded`."""
     until = time.monotonic() + wait_ms / 1000
     while True:
