@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.clicks import CLICKS
 from windowlib.definition.changes import CHANGES, How, markdown
 from windowlib.definition.definition import load_definition
+from windowlib.definition.file import DefinitionFile
 from windowlib.definition.terms import terms_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "change.md"
@@ -33,6 +34,13 @@ def test_what_is_in_the_fingerprint_is_migrated_and_what_is_in_the_terms_is_at_o
     at_once = keys(How.AT_ONCE)
     for term in json.loads(terms_of(definition)).keys() - ALSO:
         assert term in at_once or f"{term.partition('.')[0]}.*" in at_once, term
+
+
+def test_every_section_and_key_of_a_definition_is_in_a_row() -> None:
+    named = {key for one in CHANGES for key in one.keys}
+    sections = {key.partition(".")[0] for key in named} | {"aggregates"}
+    for name, field in DefinitionFile.model_fields.items():
+        assert (field.alias or name).removesuffix("_ms") in sections, name
 
 
 def test_the_guide_has_the_table() -> None:

@@ -61,6 +61,16 @@ CHANGES = (
         "the next batch goes by it; a batch that was planned and not prepared is planned again",
     ),
     Change(
+        ("storage.max_kept_values", "retention.*"),
+        How.AT_ONCE,
+        "windows that fire, and maintenance, go by it; what was deleted does not come back",
+    ),
+    Change(
+        ("airflow.*", "pages.*", "description", "owner", "tags"),
+        How.AT_ONCE,
+        "no table depends on it",
+    ),
+    Change(
         ("code of your own (the same class)",),
         How.AT_ONCE,
         "the next batch computes by it; what the old code has put into state stays",
