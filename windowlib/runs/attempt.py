@@ -26,7 +26,7 @@ from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
-from windowlib.runs.run import Due, Run
+from windowlib.runs.run import Due, Run, silent
 from windowlib.runs.spark_errors import explained
 from windowlib.source import listing as source
 from windowlib.tables import delta, disk, prepare
@@ -91,8 +91,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     """
     started, run, plan = time.monotonic(), attempt.run, attempt.due.plan
     try:
-        with followed(attempt.inputs.spark) as far:
-            run.say(lambda: f"{_named(run, plan)}: computing {_amount(plan)}{far()}")
+        with _followed(run, plan, attempt.inputs.spark):
             outcome = _computed(attempt, shared)
         run.say(f"{_named(run, plan)}: checking")
         source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
@@ -110,6 +109,17 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
     return _report(made, started)
+
+
+@contextmanager
+def _followed(run: Run, plan: Plan, spark: SparkSession) -> Iterator[None]:
+    """Says how far the batch is, where somebody listens."""
+    if run.say is silent:
+        yield
+        return
+    with followed(spark) as far:
+        run.say(lambda: f"{_named(run, plan)}: computing {_amount(plan)}{far()}")
+        yield
 
 
 def _named(run: Run, plan: Plan) -> str:
