@@ -16,6 +16,7 @@ from windowlib.tables.migration import migrated_by
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
 
+LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
 OF_RERUN = "rerun_from_ms"  # a figure that only reruns have
 Past = dict[int, dict[str, int | None]]  # by batch
 
@@ -39,7 +40,12 @@ def _newest(tables: Tables, state: LedgerState) -> Past:
     for file in newest_first:
         if len(batches) >= RECENT:
             break
-        for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, RUN_METRICS.columns)):
+        path = table.folder / file.path  # many small files may have been put together in it
+        ids = pc.unique(pq.ParquetFile(path).read(columns=["batch_id"])["batch_id"]).to_pylist()
+        oldest = sorted(ids)[-LOOKED_AT:][0]
+        columns = ["batch_id", "figure", "value"]
+        rows = pq.read_table(path, columns=columns, filters=pc.field("batch_id") >= oldest, partitioning=None)
+        for row in data_files.rows_of(rows):
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
     return batches
 
