@@ -18,8 +18,10 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.commands import OWN_PYTHON
+from windowlib.airflow.notifiers import send
 from windowlib.airflow.processes import ProcessGroup
-from windowlib.cli.outcomes import OUTCOMES
+from windowlib.cli.outcomes import NOTICE, OUTCOMES
+from windowlib.cli.telling import TRIES_LEFT
 from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 
 Record = dict[str, Any]  # one outcome of a command
@@ -36,22 +38,29 @@ class Job(BaseOperator):
         self._process: ProcessGroup | None = None
 
     def execute(self, context: Context) -> Any:
-        records, lines, code = self.run_command()
+        records, lines, code = self.run_command(context)
         raise_for(code, last_words(lines), retried=is_retry(context))
         return records
 
-    def run_command(self) -> tuple[list[Record], list[str], int]:
-        """The outcomes of the command, the lines that it printed, and its exit code."""
+    def run_command(self, context: Context | None = None) -> tuple[list[Record], list[str], int]:
+        """The outcomes of the command, the lines that it printed, and its exit code; its notices are sent."""
         lines: list[str] = []
+        context = context or Context()
+        tries = {TRIES_LEFT: str(tries_left(context))}
         with TemporaryDirectory(prefix="windowlib-") as folder:
             outcomes = Path(folder) / "outcomes"
             outcomes.touch()
-            with ProcessGroup(self.command, {**OWN_PYTHON, OUTCOMES: str(outcomes)}) as self._process:
+            settings = {**OWN_PYTHON, **tries, OUTCOMES: str(outcomes)}
+            with ProcessGroup(self.command, settings) as self._process:
                 for line in filter(None, self._process.lines()):
                     lines.append(line)
                     self.log.info("%s", line)
                 code = self._process.wait()
-            return list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines())), lines, code
+            found = list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines()))
+        for one in found:
+            if NOTICE in one:
+                send(one, context, self.log.warning)
+        return [one for one in found if NOTICE not in one], lines, code
 
     def on_kill(self) -> None:
         """Called by Airflow's handler of SIGTERM, which lets the task go on: its command's end makes it fail."""
@@ -63,6 +72,12 @@ def last_words(lines: Sequence[str]) -> str:
     """The error a command ended with: from the last line that begins one (`windowlib.runs.exits`), or the last line."""
     begins = [number for number, line in enumerate(lines) if line.startswith("error: ")]
     return "\n".join(lines[begins[-1] if begins else -1 :]).removeprefix("error: ") or "no output"
+
+
+def tries_left(context: Context) -> int:
+    """How often Airflow tries this task again where it fails."""
+    task = context.get("ti")
+    return max(0, getattr(task, "max_tries", 0) + 1 - getattr(task, "try_number", 1)) if task is not None else 0
 
 
 def is_retry(context: Context) -> bool:

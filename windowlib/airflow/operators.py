@@ -61,7 +61,7 @@ class Together(Advance):
     it, so this one fails only where the command did not get so far."""
 
     def execute(self, context: Context) -> list[Record]:
-        records, lines, code = self.run_command()
+        records, lines, code = self.run_command(context)
         if not any("exit_code" in record for record in records):
             raise_for(code, last_words(lines), retried=is_retry(context))
         return records
@@ -89,7 +89,7 @@ class Verify(Job):
     """Compares the windows of a sample of keys with their source; skipped where no key or window is in the sample."""
 
     def execute(self, context: Context) -> list[Record]:
-        records, lines, code = self.run_command()
+        records, lines, code = self.run_command(context)
         if records and records[-1]["nothing_compared"]:
             raise AirflowSkipException(last_words(lines))
         raise_for(code, last_words(lines))

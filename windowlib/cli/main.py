@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from windowlib.cli.acknowledge import acknowledge
 from windowlib.cli.checks import checks
 from windowlib.cli.decide import abandon, accept_clock, approve
 from windowlib.cli.engine import engine_app
@@ -50,6 +51,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (accept_clock, DECIDE),
     (advance_watermark, DECIDE),
     (set_aside, DECIDE),
+    (acknowledge, DECIDE),
     (restore, DECIDE),
     (adopt, DECIDE),
     (demo, TRY),

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -18,7 +18,11 @@ from rich.console import Console
 from windowlib.cli.display import as_json as text
 from windowlib.cli.display import console
 
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
 Found = TypeVar("Found")
+NOTICE = "notice"  # the key of an outcome that is a notice, to be sent by the caller
 OUTCOMES = "WINDOWLIB_OUTCOMES"  # environment variable: a file that outcomes are added to, one line of JSON each
 
 
@@ -36,6 +40,20 @@ def show_outcome(record: Mapping[str, Any], sentence: str | None, as_json: bool)
     if file := os.environ.get(OUTCOMES):
         with Path(file).open("a", encoding="utf-8") as kept:
             kept.write(f"{line}\n")
+
+
+def handed_over(definition: Definition) -> Callable[[Mapping[str, Any]], None] | None:
+    """What passes a notice on to the caller, who sends it by the notifier of the definition; None without a caller."""
+    if not (file := os.environ.get(OUTCOMES)):
+        return None
+    notify = definition.notify
+    to = {"root": str(definition.root), "notifier": notify.airflow, "arguments": notify.arguments}
+
+    def hand_over(notice: Mapping[str, Any]) -> None:
+        with Path(file).open("a", encoding="utf-8") as kept:
+            kept.write(f"{text({NOTICE: notice, **to})}\n")
+
+    return hand_over
 
 
 def show_note(note: str) -> None:

@@ -11,6 +11,7 @@ from windowlib.cli.display import batch_line, batch_record, console, not_read
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
+from windowlib.cli.telling import tell_about, telling
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
@@ -52,12 +53,14 @@ def run(
     """
     chosen = {"engine": engine.value} if engine else {}
     definitions = [load_pipeline(pipeline).model_copy(update=chosen) for pipeline in pipelines]
+    limits = Limits(max_batches, finish, duration_ms("--wait", wait), since)
     with progress(console(quiet=as_json)) as say:
         if len(definitions) > 1:
             if since or wait != NO_WAIT:
                 raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
             raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
-        shown = _run_one(definitions[0], Limits(max_batches, finish, duration_ms("--wait", wait), since), as_json, say)
+        with telling(definitions[0]):
+            shown = _run_one(definitions[0], limits, as_json, say)
     if not shown and not as_json:
         typer.echo(NOTHING_NEW)
 
@@ -72,7 +75,9 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.source.folder import left_out
 
     definition = load_pipeline(pipeline)
-    frozen, out, changed = freeze(definition), left_out(definition), formulas_changed(definition)
+    with telling(definition, lambda: frozen is None):
+        frozen = freeze(definition)
+    out, changed = left_out(definition), formulas_changed(definition)
     lines = [_plan_line(frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
@@ -178,6 +183,7 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
     for end in ends:
         name = end.definition.name
         pipeline_folder.set(end.definition.root)
+        tell_about(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)
         codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         show_outcome(ended, None if end.reports or end.error else f"{name}  {NOTHING_NEW}", as_json)

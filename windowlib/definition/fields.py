@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
@@ -95,6 +97,30 @@ KeyColumns = Annotated[tuple[KeyColumn, ...], BeforeValidator(_tuple)]
 OutputName = Annotated[str, AfterValidator(_output_name)]
 KeptCuts = Annotated[Kept, BeforeValidator(_kept)]
 Schedule = Annotated[str, AfterValidator(_cron)]
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address that begins with https:// or http://")
+    return url
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("must be the name of an environment variable (letters, digits and _, not a digit first)")
+    return name
+
+
+def _import_path(path: str) -> str:
+    if "." not in path or not all(part.isidentifier() for part in path.split(".")):
+        raise ValueError('must have the form "package.module.Class"')
+    return path
+
+
+Address = Annotated[str, AfterValidator(_address)]
+Variable = Annotated[str, AfterValidator(_variable)]
+ImportPath = Annotated[str, AfterValidator(_import_path)]
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 Tags = Annotated[tuple[Tag, ...], BeforeValidator(_tuple)]
 PythonClass = Annotated[str, AfterValidator(_class)]

@@ -12,8 +12,10 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from windowlib.definition.aggregate_sql import check_expression
 from windowlib.definition.fields import (
+    Address,
     Column,
     Folder,
+    ImportPath,
     KeptCuts,
     KeyColumns,
     NotNegative,
@@ -25,6 +27,7 @@ from windowlib.definition.fields import (
     Section,
     Share,
     Tags,
+    Variable,
     duration,
     resolved,
 )
@@ -202,6 +205,51 @@ class Pages(Section):
     )
 
 
+Situation = Literal["failure", "decision", "warning", "silence", "freshness"]
+
+
+class Notify(Section):
+    """`[notify]`: who is told what, where a run fails, or the results are not what they should be."""
+
+    webhook: Address | None = Field(
+        default=None, description="an address that takes each notice as JSON, by POST, such as a chat's"
+    )
+    webhook_variable: Variable | None = Field(
+        default=None, description="the environment variable that holds this address, where it is a secret"
+    )
+    token_variable: Variable | None = Field(
+        default=None, description="the environment variable that holds a token, sent as `Authorization: Bearer …`"
+    )
+    timeout_ms: Positive = duration("timeout", "after how long a delivery is given up", "10s")
+    airflow: ImportPath | None = Field(
+        default=None, description="a notifier of Airflow, as package.module.Class, for runs in Airflow"
+    )
+    arguments: dict[str, Any] = Field(
+        default={},
+        description="what the notifier is made with; texts are templates in which `{{ windowlib }}` is the notice",
+    )
+    about: tuple[Situation, ...] = Field(
+        default=("failure", "decision", "warning", "silence", "freshness"),
+        description="which situations are told",
+    )
+    freshness_ms: Positive | None = duration(
+        "freshness", "how far the watermark may be behind the clock; further is told", None
+    )
+    silence_ms: Positive | None = duration(
+        "silence", "how long no new file may arrive; longer is told; without it, longer than usual", None
+    )
+
+    @field_validator("about", mode="before")
+    @classmethod
+    def _about(cls, names: Any) -> Any:
+        return tuple(names) if isinstance(names, list) else names
+
+    @property
+    def has_webhook(self) -> bool:
+        """Whether notices are sent to an address."""
+        return bool(self.webhook or self.webhook_variable)
+
+
 class Storage(Section):
     """`[storage]`: how the tables are laid out."""
 
@@ -266,6 +314,7 @@ class DefinitionFile(Section):
     )
     airflow: Airflow = Airflow()
     checks: Checks = Checks()
+    notify: Notify = Notify()
     pages: Pages = Pages()
     storage: Storage = Storage()
     retention: Retention = Retention()

@@ -18,6 +18,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
+from windowlib.inspection.told import Told, situations
 from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
@@ -118,6 +119,7 @@ class Status:
     left_out: list[str]
     set_aside: list[SetAside]
     verified: Verification | None
+    situations: list[Told]
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
 
 
@@ -149,6 +151,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         left_out=not_read,
         set_aside=_set_aside(definition),
         verified=last_verification(definition.root),
+        situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_of(definition, ledger),
     )
 

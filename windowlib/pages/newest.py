@@ -22,7 +22,7 @@ from windowlib.tables.rerun import Rerun
 RUNS_SHOWN = 60  # in plots and lists
 LEDGER_ROWS = 6_000  # that are looked at: some 1,500 batches, which is a day of one a minute
 FILES_READ = 100  # of a table, in search of its newest rows
-KINDS = ("claim", "plan", "prepare", "commit", "approve", "abandon", "clock", "restore")
+KINDS = ("claim", "plan", "prepare", "commit", "approve", "abandon", "clock", "restore", "acknowledge")
 COLUMNS = (
     "sequence", "kind", "batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "from_sequence",
     "to_sequence", "finished", "correction", "decision", "versions", "counts", "who", "reason",
@@ -50,7 +50,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an operator said about a batch, or of none: `kind` is approve, abandon, clock or restore."""
+    """What an operator said about a batch, or of none: `kind` is approve, abandon, clock, restore or acknowledge."""
 
     kind: str
     at_ms: int
@@ -86,7 +86,7 @@ def tail(tables: Tables, version: int | None) -> Tail:
             case "commit":
                 runs.append(_run(row, plan if plan.get("batch_id") == row["batch_id"] else {}, claimed_ms, approved))
                 approved = {}
-            case "approve" | "abandon" | "clock" | "restore" as kind:
+            case "approve" | "abandon" | "clock" | "restore" | "acknowledge" as kind:
                 said.append(Said(kind, at_ms, row["batch_id"], row["who"] or "", row["reason"] or ""))
                 approved = row if kind == "approve" else approved
     return Tail(runs[::-1], said[::-1], refused_at_ms, not rows or rows[0]["sequence"] <= 2)

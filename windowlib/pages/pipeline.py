@@ -106,6 +106,7 @@ class Pipeline:
     verified: Verified | None
     runs_looked_at: int
     set_aside: Sequence[str]
+    told: Sequence[str]
 
 
 def pipeline(found: Looked) -> Pipeline:
@@ -135,6 +136,7 @@ def pipeline(found: Looked) -> Pipeline:
         verified=verified(definition, found.status.verified),
         runs_looked_at=len(shown),
         set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],
+        told=[one.line for one in found.status.situations],
     )
 
 

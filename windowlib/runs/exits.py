@@ -136,6 +136,17 @@ def tell(error: Exception, command: str, whose: str = "") -> int:
     return code
 
 
+def in_a_sentence(error: Exception) -> str:
+    """An error as people are told about it, without a traceback.
+
+    >>> in_a_sentence(OSError(5, "Input/output error")), in_a_sentence(WindowError("no such column"))
+    ('OSError: [Errno 5] Input/output error', 'no such column')
+    """
+    error = _explained(error)
+    unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, PASSING)
+    return f"{type(error).__name__}: {error}" if unforeseen else str(error)
+
+
 def _explained(error: Exception) -> Exception:
     """What an error means for the tables of the command's pipeline, where it means something."""
     if (root := pipeline_folder.get()) is None:

@@ -20,7 +20,7 @@ from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
 
 OF_CLAIMS = ("claim", "heartbeat", "release")
-KINDS = (*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit", "restore", "clock")
+KINDS = (*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit", "restore", "clock", "acknowledge")
 """The kinds of rows that this version knows."""
 
 
@@ -215,6 +215,8 @@ def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
         case "restore":
             return state  # what was taken back stands in the tables' logs
+        case "acknowledge":
+            return state  # what is kept quiet decides about no batch: `windowlib.tables.acknowledged`
         case "clock":
             return replace(state, time_ms=row["plan_time_ms"])
         case "heartbeat" | "release":

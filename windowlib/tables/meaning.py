@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
-from windowlib.tables.outside import MAINTENANCE, PREVIEWS, SET_ASIDE, VERIFICATIONS
+from windowlib.tables.outside import MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
 
 _TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
@@ -42,7 +42,8 @@ LEDGER = TableSpec(
         Column(
             "kind",
             _TEXT,
-            "claim, heartbeat, release, plan, prepare, commit, approve, abandon, clock, restore (once also reject)",
+            "claim, heartbeat, release, plan, prepare, commit, approve, abandon, clock, restore, acknowledge (once also"
+            " reject)",
         ),
         Column("epoch", _LONG, "the number of the newest claim"),
         Column("batch_id", _LONG, "null for claim, heartbeat, release"),
@@ -61,17 +62,21 @@ LEDGER = TableSpec(
         Column("replaces", pa.list_(_TEXT), "of a plan: the files in whose place they are, in a Delta source"),
         Column("finished", _BOOL, "the operator said that no more events will come"),
         Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
-        Column("decision", _TEXT, "of adopt, rollback, migrate, …: JSON of it (windowlib.tables.decision)"),
+        Column(
+            "decision",
+            _TEXT,
+            "of adopt, rollback, migrate, …: JSON of it (windowlib.tables.decision); of acknowledge: what, until when",
+        ),
         Column("fingerprint", _TEXT, "hash of `definition`"),
         Column("definition", _TEXT, "JSON of what the state depends on"),
         Column("terms", _TEXT, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
         Column("versions", _NUMBERS, "of a commit: table → version"),
         Column("counts", _NUMBERS, "of a commit: figure → value"),
-        Column("who", _TEXT, "the operator of approve, abandon, clock, restore"),
+        Column("who", _TEXT, "the operator of approve, abandon, clock, restore, acknowledge"),
         Column(
             "reason",
             _TEXT,
-            "of approve, abandon, clock, restore; of prepare: why the checks refuse the batch, else null",
+            "of approve, abandon, clock, restore, acknowledge; of prepare: why the checks refuse the batch, else null",
         ),
         Column("prepared", _TEXT, "of prepare: the file that lists all that the batch publishes"),
         Column("sha256", _TEXT, "of prepare: the checksum of that file"),
@@ -269,10 +274,11 @@ TABLES: Mapping[str, TableSpec] = {
         SET_ASIDE,
         VERIFICATIONS,
         MAINTENANCE,
+        NOTICES,
     )
 }
 # No batch publishes them: a reader takes their newest version.
-OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance")
+OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance", "notices")
 # The order of a run's commits; the ledger's commit row comes after all of them.
 LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
 COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

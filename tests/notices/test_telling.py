@@ -1,0 +1,341 @@
+"""Situations are told once until they change, and when they are over, to a real server; none of it fails a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.check_samples import FIGURES, HISTORY, definition
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import utc
+from windowlib.notices.situations import situations
+from windowlib.notices.telling import Ended, tell
+from windowlib.quality.check import check
+from windowlib.runs.verdicts import abandon
+from windowlib.tables import delta
+from windowlib.tables.acknowledged import acknowledge, acknowledged
+from windowlib.tables.meaning import SOURCE_FILES
+from windowlib.tables.notices import DYING_MS, add, told
+from windowlib.tables.opened import Tables
+
+NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
+WELL, UNKNOWN = Ended(is_well=True), Ended()
+TOKEN = "not-to-be-written-anywhere"
+
+
+@dataclass
+class Server:
+    """A webhook: what it was sent, and how it answers."""
+
+    url: str = ""
+    got: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    answer: int = 200
+    waits_s: float = 0
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        return [(one["situation"], one["what"]) for one in self.got]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    found = Server()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            time.sleep(found.waits_s)
+            if found.answer == 200:
+                found.got.append(body)
+                found.headers.append(dict(self.headers))
+            self.send_response(found.answer)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        do_GET = do_POST
+
+        def log_message(self, *about: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        thread = threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        found.url = f"http://127.0.0.1:{listening.server_port}/hook-{TOKEN}"
+        yield found
+        listening.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def clicks(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    monkeypatch.setenv("HOOK", server.url)
+    monkeypatch.setenv("HOOK_TOKEN", TOKEN)
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    notify = '[notify]\nwebhook_variable = "HOOK"\ntoken_variable = "HOOK_TOKEN"\nfreshness = "2h"\ntimeout = "2s"\n'
+    made = definition(tmp_path, checks=notify)
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    events = {"user_id": ["a"], "ts": pa.array([NOW_MS * 1000], pa.timestamp("us", tz="UTC"))}
+    pq.write_table(pa.table(events), folder / "1.parquet")
+    return made
+
+
+def told_to(clicks: Definition, ended: Ended = WELL, now_ms: int = NOW_MS) -> list[str]:
+    """Tells what there is to tell; gives the notes."""
+    notes = list[str]()
+    tell(clicks, ended, now_ms, None, notes.append)
+    return notes
+
+
+def refused(clicks: Definition) -> int:
+    """A batch that waits for a decision."""
+    frozen = plan(clicks, lambda: NOW_MS)
+    assert frozen is not None
+    row = {"kind": "reject", "batch_id": frozen.batch_id, "reason": "- Every row is usable. Expected 0, observed 1."}
+    ledger_of(clicks, lambda: NOW_MS).write(row)
+    return frozen.batch_id
+
+
+def committed(clicks: Definition, watermark_ms: int, batch_id: int = 1, **versions: int) -> None:
+    row = {"kind": "commit", "batch_id": batch_id, "plan_time_ms": NOW_MS, "watermark_out_ms": watermark_ms}
+    row |= {"to_sequence": 0, "versions": versions, "counts": {}, "fingerprint": clicks.fingerprint}
+    stored = json.dumps(clicks.semantics(), sort_keys=True)
+    ledger_of(clicks, lambda: NOW_MS).write({**row, "definition": stored})
+
+
+def test_a_batch_that_waits_is_told_once_and_when_it_no_longer_waits(clicks, server):
+    batch_id = refused(clicks)
+    assert told_to(clicks) == told_to(clicks) == []
+    [notice] = server.got
+    assert notice["sentence"] == (
+        f"batch {batch_id} was refused by its checks and waits for a decision:"
+        " - Every row is usable. Expected 0, observed 1."
+    )
+    assert notice["text"].startswith("clicks: decision: batch 1 ")
+    assert notice["command"] == f'windowlib approve {clicks.file} --batch {batch_id} --reason "…"'
+    assert server.headers[0]["Authorization"] == f"Bearer {TOKEN}"
+    abandon(clicks, "ann", "a wrong file", lambda: NOW_MS)
+    told_to(clicks)
+    told_to(clicks)
+    assert server.said == [("decision", "began"), ("decision", "over")]
+
+
+def test_an_error_is_told_until_another_comes_or_a_run_ends_well(clicks, server):
+    for sentence in ("file 17 is cut off", "file 18 is cut off", "the disk is full"):
+        told_to(clicks, Ended(sentence))
+    told_to(clicks, UNKNOWN)
+    assert server.said == [("failure", "began"), ("failure", "changed")]
+    told_to(clicks)
+    assert server.said[2:] == [("failure", "over")]
+
+
+@pytest.mark.fault("a webhook does not answer, or with an error", "a note, kept, and sent again by the next run")
+@pytest.mark.parametrize(("answer", "waits_s"), [(500, 0), (302, 0), (200, 5)])
+def test_what_cannot_be_delivered_is_kept_and_sent_again(clicks, server, answer, waits_s):
+    quick = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"timeout_ms": 300})})
+    server.answer, server.waits_s = answer, waits_s
+    began = time.monotonic()
+    [note] = told_to(quick, Ended("the disk is full"))
+    assert time.monotonic() - began < 3
+    assert "the webhook at 127.0.0.1" in note
+    kept = told(clicks.root).newest["failure"]
+    assert (kept.delivered, kept.what) == (False, "began")
+    server.answer, server.waits_s, server.got = 200, 0, []
+    assert told_to(quick, Ended("the disk is full")) == told_to(quick, Ended("the disk is full")) == []
+    assert server.said == [("failure", "began")]
+
+
+def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
+    server.answer = 500
+    notes = told_to(clicks, Ended("the disk is full"))
+    monkeypatch.setenv("HOOK", f"ftp://{TOKEN}")
+    notes += told_to(clicks, Ended("the disk is full"))
+    monkeypatch.delenv("HOOK")
+    notes += told_to(clicks, Ended("the disk is full"))
+    assert "notify.webhook_variable: the environment variable HOOK is not set" in notes[-1]
+    assert not any(TOKEN in note for note in notes)
+    written = [file for file in clicks.root.rglob("*") if file.is_file()]
+    assert written
+    assert not any(TOKEN.encode() in file.read_bytes() for file in written)
+
+
+def test_of_several_at_once_one_tells(clicks, server):
+    refused(clicks)
+    together = threading.Barrier(4)
+
+    def one() -> None:
+        together.wait()
+        assert told_to(clicks) == []
+
+    threads = [threading.Thread(target=one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert server.said == [("decision", "began")]
+    before = told(clicks.root)
+    assert add(clicks.root, before, list(before.newest.values()))
+    assert not add(clicks.root, before, list(before.newest.values()))
+
+
+@pytest.mark.fault("a process dies while it tells people", "it is told again: once, or at worst twice")
+def test_what_a_dead_process_was_telling_is_told_again(clicks, server):
+    refused(clicks)
+    told_to(clicks)
+    before = told(clicks.root)
+    add(clicks.root, before, [replace(before.newest["decision"], delivered=None)])
+    told_to(clicks, now_ms=NOW_MS + DYING_MS - 1)
+    assert len(server.got) == 1
+    told_to(clicks, now_ms=NOW_MS + DYING_MS)
+    assert server.said == [("decision", "began")] * 2
+
+
+def test_what_is_acknowledged_is_quiet_until_then_and_a_plan_goes_on(clicks, server):
+    refused(clicks)
+    ledger = ledger_of(clicks, lambda: NOW_MS)
+    before = ledger.state()
+    acknowledge(ledger, "decision", NOW_MS + HOUR_MS, "ann", "on it")
+    after = ledger.state()
+    assert replace(after, version=before.version, sequence=before.sequence) == before
+    assert told_to(clicks, now_ms=NOW_MS + HOUR_MS - 1) == []
+    assert server.got == []
+    told_to(clicks, now_ms=NOW_MS + HOUR_MS)
+    assert server.said == [("decision", "began")]
+
+
+def test_an_acknowledgement_is_found_behind_many_rows(clicks):
+    ledger = ledger_of(clicks, lambda: NOW_MS)
+    acknowledge(ledger, "warning", NOW_MS + 2, "ann", "known")
+    acknowledge(ledger, "silence", NOW_MS + 2, "ann", "closed")
+    acknowledge(ledger, "silence", NOW_MS + 1, "bob", "open again")
+    for _ in range(2 * delta.SMALL_FILES):
+        ledger.write({"kind": "clock", "plan_time_ms": NOW_MS, "who": "ann", "reason": ""})
+    found = acknowledged(Tables(clicks.root), NOW_MS)
+    assert {key: (one.who, one.until_ms) for key, one in found.items()} == {
+        "warning": ("ann", NOW_MS + 2),
+        "silence": ("bob", NOW_MS + 1),
+    }
+    assert set(acknowledged(Tables(clicks.root), NOW_MS + 1)) == {"warning"}
+
+
+def test_a_watermark_too_far_behind_the_clock_is_told_and_when_it_is_not(clicks, server):
+    committed(clicks, NOW_MS - 2 * HOUR_MS)
+    told_to(clicks)
+    assert server.got == []
+    told_to(clicks, now_ms=NOW_MS + 60_000)
+    told_to(clicks, now_ms=NOW_MS + 120_000)
+    assert server.got[0]["sentence"].endswith("UTC: 2h 1m behind the clock, and 2h is allowed")
+    committed(clicks, NOW_MS, batch_id=2)
+    told_to(clicks, now_ms=NOW_MS + 180_000)
+    assert server.said == [("freshness", "began"), ("freshness", "over")]
+
+
+def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
+    tables = Tables(clicks.root)
+    version = delta.create(tables[SOURCE_FILES.name], SOURCE_FILES.schema())
+    for hour in [*range(30), 90]:  # every hour, and once after sixty
+        at_ns = (NOW_MS + hour * HOUR_MS) * 1_000_000
+        row = {"path": f"{hour}.parquet", "size_bytes": 1, "modified_ns": at_ns, "sequence": hour, "batch_id": 1}
+        version = delta.append_rows(tables[SOURCE_FILES.name], version, [row])
+    newest_ms = NOW_MS + 90 * HOUR_MS
+    committed(clicks, newest_ms, source_files=version)
+    patient = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"freshness_ms": None})})
+    told_to(patient, now_ms=newest_ms + 3 * HOUR_MS // 2)
+    assert server.got == []
+    told_to(patient, now_ms=newest_ms + 2 * HOUR_MS)
+    assert server.got[0]["sentence"].startswith("no new file for 2h, and at most 1h 30m is usual; the newest came ")
+    longer = patient.model_copy(update={"notify": patient.notify.model_copy(update={"silence_ms": 3 * HOUR_MS})})
+    assert situations(longer, newest_ms + 2 * HOUR_MS) == []
+
+
+def test_a_warning_is_told_by_its_check_and_only_what_was_asked_for(clicks, server):
+    committed(clicks, NOW_MS, batch_id=7)
+    check(clicks, {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_state_after": 782}, HISTORY)
+    fewer = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"about": ("failure",)})})
+    told_to(fewer)
+    assert server.got == []
+    told_to(clicks)
+    [notice] = server.got
+    assert notice["situation"] == "warning.events.late_share"
+    assert notice["command"] == f"windowlib checks {clicks.file} --explain events.late_share"
+    assert "observed 0.1 (rows_late 98, rows_admitted 980)." in notice["sentence"]
+
+
+def test_a_run_that_died_is_told_by_the_next_plan(clicks, server):
+    plan(clicks, lambda: NOW_MS)
+    ledger = ledger_of(clicks, lambda: NOW_MS)
+    owner = {"host": "elsewhere", "boot": 1.0, "pid": 1, "started": 1.0, "boot_id": "x", "namespace": "y"}
+    ledger.write({"kind": "claim", "epoch": 1, "owner": json.dumps(owner)})
+    told_to(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms - 1)
+    assert server.got == []
+    told_to(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms)
+    assert server.got[0]["sentence"] == "the run that worked on batch 1 ended without a word; the next run finishes it"
+
+
+def ran(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def test_commands_tell_and_acknowledge(clicks, server, tmp_path, monkeypatch):
+    file = clicks.file
+    cut_off = tmp_path / "incoming" / "1.parquet"
+    cut_off.write_bytes(cut_off.read_bytes()[:100])
+    os.utime(cut_off, (1, 1))
+    monkeypatch.setenv("WINDOWLIB_TRIES_LEFT", "1")  # a mistake is not tried again
+    assert [ran(command, file).exit_code for command in ("plan", "run", "plan")] == [2, 2, 2]
+    assert server.said == [("failure", "began")]
+    assert "1.parquet" in server.got[0]["sentence"]
+    said = ran("acknowledge", file, "failure", "--until", "2d", "--reason", "asked for it", "--who", "ann")
+    assert said.output.startswith("failure is kept quiet until ")
+    assert ran("acknowledge", file, "late", "--until", "2d", "--reason", "x").exit_code == 2
+    assert ran("acknowledge", file, "failure", "--until", "soon", "--reason", "x").exit_code == 2
+    shown = ran("status", file).output
+    assert "failure: " in shown
+    assert "kept quiet by ann until" in shown
+
+
+def test_without_notify_nothing_is_judged_or_written(tmp_path):
+    plain = definition(tmp_path)
+    told_to(plain, Ended("the disk is full"))
+    assert not plain.root.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "mistake"),
+    [
+        ('webhook = "hooks.example/1"', "must be an address that begins with https:// or http://"),
+        ('webhook_variable = "$HOOK"', "must be the name of an environment variable"),
+        ('airflow = "Notifier"', 'must have the form "package.module.Class"'),
+        ('about = ["late"]', "notify.about"),
+        ('freshness = "soon"', "notify.freshness"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, line, mistake):
+    definition(tmp_path)
+    file = tmp_path / "clicks.toml"
+    file.write_text(f"{file.read_text()}\n[notify]\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="notify") as error:
+        load_definition(file)
+    assert mistake in str(error.value)
+
+
+def test_since_is_when_it_began(clicks, server):
+    told_to(clicks, Ended("the disk is full"))
+    told_to(clicks, Ended("no such column"), now_ms=NOW_MS + HOUR_MS)
+    assert [one["since"] for one in server.got] == ["2025-11-21T04:40:00Z"] * 2
+    assert told(clicks.root).open["failure"].at == utc(NOW_MS + HOUR_MS)

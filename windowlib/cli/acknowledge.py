@@ -1,0 +1,51 @@
+"""The command `windowlib acknowledge`: one situation is kept quiet for a while."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windowlib.cli.options import Json, Pipeline, Reason, Who, duration_ms
+from windowlib.cli.outcomes import show_outcome
+from windowlib.model.errors import InvalidSpec
+from windowlib.runs.exits import load_pipeline
+
+
+def acknowledge(
+    pipeline: Pipeline,
+    situation: Annotated[
+        str,
+        typer.Argument(
+            help="failure, decision, silence, freshness, warning, or one warning such as warning.events.late_share.",
+            show_default=False,
+        ),
+    ],
+    until: Annotated[
+        str, typer.Option("--until", metavar="DURATION", help="For how long from now: 2d, 12h.", show_default=False)
+    ],
+    reason: Reason,
+    who: Who,
+    as_json: Json = False,
+) -> None:
+    """Keep one situation quiet for a while: no notice about it is sent. Runs, checks and tables are as they were.
+
+    [dim]windowlib acknowledge clicks.toml silence --until 2d --reason "the shop is closed" --who ann[/dim]
+    """
+    from windowlib.batches.planning import ledger_of
+    from windowlib.definition.instants import instant, iso_instant
+    from windowlib.notices.situations import KINDS
+    from windowlib.tables.acknowledged import acknowledge as keep_quiet
+    from windowlib.tables.ledger import wall_clock_ms
+
+    definition, for_ms = load_pipeline(pipeline), duration_ms("--until", until)
+    kind, _, check = situation.partition(".")
+    if kind not in KINDS or (check and kind != "warning"):
+        raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
+    if for_ms <= 0:
+        raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
+    until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
+    keep_quiet(ledger_of(definition), situation, until_ms, who, reason)
+    record = {"decision": "acknowledge", "situation": situation, "until": iso_instant(until_ms)}
+    said = f"{situation} is kept quiet until {instant(until_ms)}"
+    show_outcome({**record, "who": who, "reason": reason}, said, as_json)

@@ -1,0 +1,47 @@
+"""Commands that run or plan a pipeline tell people how it ended, where `[notify]` says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from windowlib.cli.outcomes import handed_over, show_note
+from windowlib.runs.exits import REJECTED, SUPERSEDED, UNEXPECTED, exit_code, in_a_sentence
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable: how often the caller tries this again where it fails
+
+
+@contextmanager
+def telling(definition: Definition, is_well: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Tells people about the pipeline when the block has ended, with its error if it raises one.
+
+    `is_well` says whether the end of the block means that nothing fails any more.
+    """
+    try:
+        yield
+    except Exception as error:
+        tell_about(definition, error)
+        raise
+    tell_about(definition, is_well=is_well())
+
+
+def tell_about(definition: Definition, error: Exception | None = None, *, is_well: bool = False) -> None:
+    """Tells what there is to tell; an error that the caller tries again, or that is another's, is no failure yet."""
+    if not (definition.notify.has_webhook or definition.notify.airflow):
+        return
+    from windowlib.notices.telling import Ended, tell
+    from windowlib.tables.ledger import wall_clock_ms
+
+    code = None if error is None else exit_code(error)
+    passes = code in (SUPERSEDED, REJECTED) or (code == UNEXPECTED and _tries_left())
+    failed = None if error is None or passes else in_a_sentence(error)
+    tell(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note)
+
+
+def _tries_left() -> bool:
+    return os.environ.get(TRIES_LEFT, "0") not in ("", "0")

@@ -1,0 +1,162 @@
+"""The situations of a pipeline that people are told about, judged from its tables as they are now.
+
+    failure     a run ended with an error, or died
+    decision    a batch was refused by its checks and waits for an operator
+    warning.C   the check C, of severity warning, failed in the newest batch
+    silence     no new file for longer than usual (or than notify.silence)
+    freshness   the watermark is further behind the clock than notify.freshness
+
+Usual is one and a half times the second longest time without a new file in the last eight weeks: one outage in them
+does not count, nights and weekends do. It takes `ENOUGH_GAPS` of such times to know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from windowlib.batches.planning import decision_command, ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import UNITS, format_duration
+from windowlib.definition.instants import instant
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.quality.check import EXAMPLES, in_words
+from windowlib.quality.validations import kept
+from windowlib.tables import data_files, delta
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.meaning import SOURCE_FILES
+
+KINDS = ("failure", "decision", "warning", "silence", "freshness")
+LONGEST = 500  # characters of a sentence
+ENOUGH_GAPS = 20
+USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
+OPENED = 8  # files of `source_files` into which many small ones were folded
+PER_FILE_NS = 1_000_000  # ns in a ms
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Something that people should know. It has changed where its `signature` has."""
+
+    key: str
+    signature: str
+    sentence: str
+    batch_id: int | None = None
+    command: str | None = None  # what looks at it, or ends it
+
+    @property
+    def kind(self) -> str:
+        """One of `KINDS`."""
+        return self.key.partition(".")[0]
+
+
+def situations(definition: Definition, now_ms: int) -> list[Situation]:
+    """All that holds now, but for the error that a run has just ended with."""
+    ledger = ledger_of(definition, lambda: now_ms)
+    state = ledger.state()
+    return [
+        *_decision(definition, state),
+        *_died(definition, ledger, state),
+        *_warnings(definition, state),
+        *_freshness(definition, state, now_ms),
+        *_silence(definition, ledger, state, now_ms),
+    ]
+
+
+def failure(definition: Definition, sentence: str) -> Situation:
+    """That a run ended with an error. It is the same one as long as its sentence differs in numbers and names alone."""
+    first = sentence.splitlines()[0] if sentence else "an error without a message"
+    signature = re.sub(r"\(full traceback: .*\)|\d+|/\S+", "#", first)
+    return Situation("failure", signature[:LONGEST], first[:LONGEST], command=f"windowlib status {definition.file}")
+
+
+def _decision(definition: Definition, state: LedgerState) -> Iterator[Situation]:
+    if state.plan is None or not state.rejection or state.approved_by:
+        return
+    said = " ".join(line.partition(EXAMPLES)[0] for line in state.rejection.splitlines())
+    sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
+    command = decision_command("approve", definition, state.plan)
+    yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)
+
+
+def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterator[Situation]:
+    """A run that could not say how it ended: its plan is open, its claim not released, and it is at work no more."""
+    if state.plan is None or state.rejection or state.claim is None or state.claim.released:
+        return
+    if ledger.holder(state.claim) is None:
+        sentence = f"the run that worked on batch {state.plan.batch_id} ended without a word; the next run finishes it"
+        command = f"windowlib run {definition.file}"
+        yield Situation("failure", f"died {state.plan.batch_id}", sentence, state.plan.batch_id, command)
+
+
+def _warnings(definition: Definition, state: LedgerState) -> Iterator[Situation]:
+    newest = next((one for one in kept(definition.root, 1)), None)
+    if newest is None or state.commit is None or newest.batch_id != state.commit.batch_id:
+        return
+    for one in in_words(newest.suites, newest.figures):
+        if not one.success and one.severity != "critical":
+            column = one.expectation.partition("(")[2].removesuffix(")")
+            name = f"{one.suite}.{column or one.expectation}"
+            observed = one.observed.partition(EXAMPLES)[0]
+            sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
+            command = f"windowlib checks {definition.file} --explain {name}"
+            yield Situation(f"warning.{name}", "", sentence[:LONGEST], newest.batch_id, command)
+
+
+def _freshness(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[Situation]:
+    allowed_ms, commit = definition.notify.freshness_ms, state.commit
+    if allowed_ms is None or commit is None:
+        return
+    by_clock = definition.window.time == "processing"
+    reached_ms = commit.at_ms if by_clock else commit.watermark_out_ms
+    if reached_ms in (None, MIN_WATERMARK, MAX_WATERMARK) or now_ms - reached_ms <= allowed_ms:
+        return
+    what = "the newest results are of" if by_clock else "results are complete up to the watermark,"
+    behind = format_duration((now_ms - reached_ms) // UNITS["m"] * UNITS["m"])
+    sentence = f"{what} {instant(reached_ms)}: {behind} behind the clock, and {format_duration(allowed_ms)} is allowed"
+    yield Situation("freshness", "", sentence, commit.batch_id, f"windowlib status {definition.file}")
+
+
+def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
+    if state.commit is None or state.plan is not None or state.commit.watermark_out_ms == MAX_WATERMARK:
+        return  # what is planned has arrived
+    arrived_ms = _arrivals(ledger, state, now_ms)
+    if not arrived_ms:
+        return
+    usual_ms = definition.notify.silence_ms or _usual_silence_ms(arrived_ms)
+    silent_ms = now_ms - arrived_ms[-1]
+    if usual_ms is None or silent_ms <= usual_ms:
+        return
+    longer = "is allowed" if definition.notify.silence_ms else "is usual"
+    said = format_duration(silent_ms // UNITS["m"] * UNITS["m"])
+    limit = format_duration(usual_ms // UNITS["s"] * UNITS["s"])
+    sentence = f"no new file for {said}, and at most {limit} {longer}; the newest came {instant(arrived_ms[-1])}"
+    yield Situation("silence", "", sentence, command=f"windowlib status {definition.file}")
+
+
+def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
+    """How long no file may come, by what was usual; None where too little is known.
+
+    >>> hours = [hour * 3_600_000 for hour in range(23)]
+    >>> format_duration(_usual_silence_ms([*hours, hours[-1] + 50 * 3_600_000]))
+    '1h 30m'
+    >>> _usual_silence_ms(hours[:5])
+    """
+    gaps = sorted(later - earlier for earlier, later in pairwise(arrived_ms) if later > earlier)
+    return int(MORE_THAN_USUAL * gaps[-2]) if len(gaps) >= ENOUGH_GAPS else None
+
+
+def _arrivals(ledger: Ledger, state: LedgerState, now_ms: int) -> list[int]:
+    """When files came that were read, of the last eight weeks, in order: by statistics, and rows of folded files."""
+    table, since_ms = ledger.tables[SOURCE_FILES.name], now_ms - USUAL_FOR_MS
+    files = delta.files(table, state.pinned(SOURCE_FILES.name))
+    known = [file for file in files if file.high.get("modified_ns", 0) // PER_FILE_NS >= since_ms]
+    folded = sorted((file for file in known if file.rows > 1), key=lambda file: -file.rows)[:OPENED]
+    times = {file.high["modified_ns"] for file in known} | {file.low["modified_ns"] for file in known}
+    for file in folded:
+        rows = data_files.read_parquet(table.folder / file.path)["modified_ns"].to_pylist()
+        times.update(time for time in rows if time is not None)
+    return sorted(time // PER_FILE_NS for time in times if time // PER_FILE_NS >= since_ms)

@@ -1,0 +1,71 @@
+"""Sends a notice to an address, as JSON by POST.
+
+The address and the token may be secrets: no message has them, and no redirect is followed, which could take the token
+elsewhere. What takes longer than the timeout is given up, however slowly the other side answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from windowlib.definition.file import Notify
+
+
+class Undelivered(Exception):
+    """A notice could not be delivered; the message names no address."""
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+        return None
+
+
+def post(notify: Notify, notice: Mapping[str, Any]) -> None:
+    """Sends a notice. Raises `Undelivered`."""
+    url = _address(notify)
+    headers = {"Content-Type": "application/json", "User-Agent": "windowlib"}
+    if notify.token_variable:
+        headers["Authorization"] = f"Bearer {_of_environment('token_variable', notify.token_variable)}"
+    failed = list[str]()
+    seconds = notify.timeout_ms / 1000
+
+    def send() -> None:
+        try:
+            body = json.dumps(notice, ensure_ascii=False).encode()
+            with build_opener(_NoRedirects).open(Request(url, body, headers, method="POST"), timeout=seconds):
+                pass
+        except HTTPError as error:
+            failed.append(f"answered {error.code}")
+            error.close()
+        except URLError as error:
+            failed.append(f"cannot be reached ({type(error.reason).__name__})")
+        except Exception as error:  # of an address that is none, of an answer that is no HTTP
+            failed.append(f"cannot be used ({type(error).__name__})")
+
+    sending = threading.Thread(target=send, daemon=True)
+    sending.start()
+    sending.join(seconds)
+    if sending.is_alive():
+        failed.append(f"did not answer within {seconds:g} s")
+    if failed:
+        raise Undelivered(f"the webhook at {urlsplit(url).hostname} {failed[0]}")
+
+
+def _address(notify: Notify) -> str:
+    url = notify.webhook or _of_environment("webhook_variable", notify.webhook_variable or "")
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise Undelivered(f"the variable {notify.webhook_variable} holds no address that begins with https://")
+    return url
+
+
+def _of_environment(key: str, name: str) -> str:
+    if not (value := os.environ.get(name, "").strip()):
+        raise Undelivered(f"notify.{key}: the environment variable {name} is not set")
+    return value

@@ -1,0 +1,80 @@
+"""What people were told about a pipeline: which situations began, changed and were over, and whether it was delivered.
+
+The table is appended to outside of any batch. Of the rows about one situation that with the greatest number counts; so
+what is told once is known to every later run, on whatever machine. A row without `delivered` is written before a
+notice is sent, by compare-and-set: of two runs at once one sends it. A process that dies in between leaves such a row,
+and after `DYING_MS` the notice is sent again: once, or at worst twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, cast
+
+from windowlib.definition.instants import time_of
+from windowlib.tables import data_files, delta
+from windowlib.tables.opened import Table
+from windowlib.tables.outside import NOTICES
+
+What = Literal["began", "changed", "over"]
+DYING_MS = 10 * 60_000  # a notice that is being sent for longer was not sent
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A step of a situation. `signature` changes with it; `delivered` is None while it is being sent."""
+
+    at: datetime
+    since: datetime  # when the situation began
+    situation: str
+    what: What
+    signature: str
+    sentence: str
+    batch_id: int | None = None
+    delivered: bool | None = None
+    error: str | None = None
+
+    def is_told(self, now_ms: int) -> bool:
+        """Whether nobody has to send it any more."""
+        if self.delivered is None:
+            return now_ms - time_of(self.at) < DYING_MS
+        return self.delivered
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The newest notice of each situation, as of a version of the table; None: there is no table yet."""
+
+    version: int | None
+    newest: dict[str, Notice]
+
+    @property
+    def open(self) -> dict[str, Notice]:
+        """Those that are not over."""
+        return {key: one for key, one in self.newest.items() if one.what != "over"}
+
+
+def told(root: Path) -> Told:
+    """What was told so far."""
+    table = Table(root / NOTICES.name)
+    version = delta.version(table)
+    rows = data_files.rows(table, delta.files(table, version), NOTICES.columns)
+    newest = {row["situation"]: row for row in sorted(rows, key=lambda row: row["number"])}
+    fields = Notice.__dataclass_fields__
+    found = {key: Notice(**{name: row[name] for name in fields}) for key, row in newest.items()}
+    return Told(version, cast("dict[str, Notice]", found))
+
+
+def add(root: Path, after: Told, notices: Sequence[Notice]) -> bool:
+    """Adds notices in one commit, if nothing was told since; False where something was."""
+    table = Table(root / NOTICES.name)
+    try:
+        expected = delta.create(table, NOTICES.schema()) if after.version is None else after.version
+        numbered = [{"number": expected * 1000 + n, **asdict(one)} for n, one in enumerate(notices)]
+        delta.append_rows(table, expected, numbered)
+    except delta.Conflict:
+        return False
+    return True
