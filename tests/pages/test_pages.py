@@ -332,3 +332,55 @@ def test_the_as_of_names_its_zone(pages: Path) -> None:
     said = re.findall(r"As of (\S+ \S+ \S+)\.", (pages / "index.html").read_text(encoding="utf-8"))
     moment = datetime.fromtimestamp(AS_OF_MS / 1000, UTC)
     assert set(said) == {f"{moment:%Y-%m-%d %H:%M:%S} UTC"}
+
+
+SAMPLE = re.compile(
+    r'(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{pipeline="(?P<pipeline>(?:[^"\\\\]|\\\\.)*)"\} (?P<value>\S+)'
+)
+"""A sample as the grammar of the format has it; read without the code that writes it."""
+
+
+def read_metrics(file: Path) -> dict[str, dict[str, float]]:
+    """By gauge and pipeline, the samples of a file; each gauge must be described and typed once, before its samples."""
+    *lines, end, nothing = file.read_text(encoding="utf-8").split("\n")
+    assert (end, nothing) == ("# EOF", "")
+    found: dict[str, dict[str, float]] = {}
+    described = ""
+    for line in lines:
+        if line.startswith("# HELP "):
+            described = line.split(" ", 3)[2]
+            assert described not in found
+        elif line.startswith("# TYPE "):
+            assert line == f"# TYPE {described} gauge"
+            found[described] = {}
+        else:
+            sample = SAMPLE.fullmatch(line)
+            assert sample, line
+            assert sample["name"] == described
+            assert sample["pipeline"] not in found[described]
+            found[described][sample["pipeline"]] = float(sample["value"])
+    return found
+
+
+def test_metrics_are_those_of_the_newest_batch(folder: Path, tmp_path: Path, trouble: Pipeline) -> None:
+    site([definition(folder, name) for name in NAMES], tmp_path, AS_OF_MS)
+    found = read_metrics(tmp_path / "metrics.prom")
+    newest = trouble.runs[0].run
+    assert {name: of[TROUBLE] for name, of in found.items() if TROUBLE in of} == {
+        "windowlib_last_commit_timestamp_seconds": newest.at_ms / 1000,
+        "windowlib_watermark_timestamp_seconds": (newest.watermark_out_ms or 0) / 1000,
+        "windowlib_watermark_lag_seconds": ((newest.plan_time_ms or 0) - (newest.watermark_out_ms or 0)) / 1000,
+        "windowlib_results": float(len(rows(folder, "results"))),
+        "windowlib_fired": newest.figures["windows_fired_on_time"] + newest.figures["windows_fired_late"],
+        "windowlib_read": newest.figures["rows_read"],
+        "windowlib_late": newest.figures["rows_late"],
+        "windowlib_quarantined": newest.figures["rows_quarantined"],
+        "windowlib_run_seconds": newest.seconds,
+        "windowlib_waiting_for_decision": 0,
+        "windowlib_situations": 0,
+    }
+    assert found["windowlib_waiting_for_decision"] == {WELL: 0, TROUBLE: 0, WAITING: 1, NEW: 0}
+    assert set(found["windowlib_results"]) == {WELL, TROUBLE, WAITING}
+    report(definition(folder, WELL), AS_OF_MS)
+    alone = read_metrics(definition(folder, WELL).root / "metrics.prom")
+    assert alone["windowlib_results"] == {WELL: found["windowlib_results"][WELL]}

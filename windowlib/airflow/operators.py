@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
 from windowlib.airflow.outcome import in_a_line
+from windowlib.airflow.statistics import count
 
 BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
 
@@ -52,6 +53,8 @@ class Advance(Job):
             for asset in self.outlets:
                 context["outlet_events"][asset].extra = {"outcome": line, "batches": len(batches), **batches[-1]}
         self.log.info("%s", line)
+        tags = {"dag_id": getattr(context["ti"], "dag_id", ""), "task_id": self.task_id}
+        count(batches, tags)
         context["ti"].xcom_push(key=BATCHES, value=batches)
         return line
 

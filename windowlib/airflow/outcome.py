@@ -17,17 +17,21 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     """
     if not batches:
         return "nothing was left to do"
-    results = sum(_figure(one, f"windows_{how}") for one in batches for how in ("fired_on_time", "fired_late"))
     failed = sum(len(one.get("failed_checks") or ()) for one in batches)
     late = sum(_figure(one, "rows_late") for one in batches)
     parts = [
         _counted(len(batches), "batch", "batches"),
-        _counted(results, "result", "results"),
+        _counted(results_of(batches), "result", "results"),
         f"{late:,} late" if late else "",
         f"watermark {batches[-1].get('watermark') or 'none yet'}",
         f"{_counted(failed, 'check', 'checks')} failed" if failed else "",
     ]
     return ", ".join(filter(None, parts))
+
+
+def results_of(batches: Sequence[dict[str, Any]]) -> int:
+    """How many results some batches published: windows that fired, on time and by late events."""
+    return sum(_figure(one, f"windows_{how}") for one in batches for how in ("fired_on_time", "fired_late"))
 
 
 def _figure(batch: dict[str, Any], name: str) -> int:

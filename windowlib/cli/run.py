@@ -11,7 +11,7 @@ from windowlib.cli.display import batch_line, batch_record, console, not_read
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
-from windowlib.cli.telling import tell_about, telling
+from windowlib.cli.telling import keep_metrics, tell_about, telling
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
@@ -60,7 +60,7 @@ def run(
                 raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
             raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
         with telling(definitions[0]):
-            shown = _run_one(definitions[0], limits, as_json, say)
+            shown = _run_measured(definitions[0], limits, as_json, say)
     if not shown and not as_json:
         typer.echo(NOTHING_NEW)
 
@@ -125,6 +125,18 @@ class Limits:
     since: str | None
 
 
+def _run_measured(definition: Definition, limits: Limits, as_json: bool, say: Say) -> bool:
+    """As `_run_one`; the metrics are brought up to date where the run did something or failed."""
+    try:
+        shown = _run_one(definition, limits, as_json, say)
+    except Exception:
+        keep_metrics(definition)
+        raise
+    if shown:
+        keep_metrics(definition)
+    return shown
+
+
 def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) -> bool:
     """Runs one pipeline; whether there was a batch to report."""
     from windowlib.runs.committed import committed_since
@@ -183,6 +195,8 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
     for end in ends:
         name = end.definition.name
         pipeline_folder.set(end.definition.root)
+        if end.reports or end.error:
+            keep_metrics(end.definition)
         tell_about(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)
         codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}

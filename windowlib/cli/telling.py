@@ -1,4 +1,4 @@
-"""Commands that run or plan a pipeline tell people how it ended, where `[notify]` says so."""
+"""Commands that run or plan a pipeline tell people how it ended, where `[notify]` says so; runs keep metrics."""
 
 from __future__ import annotations
 
@@ -45,3 +45,17 @@ def tell_about(definition: Definition, error: Exception | None = None, *, is_wel
 
 def _tries_left() -> bool:
     return os.environ.get(TRIES_LEFT, "0") not in ("", "0")
+
+
+def keep_metrics(definition: Definition) -> None:
+    """Brings the gauges of a pipeline up to date after a run; that this fails is a note."""
+    if not definition.root.is_dir():
+        return
+    from windowlib.model.errors import WindowError
+    from windowlib.pages.metrics import write
+    from windowlib.tables.ledger import wall_clock_ms
+
+    try:
+        write([definition], definition.root, wall_clock_ms())
+    except (OSError, WindowError) as error:
+        show_note(f"{definition.name}: metrics are not up to date: {error}")

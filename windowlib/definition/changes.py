@@ -66,7 +66,7 @@ CHANGES = (
         "windows that fire, and maintenance, go by it; what was deleted does not come back",
     ),
     Change(
-        ("airflow.*", "pages.*", "description", "owner", "tags"),
+        ("airflow.*", "notify.*", "pages.*", "description", "owner", "tags"),
         How.AT_ONCE,
         "no table depends on it",
     ),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
+from windowlib.pages import metrics
 from windowlib.pages.overview import looked, overviews
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
@@ -17,13 +18,14 @@ PAGE = "index.html"
 
 
 def report(definition: Definition, now_ms: int) -> Path:
-    """Writes the page of a pipeline into `<root>/pages`, as of now; gives its path."""
+    """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path."""
     place = Place(pipeline=lambda name: PAGE, home=None)
+    metrics.write([definition], definition.root, now_ms)
     return _write(definition.root / FOLDER / PAGE, _pipeline(definition, now_ms, place))
 
 
 def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
-    """Writes the home page and a page of each pipeline into a folder, as of now; gives the home page's path.
+    """Writes a home page, a page of each pipeline, and their metrics into a folder; gives the home page's path.
 
     Raises `InvalidSpec` where two have one name.
     """
@@ -33,6 +35,7 @@ def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
     for one in definitions:
         place = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}")
         _write(folder / one.name / PAGE, _pipeline(one, now_ms, place))
+    metrics.write(definitions, folder, now_ms)
     place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
     return _write(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
 

@@ -1,0 +1,128 @@
+"""Notices by a notifier of Airflow: filled in as its templates are, kept where it fails; and what tasks count."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.check_samples import definition
+from tests.private_apis.page import holds, listed
+from windowlib.definition.definition import Definition
+from windowlib.notices.telling import keep
+from windowlib.tables.notices import told
+
+pytestmark = pytest.mark.airflow
+
+NOTIFIER = """
+from airflow.sdk import BaseNotifier
+
+class ToFile(BaseNotifier):
+    template_fields = ("text",)
+
+    def __init__(self, file, text, **more):
+        super().__init__()
+        self.file, self.text = file, text
+
+    def notify(self, context):
+        with open(self.file, "a") as file:
+            print(self.text, context["windowlib"]["situation"], file=file)
+"""
+
+
+@pytest.fixture
+def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A pipeline whose only file is cut off, with a notifier of its own that writes to the file `told`."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    (tmp_path / "own_notifier.py").write_text(NOTIFIER, encoding="utf-8")
+    arguments = f'{{file = "{tmp_path}/told", text = "{{{{ windowlib.pipeline }}}}: {{{{ windowlib.what }}}}"}}'
+    notify = f'[notify]\nairflow = "own_notifier.ToFile"\narguments = {arguments}\n'
+    made = definition(tmp_path, checks=notify)
+    (tmp_path / "incoming").mkdir()
+    cut_off = tmp_path / "incoming" / "1.parquet"
+    cut_off.write_bytes(b"PAR1")
+    os.utime(cut_off, (1, 1))
+    return made
+
+
+def plan(clicks: Definition) -> Any:
+    from windowlib.airflow.commands import of_pipeline
+    from windowlib.airflow.operators import Plan
+
+    return Plan(task_id="plan", command=of_pipeline("plan", clicks))
+
+
+def test_a_notice_is_sent_once_by_the_notifier_that_the_definition_names(clicks: Definition, tmp_path: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    for _ in range(2):
+        with pytest.raises(AirflowFailException, match="an error that a retry cannot fix"):
+            plan(clicks).execute({"ti": None})
+    assert (tmp_path / "told").read_text() == "clicks: began failure\n"
+    (tmp_path / "incoming" / "1.parquet").unlink()
+    records = plan(clicks).execute({"ti": None})
+    assert [record["batch_id"] for record in records] == [None], "a notice is no outcome"
+    assert (tmp_path / "told").read_text().splitlines()[1:] == ["clicks: over failure"]
+
+
+@pytest.mark.fault("a notifier of Airflow fails", "a warning in the task's log; it is sent again by a later run")
+def test_what_a_notifier_fails_at_is_kept_and_tried_again(clicks: Definition, tmp_path: Path) -> None:
+    (tmp_path / "told").mkdir()  # cannot be written to
+    with pytest.raises(Exception, match="an error that a retry cannot fix"):
+        plan(clicks).execute({"ti": None})
+    kept = told(clicks.root).newest["failure"]
+    assert (kept.delivered, kept.error) == (False, "notifier own_notifier.ToFile: IsADirectoryError")
+    (tmp_path / "told").rmdir()
+    with pytest.raises(Exception, match="an error that a retry cannot fix"):
+        plan(clicks).execute({"ti": None})
+    assert (tmp_path / "told").read_text() == "clicks: began failure\n"
+
+
+def test_a_failure_that_airflow_tries_again_is_not_told_yet(tmp_path: Path) -> None:
+    from windowlib.airflow.job import Job, tries_left
+
+    ti = type("Ti", (), {"try_number": 1, "max_tries": 2})()
+    assert [tries_left({"ti": ti}), tries_left({})] == [2, 0]  # type: ignore[typeddict-item]
+    ti.try_number = 3
+    assert tries_left({"ti": ti}) == 0  # type: ignore[typeddict-item]
+    shown = "import os; print(os.environ['WINDOWLIB_TRIES_LEFT'])"
+    ti.try_number = 2
+    _, lines, _ = Job(task_id="job", command=[sys.executable, "-c", shown]).run_command({"ti": ti})  # type: ignore[typeddict-item]
+    assert lines == ["1"]
+
+
+@holds("airflow/statistics.py", "airflow.sdk.observability.stats")
+def test_batches_are_counted_where_airflow_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.observability import stats
+
+    from windowlib.airflow.statistics import count
+
+    counted = []
+
+    class Recorder:
+        def incr(self, name: str, count: int = 1, rate: float = 1, tags: dict[str, str] | None = None) -> None:
+            counted.append((name, count, tags))
+
+    module = import_module(stats.incr.__module__)
+    for name in ("_factory", "_backend", "_export_legacy_names"):  # as they were, once this test is done
+        monkeypatch.setattr(module, name, getattr(module, name))
+    with listed("airflow.sdk.observability.stats"):
+        stats.initialize(factory=Recorder, export_legacy_names=False)
+    try:
+        count([{"windows_fired_on_time": 3, "windows_fired_late": 1, "rows_late": 0}] * 2, {"dag_id": "windows_clicks"})
+    finally:
+        monkeypatch.undo()
+    tags = {"dag_id": "windows_clicks"}
+    assert counted == [("windowlib.batches", 2, tags), ("windowlib.results", 8, tags)]
+
+
+def test_keeping_nothing_writes_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, [])
+    assert json.dumps([*map(str, tmp_path.iterdir())]) == "[]"

@@ -1,0 +1,18 @@
+"""Counts what tasks have done, where Airflow sends its own metrics (StatsD, OpenTelemetry); elsewhere does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk.observability.stats import incr
+
+from windowlib.airflow.outcome import results_of
+
+
+def count(batches: Sequence[dict[str, Any]], tags: Mapping[str, str]) -> None:
+    """Adds some batches, by their outcomes, to `windowlib.batches`, `windowlib.results` and `windowlib.late`."""
+    late = sum(int(one.get("rows_late") or 0) for one in batches)
+    for name, number in (("batches", len(batches)), ("results", results_of(batches)), ("late", late)):
+        if number:
+            incr(f"windowlib.{name}", number, tags=dict(tags))

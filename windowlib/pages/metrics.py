@@ -1,0 +1,110 @@
+"""Gauges of pipelines for a monitor, in a text file: the exposition format that Prometheus and OpenMetrics share.
+
+A file `metrics.prom` next to the tables (for example for the textfile collector of node_exporter), replaced as a whole.
+Times are seconds since 1970 UTC; what is not known has no sample. The file is as old as the last run that did
+something: how far the watermark is behind now is `time() - windowlib_watermark_timestamp_seconds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from windowlib.definition.definition import Definition
+from windowlib.inspection.told import situations
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.pages.newest import Run, tail
+from windowlib.tables.ledger import Ledger
+
+FILE = "metrics.prom"
+GAUGES = {
+    "last_commit_timestamp_seconds": "When the newest batch was committed.",
+    "watermark_timestamp_seconds": "The watermark: results are complete up to it.",
+    "watermark_lag_seconds": "How far the watermark was behind the time that the newest batch was planned at.",
+    "results": "Rows of results.",
+    "fired": "Windows that the newest batch fired.",
+    "read": "Rows that the newest batch read.",
+    "late": "Late events of the newest batch.",
+    "quarantined": "Rows that the newest batch quarantined.",
+    "run_seconds": "How long the newest batch took.",
+    "waiting_for_decision": "1 where a batch was refused by its checks and waits for an operator.",
+    "situations": "Situations that people were told about and that are not over.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The value of one gauge, of one pipeline."""
+
+    gauge: str
+    pipeline: str
+    value: float
+
+
+def samples(definition: Definition, now_ms: int) -> list[Sample]:
+    """What is known of a pipeline. Raises `WindowError` where its tables cannot be read."""
+    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    state = ledger.state()
+    found: dict[str, float | None] = {
+        "waiting_for_decision": int(bool(state.plan and state.rejection and not state.approved_by)),
+        "situations": sum(one.sentence is not None for one in situations(definition.root, ledger.tables, now_ms)),
+    }
+    if runs := tail(ledger.tables, state.version).runs:
+        found |= _of_run(runs[0])
+    return [Sample(gauge, definition.name, value) for gauge in GAUGES if (value := found.get(gauge)) is not None]
+
+
+def exposed(found: Iterable[Sample]) -> str:
+    r"""Samples as text, those of a gauge together.
+
+    >>> print(exposed([Sample("late", "clicks", 2), Sample("late", 'odd"name', 0.5)]), end="")
+    # HELP windowlib_late Late events of the newest batch.
+    # TYPE windowlib_late gauge
+    windowlib_late{pipeline="clicks"} 2
+    windowlib_late{pipeline="odd\"name"} 0.5
+    # EOF
+    """
+    by_gauge: dict[str, list[Sample]] = {}
+    for one in found:
+        by_gauge.setdefault(one.gauge, []).append(one)
+    lines = [line for gauge, of in by_gauge.items() for line in _of_gauge(gauge, of)]
+    return "\n".join([*lines, "# EOF\n"])
+
+
+def write(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
+    """Writes the gauges of some pipelines into a folder; gives the file, whose readers see it whole."""
+    text = exposed(one for definition in definitions for one in samples(definition, now_ms))
+    file = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_suffix(".unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
+    return file
+
+
+def _of_run(run: Run) -> dict[str, float | None]:
+    figures, watermark_ms = run.figures, run.watermark_out_ms
+    known = watermark_ms is not None and watermark_ms not in (MIN_WATERMARK, MAX_WATERMARK)
+    reached_ms = watermark_ms if known else None
+    behind = known and run.plan_time_ms is not None
+    return {
+        "last_commit_timestamp_seconds": run.at_ms / 1000,
+        "watermark_timestamp_seconds": None if reached_ms is None else reached_ms / 1000,
+        "watermark_lag_seconds": ((run.plan_time_ms or 0) - (reached_ms or 0)) / 1000 if behind else None,
+        "results": figures.get("results_rows_after"),
+        "fired": figures.get("windows_fired_on_time", 0) + figures.get("windows_fired_late", 0),
+        "read": figures.get("rows_read"),
+        "late": figures.get("rows_late"),
+        "quarantined": figures.get("rows_quarantined"),
+        "run_seconds": run.seconds,
+    }
+
+
+def _of_gauge(gauge: str, found: Iterable[Sample]) -> Iterator[str]:
+    name = f"windowlib_{gauge}"
+    yield f"# HELP {name} {GAUGES[gauge]}"
+    yield f"# TYPE {name} gauge"
+    for one in found:
+        pipeline = one.pipeline.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield f'{name}{{pipeline="{pipeline}"}} {one.value!r}'
