@@ -334,9 +334,7 @@ def test_the_as_of_names_its_zone(pages: Path) -> None:
     assert set(said) == {f"{moment:%Y-%m-%d %H:%M:%S} UTC"}
 
 
-SAMPLE = re.compile(
-    r'(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)\{pipeline="(?P<pipeline>(?:[^"\\\\]|\\\\.)*)"\} (?P<value>\S+)'
-)
+SAMPLE = re.compile(r'(?P<name>[a-zA-Z_]\w*)\{pipeline="(?P<pipeline>(?:[^"\\]|\\.)*)"\} (?P<value>\S+)', re.ASCII)
 """A sample as the grammar of the format has it; read without the code that writes it."""
 
 
