@@ -530,6 +530,8 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     report = dag.get_task("report_two")
     (link,) = report.operator_extra_links
     assert link.get_link(report, ti_key=None) == "/windowlib/two/"
+    assert link.get_link(dag.get_task("advance_two"), ti_key=None) == "/windowlib/two/"
+    assert link.get_link(dag.get_task("together"), ti_key=None) == "/windowlib/"
     assert all(f"windowlib status {file}" in dag.doc_md for file in files)
 
 

@@ -15,8 +15,23 @@ from windowlib.airflow.statistics import count
 BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
 
 
+class Page(BaseOperatorLink):
+    """The button that opens the page of the pipeline."""
+
+    name = "Page"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+        """Where `windowlib.airflow.plugin` shows the pages of this task's pipeline; of several, the home page."""
+        if not operator.dag_id.startswith("together_"):
+            return f"/windowlib/{operator.dag_id.removeprefix('windows_')}/"
+        pipeline = operator.task_id.partition("_")[2]
+        return f"/windowlib/{pipeline}/" if pipeline else "/windowlib/"
+
+
 class Plan(Job):
     """Fixes what the next batch reads, or finds that there is nothing to do."""
+
+    operator_extra_links = (Page(),)
 
     def execute(self, context: Context) -> Any:
         planned = super().execute(context)
@@ -33,6 +48,8 @@ class Advance(Job):
 
     Returns what it did in a line; the outcome of each batch is under the key `batches`.
     """
+
+    operator_extra_links = (Page(),)
 
     def execute(self, context: Context) -> Any:
         planned = context["ti"].xcom_pull(task_ids="plan")
@@ -97,17 +114,6 @@ class Verify(Job):
             raise AirflowSkipException(last_words(lines))
         raise_for(code, last_words(lines))
         return records
-
-
-class Page(BaseOperatorLink):
-    """The button that opens the page of the pipeline."""
-
-    name = "Page"
-
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        """Where `windowlib.airflow.plugin` shows the pages of this task's pipeline."""
-        of = operator.task_id if operator.dag_id.startswith("together_") else operator.dag_id
-        return f"/windowlib/{of.removeprefix('windows_').removeprefix('report_')}/"
 
 
 class Report(Job):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from windowlib.cli.options import Batch, Json, Pipeline, Reason, Who
 from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.telling import keep_metrics
 from windowlib.runs.exits import load_pipeline
 
 
@@ -16,7 +17,9 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
     """
     from windowlib.runs.verdicts import approve as decide
 
-    batch_id = decide(load_pipeline(pipeline), who, reason, batch_id=batch)
+    definition = load_pipeline(pipeline)
+    batch_id = decide(definition, who, reason, batch_id=batch)
+    keep_metrics(definition)
     decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
     show_outcome(decided, f"batch {batch_id} is approved: windowlib run {pipeline} publishes it", as_json)
 
@@ -30,7 +33,9 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
     """
     from windowlib.runs.verdicts import abandon as decide
 
-    batch_id = decide(load_pipeline(pipeline), who, reason, batch_id=batch)
+    definition = load_pipeline(pipeline)
+    batch_id = decide(definition, who, reason, batch_id=batch)
+    keep_metrics(definition)
     decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
     show_outcome(decided, f"batch {batch_id} is abandoned: windowlib run {pipeline} plans a new one", as_json)
 

@@ -40,7 +40,8 @@ def tell_about(definition: Definition, error: Exception | None = None, *, is_wel
     code = None if error is None else exit_code(error)
     passes = code in (SUPERSEDED, REJECTED) or (code == UNEXPECTED and _tries_left())
     failed = None if error is None or passes else in_a_sentence(error)
-    tell(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note)
+    if tell(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
+        keep_metrics(definition)
 
 
 def _tries_left() -> bool:
@@ -48,7 +49,7 @@ def _tries_left() -> bool:
 
 
 def keep_metrics(definition: Definition) -> None:
-    """Brings the gauges of a pipeline up to date after a run; that this fails is a note."""
+    """Brings the gauges of a pipeline up to date; that this fails is a note."""
     if not definition.root.is_dir():
         return
     from windowlib.model.errors import WindowError

@@ -43,23 +43,25 @@ class Step:
 
 def tell(
     definition: Definition, ended: Ended, now_ms: int, hand_over: HandOver | None, note: Callable[[str], None]
-) -> None:
-    """Tells what has begun, changed or is over since it was told last; does nothing without `[notify]`.
+) -> bool:
+    """Tells what has begun, changed or is over since it was told last: whether there was anything.
 
-    `hand_over` passes a notice on to Airflow's notifier, where there is one. Raises nothing: what goes wrong is a note.
+    Does nothing without `[notify]`. `hand_over` passes a notice on to Airflow's notifier, where there is one. Raises
+    nothing: what goes wrong is a note.
     """
     to_airflow = hand_over if definition.notify.airflow else None
     if not (definition.notify.has_webhook or to_airflow):
-        return
+        return False
     try:
         outcomes = list(_sent(definition, _claimed(definition, ended, now_ms), to_airflow))
         keep(definition.root, outcomes)
     except Exception as error:  # that people are not told must not fail a run
         note(f"{definition.name}: notices could not be judged or kept: {type(error).__name__}: {error}")
-        return
+        return False
     if failed := [one for one in outcomes if one.error]:
         what = ", ".join(f"{one.situation} {one.what}" for one in failed)
         note(f"{definition.name}: not told ({what}): {failed[0].error}; tried again after the next run")
+    return bool(outcomes)
 
 
 def keep(root: Path, outcomes: Sequence[Notice]) -> None:
@@ -72,7 +74,7 @@ def keep(root: Path, outcomes: Sequence[Notice]) -> None:
 def message(definition: Definition, step: Step) -> dict[str, Any]:
     """A notice as it is sent. Its `text` is what a chat shows."""
     one = step.notice
-    about = "" if one.what == "began" else f" ({one.what})"
+    about = {"began": "", "changed": " has changed", "over": " is over. It was"}[one.what]
     return {
         "text": f"{definition.name}: {one.situation}{about}: {one.sentence}",
         "pipeline": definition.name,
