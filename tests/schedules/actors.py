@@ -16,12 +16,14 @@ from tests.runs.schedules import no_spark
 from tests.schedules.explorer import REFUSING
 from tests.schedules.pipeline import FILE_MS, LONG_DELAY, NO_DELAY, OUTDATED, RERUN_FILE, SHOWN, pipeline, root_of
 from tests.schedules.reader import DELETED
+from windowlib.batches.planning import ledger_of
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import NothingToDo, adopt, restore, rollback
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta
+from windowlib.tables.acknowledged import acknowledge
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded
@@ -87,6 +89,7 @@ ACTORS: dict[str, Actor] = {
     "adopt": lambda folder: adopt(pipeline(folder), *BY),
     "advance-watermark": lambda folder: advance_watermark(pipeline(folder), 50 * FILE_MS, *BY),
     "maintain": lambda folder: maintain(pipeline(folder), BY[0]),
+    "acknowledge": lambda folder: acknowledge(ledger_of(pipeline(folder)), "failure", 2**53, *BY),
     "foreign OPTIMIZE": optimize,
     "foreign DELETE": delete,
 }
@@ -98,7 +101,7 @@ KINDS = {
     "run": ("run", REFUSING),
     "run under other terms": ("run under other terms",),
     "rerun": ("rerun", "outdated rerun"),
-    "operator": ("approve", "abandon", "rollback", "restore", "adopt", "advance-watermark", "maintain"),
+    "operator": ("approve", "abandon", "rollback", "restore", "adopt", "advance-watermark", "maintain", "acknowledge"),
     "foreign": ("foreign OPTIMIZE", "foreign DELETE"),
 }
 TRIPLES_OF_KINDS = list(combinations_with_replacement(KINDS, 3))

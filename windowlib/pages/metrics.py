@@ -23,11 +23,11 @@ GAUGES = {
     "watermark_timestamp_seconds": "The watermark: results are complete up to it.",
     "watermark_lag_seconds": "How far the watermark was behind the time that the newest batch was planned at.",
     "results": "Rows of results.",
-    "fired": "Windows that the newest batch fired.",
-    "read": "Rows that the newest batch read.",
-    "late": "Late events of the newest batch.",
-    "quarantined": "Rows that the newest batch quarantined.",
-    "run_seconds": "How long the newest batch took.",
+    "fired": "Windows that the newest batch fired, reruns aside.",
+    "read": "Rows that the newest batch read, reruns aside.",
+    "late": "Late events of the newest batch, reruns aside.",
+    "quarantined": "Rows that the newest batch quarantined, reruns aside.",
+    "run_seconds": "How long the newest batch took, reruns aside.",
     "waiting_for_decision": "1 where a batch was refused by its checks and waits for an operator.",
     "situations": "Situations that people were told about and that are not over.",
 }
@@ -50,8 +50,11 @@ def samples(definition: Definition, now_ms: int) -> list[Sample]:
         "waiting_for_decision": int(bool(state.plan and state.rejection and not state.approved_by)),
         "situations": sum(one.sentence is not None for one in situations(definition.root, ledger.tables, now_ms)),
     }
-    if runs := tail(ledger.tables, state.version).runs:
-        found |= _of_run(runs[0])
+    runs = tail(ledger.tables, state.version).runs
+    for run in runs[:1]:
+        found |= _of_newest(run)
+    for run in [one for one in runs if one.rerun is None and one.decision is None][:1]:
+        found |= _of_reading(run)
     return [Sample(gauge, definition.name, value) for gauge in GAUGES if (value := found.get(gauge)) is not None]
 
 
@@ -59,7 +62,7 @@ def exposed(found: Iterable[Sample]) -> str:
     r"""Samples as text, those of a gauge together.
 
     >>> print(exposed([Sample("late", "clicks", 2), Sample("late", 'odd"name', 0.5)]), end="")
-    # HELP windowlib_late Late events of the newest batch.
+    # HELP windowlib_late Late events of the newest batch, reruns aside.
     # TYPE windowlib_late gauge
     windowlib_late{pipeline="clicks"} 2
     windowlib_late{pipeline="odd\"name"} 0.5
@@ -83,16 +86,24 @@ def write(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
     return file
 
 
-def _of_run(run: Run) -> dict[str, float | None]:
-    figures, watermark_ms = run.figures, run.watermark_out_ms
+def _of_newest(run: Run) -> dict[str, float | None]:
+    """What the newest batch left, whatever it was."""
+    watermark_ms = run.watermark_out_ms
     known = watermark_ms is not None and watermark_ms not in (MIN_WATERMARK, MAX_WATERMARK)
     reached_ms = watermark_ms if known else None
-    behind = known and run.plan_time_ms is not None
+    behind = reached_ms is not None and run.plan_time_ms is not None
     return {
         "last_commit_timestamp_seconds": run.at_ms / 1000,
         "watermark_timestamp_seconds": None if reached_ms is None else reached_ms / 1000,
         "watermark_lag_seconds": ((run.plan_time_ms or 0) - (reached_ms or 0)) / 1000 if behind else None,
-        "results": figures.get("results_rows_after"),
+        "results": run.figures.get("results_rows_after"),
+    }
+
+
+def _of_reading(run: Run) -> dict[str, float | None]:
+    """What the newest batch did that was no rerun and no decision."""
+    figures = run.figures
+    return {
         "fired": figures.get("windows_fired_on_time", 0) + figures.get("windows_fired_late", 0),
         "read": figures.get("rows_read"),
         "late": figures.get("rows_late"),
