@@ -33,6 +33,7 @@ KINDS = ("failure", "decision", "warning", "silence", "freshness")
 LONGEST = 500  # characters of a sentence
 ENOUGH_GAPS = 20
 USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
+LOOKED_AT = 5  # batches that were checked, in search of the newest that was committed
 OPENED = 8  # files of `source_files` into which many small ones were folded
 PER_FILE_NS = 1_000_000  # ns in a ms
 
@@ -93,8 +94,9 @@ def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterato
 
 
 def _warnings(definition: Definition, state: LedgerState) -> Iterator[Situation]:
-    newest = next((one for one in kept(definition.root, 1)), None)
-    if newest is None or state.commit is None or newest.batch_id != state.commit.batch_id:
+    committed = state.commit.batch_id if state.commit else 0
+    newest = next((one for one in kept(definition.root, LOOKED_AT) if one.batch_id <= committed), None)
+    if newest is None:
         return
     for one in in_words(newest.suites, newest.figures):
         if not one.success and one.severity != "critical":
