@@ -16,7 +16,8 @@ from benchmarks.sides.registry import SIDES
 from benchmarks.special import LATE_SHARE
 from benchmarks.workload import Size
 from benchmarks.workloads import Stream, workloads
-from windowlib.cli.display import console, progress
+from windowlib.cli.display import console
+from windowlib.cli.progress import progress
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import UNEXPECTED
