@@ -26,7 +26,9 @@ from windowlib.inspection.verify.report import Difference
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages.overview import State, looked, overviews
 from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.rows import EXAMPLES
 from windowlib.pages.site import report, site
+from windowlib.pages.waiting import lines
 from windowlib.tables import verifications
 from windowlib.tables.read import read_table
 
@@ -174,6 +176,17 @@ def test_a_rerun_is_listed_with_who_and_why(trouble: Pipeline) -> None:
     [asked] = trouble.decided
     assert (asked.who, asked.reason) == ("ann", "the phones' queue was stuck")
     assert trouble.runs[0].why == "ann: the phones' queue was stuck"
+
+
+def test_a_batch_that_waits_shows_what_it_would_put_away(folder: Path) -> None:
+    waiting = facts(folder, WAITING).waiting
+    assert waiting is not None
+    [refused] = [rows for rows in waiting.put_away if "raw" in rows.columns]
+    assert refused.columns == ["why", "source_file", "source_row", "event_time", "raw"]
+    assert {cells[0] for cells in refused.cells} == {"null_key"}
+    [count] = [entry.rows for entry in waiting.accounts[0].went if entry.reason == "null_key"]
+    assert len(refused.cells) == min(EXAMPLES, count) > 0
+    assert all(line.startswith("null_key: source_file ") for line in lines(refused))
 
 
 def test_the_commands_of_a_waiting_batch_run_when_pasted(folder: Path) -> None:

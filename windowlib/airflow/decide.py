@@ -31,30 +31,35 @@ if TYPE_CHECKING:
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
 BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
+ROWS = 6  # of the batch, that the question shows
 
 _BODY = """\
 The checks refused batch {batch_id} of **{name}**: nothing of it is published.
 
-{failed}
+{failed}{rows}
 
 * **approve**: this run publishes the batch all the same, exactly as it was judged, and goes on.
 * **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
 * **leave waiting**: nothing is decided. This run fails, and the next one asks again.
 
-To approve or abandon, give a **reason**: an answer without one is not taken, and the question comes back. It is kept in
-the ledger, with the name that you are logged in by.
+The **reason** is kept in the ledger, with the name that you are logged in by.
 
 [The page of the pipeline](/windowlib/{name}/)
 """
 
 
-def question(name: str, batch_id: int, failed: Sequence[str]) -> tuple[str, str]:
-    """Subject and body (Markdown) of what is asked about a batch; `failed` is a sentence for each check."""
+def question(name: str, batch_id: int, failed: Sequence[str], rows: Sequence[str] = ()) -> tuple[str, str]:
+    """Subject and body (Markdown) of what is asked about a batch: a sentence for each check that failed, and some of
+    its rows that reach no window.
+    """
     from windowlib.reruns.words import escaped
 
-    lines = "\n".join(f"- {escaped(one)}" for one in failed)
+    said, put_away = ("\n".join(f"- {escaped(one)}" for one in lines) for lines in (failed, rows))
     return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
-        name=name, batch_id=batch_id, failed=lines
+        name=name,
+        batch_id=batch_id,
+        failed=said,
+        rows=f"\n\nSome of its rows that reach no window:\n\n{put_away}" if rows else "",
     )
 
 
@@ -71,16 +76,20 @@ class Decide(Job, HITLOperator):
         """Builds the report and asks; done at once where the batch is approved, skipped where none waits."""
         from windowlib.batches.planning import ledger_of
         from windowlib.definition.definition import load_definition
+        from windowlib.pages.waiting import lines, put_away
 
         definition = load_definition(Path(self.file))
-        state = ledger_of(definition).state()
+        ledger = ledger_of(definition)
+        state = ledger.state()
         if state.plan is None or not state.rejection:
             raise AirflowSkipException(in_lines(_nothing_waits(definition, context)))
         batch_id = state.plan.batch_id
         if state.approved_by:
             return self._already(definition, batch_id)
         Job.execute(self, context)
-        self.subject, self.body = question(definition.name, batch_id, _failed(definition, batch_id, state.rejection))
+        rows = [line for found in put_away(definition, ledger.tables, state) for line in lines(found)]
+        failed = _failed(definition, batch_id, state.rejection)
+        self.subject, self.body = question(definition.name, batch_id, failed, rows[:ROWS])
         context["ti"].xcom_push(key=BATCH, value=batch_id)
         return HITLOperator.execute(self, context)
 

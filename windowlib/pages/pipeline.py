@@ -21,6 +21,7 @@ from windowlib.pages.overview import Looked, Mark, Overview, mark, overview
 from windowlib.pages.rows import LateHour, Refused, Rows, explain_command, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified
+from windowlib.pages.waiting import put_away
 from windowlib.quality.check import CheckResult
 from windowlib.tables import delta
 from windowlib.tables.statistics import overlapping
@@ -39,6 +40,7 @@ class Waiting:
     files: Sequence[str]
     failed: Sequence[CheckResult]
     accounts: Sequence[Account]
+    put_away: Sequence[Rows]
     approve: str
     abandon: str
 
@@ -153,6 +155,7 @@ def _waiting(found: Looked) -> Waiting | None:
         files=[file.path for file in plan.files],
         failed=sorted(failed, key=lambda one: one.severity != "critical"),
         accounts=accounts(checked.figures)[:1] if checked else [],
+        put_away=put_away(found.definition, found.tables, found.ledger),
         approve=approve,
         abandon=abandon,
     )

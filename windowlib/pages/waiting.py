@@ -1,0 +1,61 @@
+"""What a batch that waits for a decision would put away: rows that it refuses, and events that are late in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+
+from windowlib.definition.definition import Definition
+from windowlib.inspection.late.events import how_late
+from windowlib.pages.newest import rows_of_newest
+from windowlib.pages.rows import EXAMPLES, Rows, shown
+from windowlib.tables import prepare
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.opened import Tables
+
+WHY = "why"
+
+
+def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list[Rows]:
+    """A few of its refused rows and of its late events, each with file and row; nothing where no batch is prepared.
+
+    They are of the files that its publication would add, so nothing is computed. Columns that `[pages]` hides are not
+    shown.
+    """
+    if state.plan is None or state.prepared is None:
+        return []
+    batch_id, found = state.plan.batch_id, []
+    for change in prepare.read(tables.root, state.prepared).changes:
+        if change.name in COLUMNS:
+            files = [DataFile(one.path, one.size_bytes, 0, one.partition) for one in change.add]
+            rows = rows_of_newest(tables, change.name, files, EXAMPLES, pc.field("batch_id") == batch_id)
+            before, after = COLUMNS[change.name]
+            columns = [WHY, *before, *(definition.source.key if change.name == "late_events" else ()), *after]
+            found += [shown(definition, [{**row, WHY: _why(row)} for row in rows], columns)] if rows else []
+    return found
+
+
+COLUMNS = {
+    "quarantine": (("source_file", "source_row"), ("event_time", "raw")),
+    "late_events": (("source_file", "source_row"), ("event_time",)),
+}
+"""The columns of each table's rows that are shown: before and after those of the key."""
+
+
+def _why(row: Mapping[str, Any]) -> str:
+    return row["reason"] if "reason" in row else f"late by {how_late(row['late_by_ms'])}"
+
+
+def lines(rows: Rows) -> Iterator[str]:
+    """Each row in a line of text.
+
+    >>> list(lines(Rows(["why", "source_file", "source_row", "raw"], [["null_key", "4.parquet", "3", "{}"]])))
+    ['null_key: source_file 4.parquet, source_row 3, raw {}']
+    """
+    for cells in rows.cells:
+        named = dict(zip(rows.columns, cells, strict=True))
+        why = named.pop(WHY)
+        yield f"{why}: {', '.join(f'{name} {text}' for name, text in named.items() if text)}"
