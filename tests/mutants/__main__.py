@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="*", metavar="TEXT")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--of-module", type=int, default=60)
-    asked = parser.parse_args()
+    asked = parser.parse_intermixed_args()
     if asked.do == "cover":
         cover()
     elif not run(asked.modules, asked.seed, asked.of_module):

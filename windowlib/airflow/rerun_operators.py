@@ -101,7 +101,9 @@ class Approve(ApprovalOperator):
     `FORM` as its `params`.
     """
 
-    FORM: ClassVar = {WHY: Param("", type="string", title="Why", description="Needed to reject; the log keeps it.")}
+    FORM: ClassVar = {  # not required: the form would let nobody approve without it
+        WHY: Param(None, type=["null", "string"], title="Why", description="Needed to reject; the log keeps it.")
+    }
 
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(
