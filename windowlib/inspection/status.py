@@ -18,38 +18,23 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
+from windowlib.inspection.commits import Committed, newest_commits
 from windowlib.inspection.told import Told, situations
 from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
 from windowlib.tables import data_files, delta
-from windowlib.tables.decision import Decision
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
-from windowlib.tables.meaning import DQ_RESULTS, LEDGER, WATERMARKS
+from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
 from windowlib.tables.migration import migrations, switched
 from windowlib.tables.opened import Tables
-from windowlib.tables.rerun import Rerun
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.table import TableSpec
 from windowlib.tables.verifications import Verification
 from windowlib.tables.verifications import last as last_verification
-
-COMMITS_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """A batch that exists."""
-
-    batch_id: int
-    at_ms: int
-    watermark_ms: int
-    counts: dict[str, int]
-    rerun: str | None = None  # what it recomputed, or an operator decided, in words
-    what: str = ""  # the same in a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +122,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         pipeline=definition.name,
         folder=str(definition.root),
         same_definition=commit is None or continues(definition, commit.definition, commit.fingerprint),
-        commits=_commits(ledger.tables, state),
+        commits=newest_commits(ledger.tables, state),
         time=_time(definition, ledger.tables, commit),
         windows_in_flight=sum(file.rows for file in windows),
         oldest_window_start_ms=min(
@@ -189,43 +174,6 @@ def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> li
     files = delta.files(tables[of.name], _version(commit, of.name))
     newest = max((file.high["batch_id"] for file in files), default=None)
     return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
-
-
-def _commits(tables: Tables, state: LedgerState) -> list[Committed]:
-    """The newest commits, newest first; the ledger's files are read only as far back as they need."""
-    table = tables[LEDGER.name]
-    found: list[Committed] = []
-    for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
-        rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)
-        commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
-        found += map(_committed, data_files.rows_of(commits.slice(0, COMMITS_SHOWN)))
-        if len(found) >= COMMITS_SHOWN:
-            break
-    return sorted(found, key=lambda commit: -commit.batch_id)[:COMMITS_SHOWN]
-
-
-def _committed(row: dict[str, Any]) -> Committed:
-    at_ms = int(row["at"].timestamp() * 1000)
-    counts = dict(row["counts"])
-    said = _rerun(row["correction"], counts) or _decision(row)
-    word = Decision.from_json(row["decision"]).kind.partition("_")[0] if row["decision"] else "rerun"
-    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, said, word if said else "")
-
-
-def _decision(row: dict[str, Any]) -> str | None:
-    if not row["decision"]:
-        return None
-    decided = Decision.from_json(row["decision"])
-    return f"{decided.title}. Reason: {decided.reason} ({decided.who})"
-
-
-def _rerun(rerun: str | None, counts: dict[str, int]) -> str | None:
-    if rerun is None:
-        return None
-    done = Rerun.from_json(rerun)
-    changes = {"added": "entered", "removed": "withdrawn", "changed": "changed"}  # as figures are named
-    said = ", ".join(f"{counts.get(f'windows_{kind}', 0):,} {name}" for name, kind in changes.items())
-    return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"
 
 
 def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time | None:

@@ -1,0 +1,66 @@
+"""The newest batches of a pipeline, and in words what each was, where it did not just read what was new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from windowlib.tables import data_files, delta
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.opened import Tables
+from windowlib.tables.rerun import Rerun
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A batch that exists."""
+
+    batch_id: int
+    at_ms: int
+    watermark_ms: int
+    counts: dict[str, int]
+    rerun: str | None = None  # what it recomputed, or an operator decided, in words
+    what: str = ""  # the same in a word
+
+
+def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
+    """The newest commits, newest first; the ledger's files are read only as far back as they need."""
+    table = tables[LEDGER.name]
+    found: list[Committed] = []
+    for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
+        rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)
+        commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
+        found += map(_committed, data_files.rows_of(commits.slice(0, SHOWN)))
+        if len(found) >= SHOWN:
+            break
+    return sorted(found, key=lambda commit: -commit.batch_id)[:SHOWN]
+
+
+def _committed(row: dict[str, Any]) -> Committed:
+    at_ms = int(row["at"].timestamp() * 1000)
+    counts = dict(row["counts"])
+    said = _rerun(row["correction"], counts) or _decision(row)
+    word = Decision.from_json(row["decision"]).kind.partition("_")[0] if row["decision"] else "rerun"
+    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, said, word if said else "")
+
+
+def _decision(row: dict[str, Any]) -> str | None:
+    if not row["decision"]:
+        return None
+    decided = Decision.from_json(row["decision"])
+    return f"{decided.title}. Reason: {decided.reason} ({decided.who})"
+
+
+def _rerun(rerun: str | None, counts: dict[str, int]) -> str | None:
+    if rerun is None:
+        return None
+    done = Rerun.from_json(rerun)
+    changes = {"added": "entered", "removed": "withdrawn", "changed": "changed"}  # as figures are named
+    said = ", ".join(f"{counts.get(f'windows_{kind}', 0):,} {name}" for name, kind in changes.items())
+    return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"
