@@ -53,6 +53,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
 
     def ask(address: str, *, logged_in: bool = True, reads: tuple[str, ...] = ("windows_clicks",)):
         monkeypatch.setattr(plugin, "may_read", lambda user, dag: dag in reads)
+        monkeypatch.setattr(plugin, "next_run", {"windows_clicks": "next run tomorrow"}.__getitem__)
         monkeypatch.setattr(plugin.app, "dependency_overrides", {plugin.logged_in: lambda: "ann"} if logged_in else {})
 
         async def request() -> httpx.Response:
@@ -70,6 +71,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
     ("address", "status", "text"),
     [
         ("/", 200, 'href="clicks/"'),
+        ("/", 200, "; next run tomorrow</small>"),
         ("/clicks/", 200, "1 new file waits for the next run"),
         ("/clicks/results", 200, "No result among the newest is such a one."),
         ("/clicks/results?from=yesterday", 200, "is not a time"),

@@ -73,15 +73,15 @@ def _page(definition: Definition, now_ms: int) -> str:
 _ROWS, _PAGES = Cache(_row), Cache(_page)
 
 
-def home(definitions: Sequence[Definition], now_ms: int) -> str:
-    """The home page of these pipelines."""
+def home(definitions: Sequence[Definition], now_ms: int, next_runs: Mapping[str, str]) -> str:
+    """The home page of these pipelines; `next_runs` says by name when each runs next."""
     rows = []
     for one in definitions:
         try:
             rows.append(_ROWS.get(one, now_ms))
         except (WindowError, OSError):
             rows.append(_row(one, now_ms))
-    return home_page(sorted(rows, key=lambda row: row.order), now_ms, HOME)
+    return home_page(sorted(rows, key=lambda row: row.order), now_ms, HOME, next_runs)
 
 
 def page(definition: Definition, now_ms: int) -> str:

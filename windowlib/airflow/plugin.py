@@ -39,7 +39,8 @@ def show_home(user: User) -> HTMLResponse:
     from windowlib.airflow.live_pages import home
     from windowlib.airflow.pipelines import dag_id
 
-    return _answer(home([one for one in _definitions() if may_read(user, dag_id(one))], _now_ms()))
+    found = [one for one in _definitions() if may_read(user, dag_id(one))]
+    return _answer(home(found, _now_ms(), {one.name: next_run(dag_id(one)) for one in found}))
 
 
 @app.get("/{name}/previews/{preview_id}")
@@ -79,6 +80,20 @@ def may_read(user: Any, dag: str) -> bool:
 
     details = DagDetails(id=dag, team_name=DagModel.get_team_name(dag))
     return get_auth_manager().is_authorized_dag(method="GET", details=details, user=user)
+
+
+def next_run(dag: str) -> str:
+    """When a DAG runs next, in words; an empty text where it has no schedule."""
+    from airflow.models.dag import DagModel
+
+    from windowlib.definition.instants import instant, time_of
+
+    found = DagModel.get_dagmodel(dag)
+    if found is None or found.next_dagrun_create_after is None:
+        return ""
+    if found.is_paused:
+        return "paused: no run is due"
+    return f"next run {instant(time_of(found.next_dagrun_create_after))}"
 
 
 def _pipeline(name: str, user: Any) -> Definition:

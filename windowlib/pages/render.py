@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jinja2
@@ -63,9 +64,11 @@ class Found:
     problem: str | None = None
 
 
-def home_page(rows: Sequence[Overview], as_of_ms: int, place: Place) -> str:
-    """The page with a row for each pipeline."""
-    return _page("home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline)
+def home_page(
+    rows: Sequence[Overview], as_of_ms: int, place: Place, next_runs: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The page with a row for each pipeline; `next_runs` says by name when each runs next, where that is known."""
+    return _page("home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline, next_runs=next_runs)
 
 
 def pipeline_page(facts: Pipeline, place: Place) -> str:
