@@ -16,6 +16,7 @@ from tests.killed import stopped
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
+from windowlib.definition.kept import Kept
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked as ToVerify
@@ -27,7 +28,9 @@ from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build, compare, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
 from windowlib.model.errors import StateMismatch
+from windowlib.plans.partitions import DAY_MS
 from windowlib.runs.advance import advance
+from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import rollback
 from windowlib.runs.verdicts import abandon
 from windowlib.tables.foreign import CannotUndo
@@ -83,6 +86,10 @@ def fresh(folder: Path, text: str, spark: SparkSession, files: int = FILES) -> D
         arrive(folder, number, events(number))
         run(definition, spark)
     return definition
+
+
+def days_later() -> int:
+    return clock() + 20 * DAY_MS
 
 
 def rows(definition: Definition, table: str) -> list[str]:
@@ -339,12 +346,17 @@ def test_finished_it_is_kept_and_unbegun_it_is_no_more(spark: SparkSession, fold
     old, new = clicks(folder, 0), clicks(folder, 0, GAP)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)
-    build(new, lambda: spark, ASKED)
+    shadow = build(new, lambda: spark, ASKED)
     assert len(migrations(new.root)) == 1
     assert undo(new, lambda: spark, ASKED) is None
+    with pytest.raises(MigrationRefused, match="has given this migration up meanwhile"):
+        switch(new, shadow, lambda: spark, ASKED)  # its command was still asking
     assert not (new.root / "_migration").exists()
     migrate(new, spark)
+    one_batch = new.model_copy(update={"retention": new.retention.model_copy(update={"cuts": Kept(batches=1)})})
+    assert maintain(one_batch, "ann", days_later).kept_from == 3  # what --undo goes back to
     assert finish(new) == 4
+    assert maintain(one_batch, "ann", days_later).kept_from == 4
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)
     migrate(old, spark)  # which is how it is taken back then

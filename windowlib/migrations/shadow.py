@@ -10,7 +10,8 @@ pipeline. The id follows from the definition and the terms, so that no build is 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from windowlib.source.place import check_place
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.migration import Migration, begin, forget, migrations, switched
+from windowlib.tables.migration import Migration, begin, forget, is_begun, migrations, switched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +86,27 @@ def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
     source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
     apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
     return Shadow(migration, apart, ledger_of(apart, clock))
+
+
+@contextmanager
+def still_there(shadow: Shadow) -> Iterator[None]:
+    """Raises `MigrationRefused` where another command has given the migration up before the block is over."""
+    _check_is_there(shadow)
+    try:
+        yield
+    except Exception as error:
+        _check_is_there(shadow, error)
+        raise
+    _check_is_there(shadow)
+
+
+def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
+    of_it = isinstance(error, FileNotFoundError) and str(shadow.definition.root) in str(error)
+    if of_it or not is_begun(shadow.definition.root):
+        raise MigrationRefused(
+            "another windowlib migrate, to another definition or with --undo, has given this migration up meanwhile."
+            " This one has switched nothing: look what windowlib status shows, then migrate again"
+        ) from error
 
 
 def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.pinned import Pinned
@@ -34,13 +35,15 @@ from windowlib.migrations.shadow import (
     check_read_all,
     is_finished,
     shadow_of,
+    still_there,
 )
 from windowlib.runs.publication import publish
 from windowlib.source.place import PLACE, place_of
 from windowlib.tables.decision import Decision
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_rows import Claim, LedgerState
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
+from windowlib.tables.lost import check_there
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import MIGRATED, drop_tables
 from windowlib.tables.opened import Tables
@@ -62,7 +65,8 @@ def build(definition: Definition, spark: GetSpark, asked: Asked) -> Shadow:
     shadow = shadow_of(definition, state, asked.clock)
     if asked.approve:
         approve_refused(shadow, asked.who, asked.reason, asked.clock)
-    catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
+    with still_there(shadow):
+        catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
     return shadow
 
 
@@ -73,6 +77,13 @@ def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Cloc
     assert commit is not None, "there is something to migrate"
     folder = shadow.definition.root / "_compared"
     shutil.rmtree(folder, ignore_errors=True)
+    with still_there(shadow):
+        return _compared(definition, ledger, commit, shadow, folder, spark)
+
+
+def _compared(
+    definition: Definition, ledger: Ledger, commit: Commit, shadow: Shadow, folder: Path, spark: GetSpark
+) -> Difference:
     try:
         here = Standing(ledger.tables, commit.versions)
         _check_types(here, shadow)
@@ -100,14 +111,16 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked
 
     Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `OtherType`.
     """
-    catch_up(shadow, spark, asked.clock, finish=False, note=asked.note)  # so that little is left for the lease
     ledger = ledger_of(definition, asked.clock)
     check_can_migrate(definition, ledger, ledger.state())
+    with still_there(shadow):
+        catch_up(shadow, spark, asked.clock, finish=False, note=asked.note)  # so that little is left for the lease
     before, claim = ledger.claim(asked.note)
     with deciding(ledger, claim):
         state = settled(ledger, claim, before)
         check_can_migrate(definition, ledger, state)
-        catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
+        with still_there(shadow):
+            catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
         done = _switched(definition, ledger, claim, state, shadow, spark(), asked)
     drop_tables(definition.root, shadow.migration)
     return done
@@ -132,10 +145,12 @@ def _switched(
     staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
     shutil.rmtree(staging.folder, ignore_errors=True)
     try:
-        side = Side(Pinned(ledger.tables, here.versions, spark), commit)
-        found = difference(definition, side, _side(shadow, spark), staging, batch_id)
-        new = Standing(shadow.ledger.tables, built.versions)
-        changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
+        with still_there(shadow):
+            side = Side(Pinned(ledger.tables, here.versions, spark), commit)
+            found = difference(definition, side, _side(shadow, spark), staging, batch_id)
+            new = Standing(shadow.ledger.tables, built.versions)
+            changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
+            check_there(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may pass over one that has gone
         cuts = tuple(_cuts(shadow, after))
         migration = shadow.migration
         decision = Decision(

@@ -36,6 +36,7 @@ from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
 from windowlib.tables.lost import check_there, losses_named
 from windowlib.tables.maintained import Maintained
 from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE
+from windowlib.tables.migration import switched
 from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.standing import COUNTED, check_counts, standing
@@ -176,6 +177,8 @@ def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
     before = maintained.last(ledger.root)
     commits = [one for one in ledger.commits() if before is None or one.batch_id >= before.kept_from]
     chosen = kept.first_kept(commits, definition.retention.cuts, now_ms)
+    if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
+        chosen = min(chosen, base, key=lambda one: one.batch_id)
     for one in commits[commits.index(chosen) :]:
         if all(checkpoints.can_open(ledger.root / name, version) for name, version in one.versions.items()):
             return one

@@ -1,7 +1,8 @@
 """Which cuts of a pipeline's tables stay readable, and what is said of those that do not.
 
 A *cut* is all tables at the versions that one commit row names. Kept are those that `[retention] cuts` says, counted
-back from now, and the one that was the newest when that span began. A reader who has just opened the newest cut keeps
+back from now, and the one that was the newest when that span began. So is what undoing a migration goes back to, until
+it is finished or `UNDO_MS` old. A reader who has just opened the newest cut keeps
 it for `READING_MS`, whatever the definition says.
 
 Times are those at which batches were committed, none before that of an earlier batch: a clock that was once wrong lets
@@ -23,6 +24,7 @@ from windowlib.tables.maintained import last
 
 READING_MS = 3_600_000  # so long a reader may take for what it has opened
 FAR_MS = 40 * DAY_MS  # as plans judge their clock
+UNDO_MS = 30 * DAY_MS  # so long a migration that is not finished can be undone
 
 
 class CutExpired(WindowError, LookupError):
@@ -51,6 +53,20 @@ def first_kept(commits: Sequence[Commit], kept: Kept, now_ms: int) -> Commit:
 
     by_rule = newest_at(now_ms - kept.ms) if kept.ms is not None else max(len(commits) - (kept.batches or 1), 0)
     return commits[min(by_rule, newest_at(now_ms - READING_MS))]
+
+
+def undone_to(commits: Sequence[Commit], migration: int, now_ms: int) -> Commit | None:
+    """The batch that undoing the migration of a batch goes back to; None once that migration is `UNDO_MS` old.
+
+    >>> def commit(batch_id, at_ms):
+    ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms)
+    >>> commits = [commit(n, n) for n in (1, 2, 5)]
+    >>> undone_to(commits, 5, 6).batch_id, undone_to(commits, 5, 6 + UNDO_MS)
+    (2, None)
+    """
+    at_ms = next((one.at_ms for one in commits if one.batch_id == migration), None)
+    before = [one for one in commits if one.batch_id < migration]
+    return before[-1] if at_ms is not None and before and now_ms - at_ms <= UNDO_MS else None
 
 
 def check_kept(root: Path, batch_id: int, cannot: str) -> None:

@@ -47,6 +47,11 @@ def begin(root: Path, migration: Migration) -> None:
     disk.sync([folder / ABOUT], root)
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether the migration whose tables are built in a folder was begun, and neither finished nor given up."""
+    return (folder / ABOUT).exists()
+
+
 def migrations(root: Path) -> list[Migration]:
     """Those that were begun and neither finished nor undone, oldest first."""
     found = [Migration(**json.loads(file.read_text(encoding="utf-8"))) for file in (root / FOLDER).glob(f"*/{ABOUT}")]
