@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -167,7 +166,6 @@ def compute_simply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(batch, "compute", computed)
     patch.setattr(attempt, "_judged", lambda *_: [])
     patch.setattr(check, "preload", lambda: None)
-    patch.setattr(attempt, "followed", lambda spark: nullcontext(lambda: ""))
 
 
 def before_each_step(step: Callable[[str], None], patch: pytest.MonkeyPatch) -> None:

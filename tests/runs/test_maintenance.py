@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
+from tests.clicks import arrive as arrive_click
+from tests.clicks import clicks, events
+from tests.clicks import clock as plan_time
 from tests.killed import Killed, dead_owner, stopped
 from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
@@ -18,14 +27,16 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import forecast, maintain
 from windowlib.runs.operations import rollback
 from windowlib.runs.verdicts import approve
-from windowlib.tables import compaction, delta, disk, kept, lease
+from windowlib.tables import compaction, delta, disk, kept, lease, log
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.maintained import last
 from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.read import read_table
 
 HOUR_MS = 3_600_000
 WHO = "ann"
+EVERY = "WINDOWLIB_TEST_ALL" in os.environ  # `make test-all`
 
 
 class Clock:
@@ -120,11 +131,54 @@ def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Cl
     Reader(folder).watch()
 
 
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_who_follows_changes_sees_nothing_of_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for what in ("CLOSED", "OPEN", "OPEN_DAY"):
+        monkeypatch.setattr(compaction, what, 2)
+    definition = clicks(tmp_path, 2)
+    table = ledger_of(definition).tables["result_changes"]
+    seen: list[dict[str, Any]] = []
+
+    def follow() -> int:
+        """Takes what is newer than the last batch that was seen."""
+        last_seen = max((row["batch_id"] for row in seen), default=0)
+        new = [row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] > last_seen]
+        seen.extend(new)
+        return len(new)
+
+    for number in (3, 4):
+        advance(definition, lambda: spark, clock=plan_time)
+        assert follow()
+        before = {name: rows_of(read_table(definition, name)) for name in ("results", "open_windows", "seen_ids")}
+        at = delta.version(table)
+        assert at is not None
+        report = maintain(definition, WHO, plan_time)
+        assert "result_changes" in {one.table for one in report.tables if one.compacted}
+        assert follow() == 0
+        assert before == {name: rows_of(read_table(definition, name)) for name in before}
+        entry = log.file_of(table.folder, at + 1).read_text().splitlines()
+        files = [one for line in entry for kind, one in json.loads(line).items() if kind in ("add", "remove")]
+        assert len(files) > 2
+        assert not any(file["dataChange"] for file in files)  # which a stream over the table passes over
+        then = DeltaTable(str(table.folder), version=at).to_pyarrow_table()
+        assert rows_of(then) == rows_of(read_table(definition, "result_changes"))
+        arrive_click(tmp_path, number, events(number))
+    assert sorted(map(str, seen)) == rows_of(read_table(definition, "result_changes"))
+
+
+def rows_of(found: pa.Table) -> list[str]:
+    return sorted(map(str, found.to_pylist()))
+
+
 def tables_of(definition: Definition) -> Iterator[tuple[str, delta.Table]]:
     ledger = ledger_of(definition)
     return ((name, ledger.tables[name]) for name in ("results", "source_files"))
 
 
+@pytest.mark.long("twelve batches are, in make test, and maintenance killed at steps ends with the needed files alone")
 def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 41))
     assert len(data_files_on_disk(definition)) > 150
@@ -200,7 +254,7 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None
     definition = runs(folder, clock, range(1, 6))
     clock.later(2)
     before, values = cuts(definition)[5], Reader(folder).all_values()
-    for moment in range(1, 1_000, 6):
+    for moment in range(1, 1_000, 6 if EVERY else 18):
         left = moment
         clock.later(0.1)
 
@@ -233,6 +287,7 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None
     assert data_files_on_disk(definition) == needed(definition)
 
 
+@pytest.mark.long("each is done by itself in make test, and killed at steps")
 def test_whatever_is_done_in_whatever_order_kept_cuts_stay_as_they_were(folder: Path, clock: Clock) -> None:
     for seed in range(2):
         chance, number = random.Random(seed), 0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,6 @@ def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Itera
     patch.setattr(rerun, "compute", recomputed)
     patch.setattr(attempt, "_judged", lambda *_: explorer.judged())
     patch.setattr(check, "preload", lambda: None)
-    patch.setattr(attempt, "followed", lambda spark: nullcontext(lambda: ""))
     for what in ("CLOSED", "OPEN", "OPEN_DAY"):
         patch.setattr(compaction, what, 2)
     patch.setattr(checkpoints, "ENTRIES", 2)
