@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -77,6 +78,7 @@ def test_a_window_inside_one_in_flight_changes_nothing() -> None:
     assert windows.add(TimeWindow(3, 10)) == (TimeWindow(0, 10), None)
 
 
-def test_an_unknown_window_is_named() -> None:
+@pytest.mark.parametrize("ask", [MergingWindowSet.retire, MergingWindowSet.state_window])
+def test_an_unknown_window_is_named(ask: Callable[[MergingWindowSet, TimeWindow], object]) -> None:
     with pytest.raises(UnknownWindow, match=r"got TimeWindow\(start_ms=1, end_ms=2\)"):
-        MergingWindowSet().retire(TimeWindow(1, 2))
+        ask(MergingWindowSet(), TimeWindow(1, 2))
