@@ -28,7 +28,11 @@ def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list
     if state.plan is None or state.prepared is None:
         return []
     batch_id, found = state.plan.batch_id, []
-    for change in prepare.read(tables.root, state.prepared).changes:
+    try:
+        made = prepare.read(tables.root, state.prepared)
+    except prepare.Unreadable:  # decided since `state` was read, or damaged, which the next run says
+        return []
+    for change in made.changes:
         if change.name in COLUMNS:
             files = [DataFile(one.path, one.size_bytes, 0, one.partition) for one in change.add]
             rows = rows_of_newest(tables, change.name, files, EXAMPLES, pc.field("batch_id") == batch_id)

@@ -94,12 +94,15 @@ class _Found:
 def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> Report:
     """What `maintain` would do now; touches nothing."""
     ledger = ledger_of(definition, clock)
-    state = ledger.state()
+    return ledger.settled(lambda state: _forecast(definition, ledger, state, clock()))
+
+
+def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Report:
     check_fingerprint(definition, state.commit)
     if state.commit is None:
         return _nothing(definition)
     versions = {name: version for name in COMMIT_ORDER if (version := delta.version(ledger.tables[name])) is not None}
-    found = _look(definition, ledger, state, versions, clock())
+    found = _look(definition, ledger, state, versions, now_ms)
     notes = [*_waits(state)]
     if state.claim and not state.claim.released and (holder := ledger.holder(state.claim)):
         notes.append(f"a run is in progress ({holder}): files that it is writing are counted among those to delete")

@@ -66,7 +66,11 @@ class _Target:
 def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
     """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
     ledger = ledger_of(definition, clock)
-    rows, notes, state = [], list[str](), ledger.state()
+    return ledger.settled(lambda state: _forecast_restore(ledger, state))
+
+
+def _forecast_restore(ledger: Ledger, state: LedgerState) -> Forecast:
+    rows, notes = [], list[str]()
     for change in _changed(ledger, state):
         rows.append(rows_changed(change.table, delta.files(change.table, change.newest), files_before(change)))
         notes += _who_changed(change)
@@ -84,7 +88,7 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
     """
     ledger = ledger_of(definition, clock)
-    _changed(ledger, ledger.state())
+    ledger.settled(lambda state: _changed(ledger, state))
     _, claim = ledger.claim()
     with deciding(ledger, claim):
         state = ledger.state()
@@ -133,7 +137,10 @@ MEANS = {
 def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
     """What `adopt` keeps. Raises `NothingToDo`, `CannotUndo`."""
     ledger = ledger_of(definition, clock)
-    state = ledger.state()
+    return ledger.settled(lambda state: _forecast_adopt(ledger, state))
+
+
+def _forecast_adopt(ledger: Ledger, state: LedgerState) -> Forecast:
     changed, target = _changed(ledger, state), _adopted(ledger, state)
     notes = [note for change in changed for note in (*_who_changed(change), MEANS.get(change.name, ""))]
     return _forecast(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
@@ -239,7 +246,7 @@ def _do(
 ) -> int:
     ledger = ledger_of(definition, clock)
     check_fingerprint(definition, ledger.state().commit)
-    find(ledger, ledger.state())
+    ledger.settled(lambda state: find(ledger, state))
     before, claim = ledger.claim()
     with deciding(ledger, claim):
         if before.left_by_a_dead_run:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.tables import delta, disk, owner
@@ -41,8 +41,10 @@ from windowlib.tables.ledger_rows import (
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 from windowlib.tables.owner import Life, Owner, shows_life
+from windowlib.tables.prepare import Unreadable
 
 Clock = Callable[[], int]  # milliseconds since the epoch
+T = TypeVar("T")
 _FORGONE: set[tuple[Path, int]] = set()  # claims of this process, by their epoch, whose end could not be written
 
 
@@ -87,6 +89,19 @@ class Ledger:
             if delta.version(table) != self._state.version:
                 self._state = fold(table)
             return self._state
+
+    def settled(self, look: Callable[[LedgerState], T]) -> T:
+        """What `look` makes of what holds now, without a claim.
+
+        Made again where a run has gone on meanwhile and deleted the prepared publication that the state names.
+        """
+        while True:
+            state = self.state()
+            try:
+                return look(state)
+            except Unreadable:
+                if self.state().version == state.version:
+                    raise
 
     def claim(self, note: Callable[[str], None] = lambda what: None) -> tuple[LedgerState, Claim]:
         """Claims the pipeline; tells what held before. Raises `Superseded` when a run that is at work holds it.
