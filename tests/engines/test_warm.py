@@ -194,13 +194,17 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> d
 @pytest.mark.parametrize(
     "moments",
     [
-        pytest.param((), id="undisturbed", marks=pytest.mark.long("killed or not, the batches are the same")),
+        pytest.param((), id="undisturbed"),
         pytest.param(
             ("1:write:windows",),
             id="killed while it computes",
             marks=pytest.mark.long("where it is killed is all that differs"),
         ),
-        pytest.param(("2:commit:results",), id="killed between batches"),
+        pytest.param(
+            ("2:commit:results",),
+            id="killed between batches",
+            marks=pytest.mark.long("two engines; an undisturbed one, and runs that die on Sail, are in make test"),
+        ),
     ],
 )
 def test_a_thin_client_gives_the_same_tables(
@@ -215,7 +219,7 @@ def test_a_thin_client_gives_the_same_tables(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.long("two engines die; one that dies once is in make test")
+@pytest.mark.long("two engines die; an undisturbed one is in make test")
 @pytest.mark.fault("the warm engine dies again and again", "the run ends with one sentence")
 def test_an_engine_that_keeps_dying_ends_the_run_with_one_sentence(
     place: Path, expected: dict[str, list[str]], tmp_path: Path

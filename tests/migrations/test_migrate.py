@@ -288,7 +288,6 @@ def test_killed_it_goes_on(spark: SparkSession, folder: Path, tmp_path: Path) ->
         check_followers(old)
 
 
-@pytest.mark.both
 def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder: Path) -> None:
     old, new = clicks(folder, 0), clicks(folder, 0, KINDS["key and aggregates"])
     before = outcome(old)

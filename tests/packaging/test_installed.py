@@ -141,6 +141,7 @@ def test_python_workers_find_windowlib(way: str, installed: Environment, tmp_pat
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.airflow
+@pytest.mark.long("make test runs both DAGs by an installed wheel")
 def test_the_command_of_each_operator(installed: Environment, tmp_path: Path) -> None:
     """As the operators build them: plan, advance with `spark-submit`, a rerun's preview and its apply, report.
 
