@@ -5,10 +5,13 @@ Before it, the pipeline is brought to rest: what a dead run has prepared is publ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from windowlib.batches.staging import Staging
 from windowlib.migrations import files
 from windowlib.migrations.difference import Difference
 from windowlib.migrations.files import Standing
@@ -21,6 +24,7 @@ from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
 from windowlib.tables.prepare import Publication, TableChange
+from windowlib.tables.publish import staging_folder
 from windowlib.tables.standing import COUNTED, check_counts, fence, standing
 
 if TYPE_CHECKING:
@@ -47,6 +51,21 @@ class Asked:
     clock: Clock = wall_clock_ms
     approve: bool = False
     note: Note = silent
+
+
+@contextmanager
+def staged(ledger: Ledger, claim: Claim, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
+    """Where the files of a switch are written until it is prepared; none of them stays where the block fails."""
+    attempt = f"{batch_id}-{claim.epoch}"
+    staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
+    shutil.rmtree(staging.folder, ignore_errors=True)
+    try:
+        yield staging
+    except Exception:
+        staging.discard()
+        raise
+    finally:
+        shutil.rmtree(staging.folder, ignore_errors=True)
 
 
 def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> LedgerState:

@@ -24,7 +24,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
-from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, stands
+from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, staged, stands
 from windowlib.migrations.difference import Difference, Side, difference
 from windowlib.migrations.files import KEEP, Standing
 from windowlib.migrations.shadow import (
@@ -48,7 +48,6 @@ from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import MIGRATED, drop_tables
 from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import TableChange
-from windowlib.tables.publish import staging_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,10 +140,7 @@ def _switched(
     here = stands(ledger, claim, commit)
     _check_types(here, shadow)
     after, batch_id = state.last_batch_id, state.last_batch_id + built.batch_id
-    attempt = f"{batch_id}-{claim.epoch}"
-    staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
-    shutil.rmtree(staging.folder, ignore_errors=True)
-    try:
+    with staged(ledger, claim, batch_id, spark) as staging:
         with still_there(shadow):
             side = Side(Pinned(ledger.tables, here.versions, spark), commit)
             found = difference(definition, side, _side(shadow, spark), staging, batch_id)
@@ -161,11 +157,6 @@ def _switched(
         )
         target = replace(built, definition=stored)
         made = fix(ledger, claim, state, publication(batch_id, state, target, decision, changes, found))
-    except Exception:
-        staging.discard()
-        raise
-    finally:
-        shutil.rmtree(staging.folder, ignore_errors=True)
     publish(ledger, claim, made)
     return Done(batch_id, found)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
-from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
-from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, stands
+from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, staged, stands
 from windowlib.migrations.difference import Side, difference
 from windowlib.migrations.files import Standing
 from windowlib.migrations.shadow import NothingToMigrate
@@ -25,7 +23,6 @@ from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import Migration, drop_tables, forget, migrations, switched
-from windowlib.tables.publish import staging_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,10 +74,7 @@ def _undone(
         so_that = f"no way back to before the migration of batch {number}: of table {name}"
         check_files_exist(ledger.tables[name], then.files(name), so_that)
     batch_id = state.last_batch_id + 1
-    attempt = f"{batch_id}-{claim.epoch}"
-    staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
-    shutil.rmtree(staging.folder, ignore_errors=True)
-    try:
+    with staged(ledger, claim, batch_id, spark) as staging:
         sides = [Side(Pinned(ledger.tables, at.versions, spark), of) for at, of in ((here, commit), (then, base))]
         found = difference(definition, sides[0], sides[1], staging, batch_id)
         schemas = [one for at in (then, here) if (one := at.schema(RESULTS.name)) is not None]
@@ -92,11 +86,6 @@ def _undone(
         ]
         decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=migration.id)
         made = fix(ledger, claim, state, publication(batch_id, state, base, decision, changes, found))
-    except Exception:
-        staging.discard()
-        raise
-    finally:
-        shutil.rmtree(staging.folder, ignore_errors=True)
     publish(ledger, claim, made)
     return Done(batch_id, found)
 

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.planning import check_may_run
-from windowlib.engines.tasks import followed
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
-from windowlib.runs.run import Due, Run, silent
+from windowlib.runs.run import Due, Run, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.source import listing as source
 from windowlib.tables import delta, disk, prepare
@@ -91,7 +90,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     """
     started, run, plan = time.monotonic(), attempt.run, attempt.due.plan
     try:
-        with _followed(run, plan, attempt.inputs.spark):
+        with saying(run.say, f"{_named(run, plan)}: computing {_amount(plan)}", attempt.inputs.spark):
             outcome = _computed(attempt, shared)
         run.say(f"{_named(run, plan)}: checking")
         source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
@@ -109,17 +108,6 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
     return _report(made, started)
-
-
-@contextmanager
-def _followed(run: Run, plan: Plan, spark: SparkSession) -> Iterator[None]:
-    """Says how far the batch is, where somebody listens."""
-    if run.say is silent:
-        yield
-        return
-    with followed(spark) as far:
-        run.say(lambda: f"{_named(run, plan)}: computing {_amount(plan)}{far()}")
-        yield
 
 
 def _named(run: Run, plan: Plan) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from windowlib.batches.planning import check_may_run, ledger_of, next_plan, other_terms, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
+from windowlib.engines.tasks import followed
 from windowlib.runs.leftovers import Leftovers
 from windowlib.source import listing as source
 from windowlib.tables.lease import lease
@@ -21,6 +23,9 @@ from windowlib.tables.rerun import DoneAlready, Rerun
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.standing import fence
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Note = Callable[[str], None]
 Doing = str | Callable[[], str]  # what is being done, or a call that gives it as it is now
 Say = Callable[[Doing], None]  # tells it, for a line of progress
@@ -29,6 +34,17 @@ PLANS = 5  # of one batch in one run, as its files change again and again
 
 def silent(note: Doing) -> None:
     """Leaves a note unsaid; what it is about stands in the ledger."""
+
+
+@contextmanager
+def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
+    """Says what the block does and how far the engine is with it, where somebody listens."""
+    if say is silent:
+        yield
+        return
+    with followed(spark) as far:
+        say(lambda: f"{what}{far()}")
+        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import check_engine
 from windowlib.engines.connect import EngineLost
-from windowlib.engines.tasks import followed
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.run import Note, Run, Say, first_plan, silent
+from windowlib.runs.run import Note, Run, Say, first_plan, saying, silent
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import Ended, advance_together
@@ -145,8 +144,7 @@ def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: S
     try:
         with explained(definition, of_a_batch=False):
             session = _announced(spark, definition, say)()
-            with followed(session) as far:
-                say(lambda: f"computing{far()}")
+            with saying(say, "computing", session):
                 return work(session)
     finally:
         spark.close()

@@ -280,6 +280,12 @@ def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str 
         return
 
 
+def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
+    """The row that `add_row` numbered last; None without any."""
+    found = data_files.rows(table, files(table, version(table)), schema)
+    return max(found, key=lambda row: row[numbered], default=None)
+
+
 def rows_file(
     table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
 ) -> tuple[list[DataFile], list[DataFile]]:

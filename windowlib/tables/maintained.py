@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from windowlib.tables import data_files, delta
+from windowlib.tables import delta
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import MAINTENANCE
 
@@ -38,10 +38,8 @@ def keep(root: Path, made: Maintained) -> None:
 
 def last(root: Path) -> Maintained | None:
     """The newest maintenance of a pipeline; None without any."""
-    table = Table(root / MAINTENANCE.name)
-    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), MAINTENANCE.columns))
-    if not rows:
+    row = delta.newest_row(Table(root / MAINTENANCE.name), MAINTENANCE.columns, "number")
+    if row is None:
         return None
-    row = max(rows, key=lambda row: row["number"])
     values: dict[str, Any] = {name: row[name] for name in Maintained.__dataclass_fields__}
     return Maintained(**{**values, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])})

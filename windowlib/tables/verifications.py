@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from windowlib.tables import data_files, delta
+from windowlib.tables import delta
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import VERIFICATIONS
 
@@ -50,11 +50,9 @@ def keep(root: Path, made: Verification) -> None:
 
 def last(root: Path) -> Verification | None:
     """The newest verification of a pipeline; None without any."""
-    table = Table(root / VERIFICATIONS.name)
-    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
-    if not rows:
+    row = delta.newest_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.columns, "number")
+    if row is None:
         return None
-    row = max(rows, key=lambda row: row["number"])
     values: dict[str, Any] = {name: row[name] for name in Verification.__dataclass_fields__}
     values |= {name: dict(row[name]) for name in ("compared", "differing")}
     values |= {"differences": json.loads(row["differences"]), "outcome": cast(Outcome, row["outcome"])}
