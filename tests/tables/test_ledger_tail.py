@@ -9,8 +9,8 @@ import pytest
 
 from tests.golden.make import CASES, unpack
 from windowlib.definition.definition import load_definition
-from windowlib.tables import delta, ledger_rows
-from windowlib.tables.ledger_rows import LedgerState, fold, rows_of_file
+from windowlib.tables import data_files, delta, ledger_rows
+from windowlib.tables.ledger_rows import LedgerState, fold
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
 
@@ -20,7 +20,7 @@ def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkey
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     found = Table(load_definition(unpack(name, tmp_path)[0]).root / LEDGER.name)
     files = delta.files(found, delta.version(found))
-    rows = sorted((row for file in files for row in rows_of_file(found.folder / file.path)), key=_sequence)
+    rows = sorted(data_files.rows(found, files, LEDGER.columns), key=_sequence)
     for count in range(1, len(rows) + 1):
         one_file = Table(tmp_path / f"ledger-{count}")
         delta.create(one_file, LEDGER.schema())

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from windowlib.tables import data_files, delta, prepare
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim
+from windowlib.tables.ledger_rows import Claim, rows_of_kinds
 from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
 from windowlib.tables.publish import staging_folder
 
@@ -59,7 +59,8 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
 
     Batches that an earlier release of windowlib has committed have no such row, so their files are not looked at.
     """
-    rows = list(data_files.rows(ledger.tables[LEDGER.name], _files(ledger, LEDGER.name), LEDGER.columns))
+    table, kinds = ledger.tables[LEDGER.name], {"plan", "prepare", "commit", "reject"}
+    rows = list(rows_of_kinds(table, delta.version(table), kinds, ("batch_id", "epoch")))
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
     prepared = {batch for batch, _ in fixed}
     decided = {row["batch_id"] for row in rows if row["kind"] in ("commit", "reject")}

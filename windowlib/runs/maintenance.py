@@ -35,7 +35,7 @@ from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
 from windowlib.tables.lost import check_there, losses_named
 from windowlib.tables.maintained import Maintained
-from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE
+from windowlib.tables.meaning import COMMIT_ORDER, LEDGER, OUTSIDE
 from windowlib.tables.migration import switched
 from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.publish import staging_folder
@@ -89,6 +89,12 @@ class _Found:
     logs: Mapping[str, list[Path]]
     others: Mapping[str, list[Path]]
     live: Mapping[str, int]
+    of_ledger: Sequence[Sequence[DataFile]]
+
+    @property
+    def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
+        """The files that are put together, by table: of those that batches publish, and of the ledger."""
+        return {**self.groups, LEDGER.name: self.of_ledger} if self.of_ledger else self.groups
 
 
 def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> Report:
@@ -126,6 +132,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms) -> 
             versions = standing(ledger.tables, state.commit.versions, lambda: ledger.check(claim.epoch))
             check_counts(ledger.tables, versions, state.commit)
         found = _look(definition, ledger, state, versions, now_ms)
+        ledger.put_together(claim.epoch, _attempt(state, claim))
         if found.groups:
             made = _compacted(ledger, claim, state, found, versions, who)
             publish(ledger, claim, made)
@@ -172,6 +179,7 @@ def _look(
         {name: files for name, files in _logs(ledger, oldest, outside, now_ms).items() if files},
         {name: files for name, files in _others(ledger.root, now_ms).items() if files},
         {name: len(delta.files(tables[name], delta.version(tables[name]))) for name in (*there, *outside)},
+        ledger.to_put_together(),
     )
 
 
@@ -210,14 +218,15 @@ def _groups(
 def _logs(
     ledger: Ledger, oldest: Mapping[str, int | None], outside: Sequence[str], now_ms: int
 ) -> dict[str, list[Path]]:
-    """The log files that no kept version needs. A table that no batch publishes is read as it is: a day's are kept."""
+    """The log files that no kept version needs. A table that no batch publishes is read as it is: those of the time
+    that a reader may take are kept."""
     kept_versions = {name: version for name, version in oldest.items() if version is not None}
     found = {name: checkpoints.superfluous(ledger.root / name, version) for name, version in kept_versions.items()}
     for name in outside:
         newest = delta.version(ledger.tables[name])
         assert newest is not None, "the table exists"
         old = checkpoints.superfluous(ledger.root / name, newest)
-        found[name] = list(takewhile(lambda path: now_ms - path.stat().st_mtime_ns // 1_000_000 > DAY_MS, old))
+        found[name] = list(takewhile(lambda path: now_ms - path.stat().st_mtime_ns // 1_000_000 > kept.READING_MS, old))
     return found
 
 
@@ -245,7 +254,7 @@ def _compacted(
 ) -> Publication:
     """Writes the larger files, and fixes the batch that puts them in the place of the small ones."""
     assert state.commit is not None, "there is a batch"
-    attempt = f"{state.last_batch_id + 1}-{claim.epoch}"
+    attempt = _attempt(state, claim)
     for name, chosen in found.groups.items():
         check_there(ledger.tables[name], [file for files in chosen for file in files])
     changes = tuple(
@@ -260,6 +269,11 @@ def _compacted(
     return fixed(ledger, claim, state, Decided(decision, state.commit, changes, left, of_rows=False))
 
 
+def _attempt(state: LedgerState, claim: Claim) -> str:
+    """What files are called that are written here."""
+    return f"{state.last_batch_id + 1}-{claim.epoch}"
+
+
 def _kept(definition: Definition, found: _Found, batch_id: int | None, who: str, now_ms: int) -> Maintained:
     return Maintained(
         utc(now_ms),
@@ -267,7 +281,7 @@ def _kept(definition: Definition, found: _Found, batch_id: int | None, who: str,
         batch_id,
         found.kept_from.batch_id,
         str(definition.retention.cuts),
-        {name: sum(map(len, files)) for name, files in found.groups.items()},
+        {name: sum(map(len, files)) for name, files in found.all_groups.items()},
         {one.table: len(one.files) for one in found.unneeded},
         sum(one.size_bytes for one in found.unneeded),
     )
@@ -295,7 +309,7 @@ def _report(definition: Definition, found: _Found, batch_id: int | None, notes: 
     gone = {one.table: one for one in found.unneeded}
     rows = []
     for name in (*COMMIT_ORDER, *OUTSIDE):
-        groups, logs = found.groups.get(name, []), found.logs.get(name, [])
+        groups, logs = found.all_groups.get(name, []), found.logs.get(name, [])
         if groups or logs or name in gone:
             files, size_bytes = (len(gone[name].files), gone[name].size_bytes) if name in gone else (0, 0)
             row = TableReport(

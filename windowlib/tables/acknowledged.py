@@ -14,7 +14,7 @@ from typing import Any
 
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import at_ms_of, rows_of_file
+from windowlib.tables.ledger_rows import at_ms_of, rows_of_kinds
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 
@@ -39,14 +39,9 @@ def acknowledge(ledger: Ledger, situation: str, until_ms: int, who: str, reason:
 
 
 def acknowledged(tables: Tables, now_ms: int) -> dict[str, Acknowledged]:
-    """By situation, what is kept quiet at a time. Reads only the ledger's files that may hold such a row."""
+    """By situation, what is kept quiet at a time. Reads of the ledger only what may hold such a row."""
     table = tables[LEDGER.name]
-    files = [
-        file
-        for file in delta.files(table, delta.version(table))
-        if file.low.get("kind", KIND) <= KIND <= file.high.get("kind", KIND)
-    ]
-    rows = [row for file in files for row in rows_of_file(table.folder / file.path) if row["kind"] == KIND]
+    rows = rows_of_kinds(table, delta.version(table), {KIND}, ("sequence", "at", "decision", "who", "reason"))
     newest = {one.situation: one for one in map(_of_row, sorted(rows, key=lambda row: row["sequence"]))}
     return {situation: one for situation, one in newest.items() if one.until_ms > now_ms}
 

@@ -25,8 +25,8 @@ SMALL_BYTES = 16 << 20  # a file below this is small
 LARGE_BYTES = 64 << 20  # so much is put into one file
 CLOSED, OPEN, OPEN_DAY = 2, 8, 64  # files of one partition that are worth it
 ROWS_PER_GROUP = 65_536  # a group of a file is read at once
-ROWS_OF_SMALL = 4_096  # the same of tables without partitions: their readers look for a few batches
 SORTED: Mapping[str, str] = {
+    "ledger": "sequence",
     "results": "window_start",
     "result_changes": "batch_id",
     "late_events": "event_time",
@@ -96,7 +96,9 @@ def together(table: Table, version: int, files: Sequence[DataFile], attempt: str
     if (column := SORTED[name]) in schema.names:
         data = data.sort_by(column)
     path = str(Path(files[0].path).with_name(f"{attempt}-{uuid.uuid4()}.parquet"))
-    pq.write_table(data, table.folder / path, row_group_size=ROWS_PER_GROUP if partition_by else ROWS_OF_SMALL)
+    pq.write_table(
+        data, table.folder / path, row_group_size=ROWS_PER_GROUP if partition_by else data_files.ROWS_PER_GROUP
+    )
     made = data_files.data_file(table.folder, path, files[0].partition)
     if made.rows != (rows := sum(file.rows for file in files)):
         (table.folder / path).unlink()

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from windowlib.tables.footers import bounds_of
 from windowlib.tables.opened import Table
 
+ROWS_PER_GROUP = 1_024  # of small tables: who needs the newest rows reads one group
+
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
@@ -40,15 +42,20 @@ def write(folder: Path, data: pa.Table) -> DataFile:
     """A table of rows as one file of an unpartitioned table, for a commit to name."""
     name = f"{uuid.uuid4()}.parquet"
     folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(data, folder / name)
+    pq.write_table(data, folder / name, row_group_size=ROWS_PER_GROUP)
     return data_file(folder, name)
 
 
 def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
     """One file with exactly the columns of `schema`; a column the file lacks is null."""
-    table = pq.ParquetFile(path).read()
+    file = pq.ParquetFile(path)
     if schema is None:
-        return table
+        return file.read()
+    return shaped(file.read(columns=[name for name in schema.names if name in file.schema_arrow.names]), schema)
+
+
+def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with exactly the columns of `schema`; a column that they lack is null."""
     columns = [
         table[f.name].cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
     ]

@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import data_files, disk, log
+from windowlib.tables import data_files, disk, log, row_groups
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.footers import log_statistics
 from windowlib.tables.log import IDENTITY
@@ -32,9 +32,11 @@ CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
     "delta.logRetentionDuration": "interval 365 days",
 }
-# A table of small commits is folded into fewer files when it has this many small ones.
+# A table of small commits is folded into fewer files when it has this many small ones. A file that has become larger is
+# left alone, so that what folding costs does not grow with the table.
 SMALL_FILES = 64
-SMALL_BYTES = 4 << 20
+SMALL_BYTES = 256 << 10
+NUMBERED = ("sequence", "number", "batch_id")  # columns that rise from append to append
 NO_PARTITION = "no such value"  # of a partition column of texts
 RESTORED = "restored"  # the identity of commits that take back what no commit row names
 
@@ -154,13 +156,14 @@ def commit(
     add: Iterable[DataFile] = (),
     remove: Iterable[DataFile] = (),
     identity: str | None = None,
+    of_rows: bool = True,
 ) -> int:
     """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
 
-    `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on since `expected`, and
-    `RefusedCommit` when it has not.
+    `of_rows` is as in `Change`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on
+    since `expected`, and `RefusedCommit` when it has not.
     """
-    change = Change(tuple(map(logged, add)), tuple(map(logged, remove)))
+    change = Change(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
     return _lasting(table, commit_logged(table, expected, change, identity))
 
 
@@ -282,8 +285,16 @@ def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str 
 
 def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
     """The row that `add_row` numbered last; None without any."""
-    found = data_files.rows(table, files(table, version(table)), schema)
-    return max(found, key=lambda row: row[numbered], default=None)
+    return newest_of(table, files(table, version(table)), schema, numbered)
+
+
+def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
+    """The row with the greatest number of some files of a small table, of which the last rows are read."""
+    if not chosen:
+        return None
+    newest = max(chosen, key=lambda file: file.high[numbered])
+    rows, _ = next(row_groups.newest_first(table.folder / newest.path, numbered, schema))
+    return max(data_files.rows_of(rows), key=lambda row: row[numbered])
 
 
 def rows_file(
@@ -301,8 +312,14 @@ def rows_file(
     small = [f for f in files(table, at) if f.size_bytes < SMALL_BYTES]
     fold = small if len(small) >= SMALL_FILES else []
     if fold:
-        data = pa.concat_tables([*(data_files.read_parquet(table.folder / f.path, arrow) for f in fold), data])
+        parts = [data_files.read_parquet(table.folder / f.path, arrow) for f in sorted(fold, key=_place)]
+        data = pa.concat_tables([*parts, data])
     return ([data_files.write(table.folder, data)] if data.num_rows else []), fold
+
+
+def _place(file: DataFile) -> tuple[int, str]:
+    """Where a file's rows stand among those of others that were appended before or after."""
+    return min((file.low[name] for name in NUMBERED if name in file.low), default=0), file.path
 
 
 def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from windowlib.model.errors import ExpectationsFailed, WindowError
-from windowlib.tables import delta, disk, owner
+from windowlib.tables import compaction, delta, disk, owner
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_rows import (
+    OF_COMMITS,
     Claim,
     Commit,
     LedgerState,
@@ -36,7 +38,7 @@ from windowlib.tables.ledger_rows import (
     fold,
     plan_row,
     rerun_of,
-    rows_of_file,
+    rows_of_kinds,
 )
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
@@ -171,23 +173,47 @@ class Ledger:
 
     def batch_of_preview(self, preview_id: str) -> int | None:
         """The batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
-        table, found, decided = self.tables[LEDGER.name], None, list[tuple[int, Decision]]()
-        for file in delta.files(table, delta.version(table)):
-            for row in rows_of_file(table.folder / file.path):
-                if row["kind"] == "commit" and (done := rerun_of(row)) and done.preview_id == preview_id:
-                    found = int(row["batch_id"])
-                if row["kind"] == "commit" and row["decision"]:
-                    decided.append((int(row["batch_id"]), Decision.from_json(row["decision"])))
+        found, decided = None, list[tuple[int, Decision]]()
+        for row in self._rows("commit", ("batch_id", "correction", "decision")):
+            if (done := rerun_of(row)) and done.preview_id == preview_id:
+                found = int(row["batch_id"])
+            if row["decision"]:
+                decided.append((int(row["batch_id"]), Decision.from_json(row["decision"])))
         if found is not None and any(one.undoes(found) for batch_id, one in decided if batch_id > found):
             return None
         return found
 
     def commits(self) -> list[Commit]:
         """Every batch that was committed, oldest first; those that a rollback has undone among them."""
-        table = self.tables[LEDGER.name]
-        rows = (row for f in delta.files(table, delta.version(table)) for row in rows_of_file(table.folder / f.path))
-        found = [commit_of(row, at_ms_of(row)) for row in rows if row["kind"] == "commit"]
+        found = [commit_of(row, at_ms_of(row)) for row in self._rows("commit", OF_COMMITS)]
         return sorted(found, key=lambda commit: commit.batch_id)
+
+    def _rows(self, kind: str, columns: Collection[str]) -> Iterator[Mapping[str, Any]]:
+        table = self.tables[LEDGER.name]
+        return rows_of_kinds(table, delta.version(table), {kind}, columns)
+
+    def put_together(self, epoch: int, attempt: str) -> None:
+        """Puts the larger files of the ledger into one where many have come: no run reads them.
+
+        Where anyone appends a row meanwhile, it is left to the next time. Raises `Superseded`.
+        """
+        with self._lock:
+            table, version = self.tables[LEDGER.name], self.state().version
+            self.check(epoch)
+            for chosen in self.to_put_together():
+                assert version is not None, "there are files"
+                made = compaction.together(table, version, chosen, attempt)
+                try:
+                    version = delta.commit(table, version, add=[made], remove=chosen, of_rows=False)
+                except delta.Conflict:
+                    (table.folder / made.path).unlink()
+                    return
+
+    def to_put_together(self) -> list[list[DataFile]]:
+        """The files that `put_together` makes one of: those of history, which appended rows leave alone."""
+        table = self.tables[LEDGER.name]
+        files = [one for one in delta.files(table, delta.version(table)) if one.size_bytes >= delta.SMALL_BYTES]
+        return list(compaction.groups(LEDGER.name, files, lambda partition: False, 1))
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, row_groups
 from windowlib.tables.decision import Decision
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
@@ -22,6 +21,20 @@ from windowlib.tables.rerun import Rerun
 OF_CLAIMS = ("claim", "heartbeat", "release")
 KINDS = (*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit", "restore", "clock", "acknowledge")
 """The kinds of rows that this version knows."""
+OF_COMMITS = (
+    "batch_id",
+    "versions",
+    "watermark_out_ms",
+    "to_sequence",
+    "fingerprint",
+    "definition",
+    "counts",
+    "at",
+    "correction",
+    "plan_time_ms",
+    "decision",
+)
+"""The columns that a `Commit` is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +179,44 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
 def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
     """The rows of one of the ledger's files without those that a later commit row in it has made history.
 
-    A file into which small ones were folded has thousands of rows, and a few that count. They are looked for without
-    pyarrow's functions, which would import pandas: half a second of a run with nothing new.
+    A file into which small ones were folded has thousands of rows, and a few that count: the last of its row groups
+    are read. They are looked for without pyarrow's functions, which would import pandas: half a second of a run with
+    nothing new.
     """
-    rows = data_files.read_parquet(file, LEDGER.columns)
-    kinds = list(zip(rows["kind"].to_pylist(), rows["sequence"].to_pylist(), strict=True))
-    newest = dict(sorted(kinds, key=itemgetter(1)))
+    parts, newest = list[pa.Table](), dict[str, int]()
+    for part, left in row_groups.newest_first(file, "sequence", LEDGER.columns):
+        parts.append(part)
+        for kind, sequence in zip(part["kind"].to_pylist(), part["sequence"].to_pylist(), strict=True):
+            newest[kind] = max(newest.get(kind, 0), sequence)
+        if left is None or ({"commit", "claim"} <= newest.keys() and min(newest["commit"], newest["claim"]) > left):
+            break
+    rows = pa.concat_tables(parts)
     if not {"commit", "claim"} <= newest.keys():
         return data_files.rows_of(rows)
     count = [
         sequence >= newest["commit"] or kind not in KINDS or (kind in OF_CLAIMS and sequence >= newest["claim"])
-        for kind, sequence in kinds
+        for kind, sequence in zip(rows["kind"].to_pylist(), rows["sequence"].to_pylist(), strict=True)
     ]
     return data_files.rows_of(pa.concat_tables(rows.slice(n, 1) for n, counts in enumerate(count) if counts))
 
 
-@lru_cache(maxsize=256)
-def rows_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
-    """The rows of one of the ledger's files, which never change."""
-    return data_files.rows_of(data_files.read_parquet(file, LEDGER.columns))
+def rows_of_kinds(
+    table: Table, version: int | None, kinds: Collection[str], columns: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """The ledger's rows of some kinds as of a version, each file's in the order in which they lie there.
+
+    `columns` are those that they are asked for; others than those and `kind` are not read.
+    """
+    assert LEDGER.columns is not None, "they are the same for every pipeline"
+    schema = pa.schema([field for field in LEDGER.columns if field.name == "kind" or field.name in columns])
+    for file in delta.files(table, version):
+        if any(file.low.get("kind", kind) <= kind <= file.high.get("kind", kind) for kind in kinds):
+            yield from _of_kinds(row_groups.holding(table.folder / file.path, "kind", kinds, schema), kinds)
+
+
+def _of_kinds(rows: pa.Table, kinds: Collection[str]) -> list[dict[str, Any]]:
+    wanted = [rows.slice(number, 1) for number, kind in enumerate(rows["kind"].to_pylist()) if kind in kinds]
+    return data_files.rows_of(pa.concat_tables(wanted)) if wanted else []
 
 
 def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:

@@ -1,0 +1,58 @@
+"""The rows of one Parquet file by its row groups: the newest first, or those alone that may hold what is asked for.
+
+A file into which small ones were put together holds a long history, of which a run needs the end. Its row groups have
+statistics, so the others are not read. A group without them may hold anything, and is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windowlib.tables.data_files import shaped
+
+
+def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Table, int | None]]:
+    """The row groups of a file, those with the greatest values of the integer column `by` first.
+
+    With each comes the greatest value in those that are left: None where none is.
+    """
+    file = pq.ParquetFile(path)
+    highs = {group: _bounds(file, group, by)[1] for group in range(file.num_row_groups)}
+    order = sorted(highs, key=lambda group: (highs[group] is None, highs[group] or 0, group), reverse=True)
+    if any(high is None for high in highs.values()):
+        yield _read(file, order, schema), None
+        return
+    for place, group in enumerate(order):
+        left = order[place + 1 :]
+        yield _read(file, [group], schema), highs[left[0]] if left else None
+
+
+def holding(path: Path, column: str, values: Collection[Any], schema: pa.Schema) -> pa.Table:
+    """The row groups of a file that may hold one of some values in a column."""
+    file = pq.ParquetFile(path)
+    return _read(file, [n for n in range(file.num_row_groups) if _may_hold(_bounds(file, n, column), values)], schema)
+
+
+def _may_hold(bounds: tuple[Any, Any], values: Collection[Any]) -> bool:
+    low, high = bounds
+    return low is None or any(low <= value <= high for value in values)
+
+
+def _bounds(file: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any]:
+    """The least and greatest value of a column in a group; two None where they are not known."""
+    about = file.metadata.row_group(group)
+    for number in range(about.num_columns):
+        if about.column(number).path_in_schema == column:
+            found = about.column(number).statistics
+            return (found.min, found.max) if found is not None and found.has_min_max else (None, None)
+    return None, None
+
+
+def _read(file: pq.ParquetFile, groups: list[int], schema: pa.Schema) -> pa.Table:
+    names = [name for name in schema.names if name in file.schema_arrow.names]
+    return shaped(file.read_row_groups(groups, columns=names), schema)
