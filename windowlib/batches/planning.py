@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from windowlib.batches import taking, watermarks
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
@@ -22,6 +22,7 @@ from windowlib.engines.choice import check_types
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import listing as source
+from windowlib.source import marker
 from windowlib.source.delta_source import CURSOR
 from windowlib.source.files import check_readable
 from windowlib.source.place import PLACE, check_place, place_of
@@ -78,13 +79,12 @@ def next_plan(
     check_place(definition, commit)
     sequence = commit.to_sequence if commit else 0
     cursor = source.cursor_of(definition, commit)
-    arrived = source.arrivals(definition, tables, commit, look(definition, cursor))
-    found = arrived.files
-    if finish:  # the input is complete: no file is still being written
-        new = source.new_files(definition, tables, commit, found)
-    else:
-        new = source.next_files(definition, tables, commit, found, clock())
-    if arrived.removal and not source.new_files(definition, tables, commit, found):
+    since = None if finish else marker.due_from(definition, commit, clock())
+    arrived = source.arrivals(definition, tables, commit, look(definition, cursor or since))
+    found, fresh = arrived.files, source.new_files(definition, tables, commit, arrived)
+    # With `finish` the input is complete: no file is still being written.
+    new = fresh if finish else source.settled_files(definition, fresh, clock())
+    if arrived.removal and not fresh:
         assert commit is not None, "files were read"
         bare = _without_files(definition, state, commit, rerun_time_ms(clock(), state))
         removal = taking.with_compacted(definition, tables, commit, arrived.removal)
@@ -103,8 +103,12 @@ def next_plan(
         kept[MIGRATED] = then[MIGRATED]
     if cursor:
         kept[CURSOR] = cursor.to_json()
-    check_types(definition, types)
     now_ms = clock()
+    left = {file.path for file in fresh} - {file.path for file in files}
+    full = marker.full_listing(definition, commit, [file.path for file in fresh], now_ms)
+    if left_at := marker.after(definition, since, [file.path for file in found], left, full):
+        kept[marker.MARKER] = asdict(left_at)
+    check_types(definition, types)
     frozen = Plan(
         batch_id=batch_id,
         plan_time_ms=plan_time_ms(now_ms, state),
@@ -120,6 +124,8 @@ def next_plan(
         return frozen
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
+    if commit and since is None and left_at and not left:
+        marker.keep_full_listing(definition, commit, full)
     return None
 
 

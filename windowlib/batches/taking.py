@@ -33,7 +33,7 @@ def due(definition: Definition, tables: Tables, commit: Commit, look: source.Loo
     if cursor is None:
         return None
     arrived = source.arrivals(definition, tables, commit, look(definition, cursor))
-    if arrived.removal is None or source.new_files(definition, tables, commit, arrived.files):
+    if arrived.removal is None or source.new_files(definition, tables, commit, arrived):
         return None
     return with_compacted(definition, tables, commit, arrived.removal)
 

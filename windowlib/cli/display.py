@@ -256,6 +256,8 @@ def _say_what_waits(screen: Console, status: Status) -> None:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:
         say(screen, f"{counted(status.files_waiting, 'file')} waiting to be read")
+    if status.listing:
+        say(screen, escape(status.listing))
     if status.removal:
         say(screen, escape(status.removal))
     if status.left_out:

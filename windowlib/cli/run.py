@@ -70,17 +70,21 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib plan clicks.toml[/dim]
     """
-    from windowlib.batches.planning import formulas_changed
+    from windowlib.batches.planning import formulas_changed, ledger_of
     from windowlib.batches.planning import plan as freeze
     from windowlib.source.folder import left_out
+    from windowlib.source.marker import marker_of, words
 
     definition = load_pipeline(pipeline)
     with telling(definition, lambda: frozen is None):
         frozen = freeze(definition)
-    out, changed = left_out(definition), formulas_changed(definition)
+    since = marker_of(definition, frozen or ledger_of(definition).state().commit)
+    out, changed = left_out(definition, since), formulas_changed(definition)
     lines = [_plan_line(frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
+    lines += [f"  {words(definition, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
+    record |= {"listing": words(definition, since)} if since else {}
     record |= {"formulas_changed": changed} if changed else {}
     show_outcome(record, "\n".join(lines), as_json)
 

@@ -51,6 +51,11 @@ CHANGES = (
         "the next plan goes by it; files that were read stay read",
     ),
     Change(
+        ("source.sorted_by_time", "source.full_listing_every"),
+        How.AT_ONCE,
+        "what else sorts by time now: the next run lists all files; how often that is done: from now on",
+    ),
+    Change(
         ("source.format", "source.schema", "source.dialect"),
         How.AT_ONCE,
         "files are read so from the next batch on; a column may not change its type",

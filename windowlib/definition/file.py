@@ -99,6 +99,14 @@ class Source(Section):
     min_file_age_ms: NotNegative = duration(
         "min_file_age", "a file that was changed less than this ago may still be written, and is left for later", "2s"
     )
+    sorted_by_time: Literal["names", "folders"] | None = Field(
+        default=None,
+        description='"names" or "folders": which of a later file sort after those of earlier ones, so that a run lists'
+        " the newest alone; without it a run lists all files",
+    )
+    full_listing_every_ms: Positive = duration(
+        "full_listing_every", "with sorted_by_time: how often a run lists all files all the same", "1d"
+    )
     removals: Literal["stop", "rerun", "skip"] = Field(
         default="stop",
         description='of a Delta source: "stop" at a version that removes rows which are in windows, "rerun" those'

@@ -24,6 +24,7 @@ from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
+from windowlib.source.marker import marker_of, words
 from windowlib.tables import data_files, delta
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
@@ -106,6 +107,7 @@ class Status:
     verified: Verification | None
     situations: list[Told]
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
+    listing: str | None = None  # from where on the source is listed, and when all of it is
 
 
 def status(definition: Definition, now_ms: int) -> Status:
@@ -117,7 +119,8 @@ def status(definition: Definition, now_ms: int) -> Status:
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
     removal = next_removal(definition, commit, ledger.tables, now_ms) if source_problem is None else None
-    not_read = left_out(definition) if source_problem is None else []
+    since = marker_of(definition, commit)
+    not_read = left_out(definition, since) if source_problem is None else []
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
@@ -138,6 +141,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_of(definition, ledger),
+        listing=words(definition, since) if since else None,
     )
 
 

@@ -27,7 +27,7 @@ from windowlib.reruns.source import count, known_files, listed
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Note
 from windowlib.runs.verdicts import approve
-from windowlib.source.listing import known_files as known_paths
+from windowlib.source.known import known_files as known_paths
 from windowlib.source.place import check_place
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState

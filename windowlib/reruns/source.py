@@ -18,6 +18,8 @@ from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.found import Found
+from windowlib.source.known import known_files as known_paths
+from windowlib.source.known import renamed
 from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
@@ -85,11 +87,11 @@ def files_of(definition: Definition, tables: Tables, commit: Commit, plan: Plan)
 def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[KnownFile]:
     """Every file that was read, in arrival order; one that was renamed or unpacked again as it is there now."""
     table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
-    before = source.known_files(tables, at)
+    before = known_paths(tables, at)
     there = _there(definition, before)
     known = []
     with Contents.of(definition) as contents:
-        found_as = {found.path: found for found in there} | source.renamed(contents, there, before.values())
+        found_as = {found.path: found for found in there} | renamed(contents, there, before.values())
         for row in data_files.rows(table, delta.files(table, at), SOURCE_FILES.columns):
             found = found_as.get(row["path"])
             then = before[row["path"]]

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from windowlib.source import marker
 from windowlib.tables import prepare
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger
@@ -47,7 +48,7 @@ def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) ->
         from_sequence=commit.to_sequence,
         files=(),
         fingerprint=commit.fingerprint,
-        definition=commit.definition,
+        definition=commit.definition if decision.kind == "maintain" else marker.without(commit.definition),
         decision=decision,
     )
     of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}

@@ -10,7 +10,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.source.contents import FileState
 from windowlib.source.found import SourceError
-from windowlib.source.listing import known_files
+from windowlib.source.known import known_files
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Clock, NothingToDecide, Rejected, wall_clock_ms
 from windowlib.tables.ledger_rows import LedgerState

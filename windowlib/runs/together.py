@@ -24,9 +24,8 @@ from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
 from windowlib.runs.run import PLANS, Due, Note, Run, Say, claimed, first_plan, next_due, silent
-from windowlib.source.delta_source import Cursor
 from windowlib.source.found import Listed
-from windowlib.source.listing import FilesChanged, found_files
+from windowlib.source.listing import FilesChanged, Since, found_files
 from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim
 
@@ -99,12 +98,12 @@ class Listing:
 
     known: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)
 
-    def files(self, definition: Definition, cursor: Cursor | None) -> Listed:
-        """Every file that was there when a pipeline first asked; of a Delta table, after a cursor."""
+    def files(self, definition: Definition, since: Since) -> Listed:
+        """Every file that was there when a pipeline first asked, from where a look begins."""
         source = definition.source
-        where = source.format, source.path, source.include, source.exclude, source.removals, cursor
+        where = source.format, source.path, source.include, source.exclude, source.removals, since
         if where not in self.known:
-            self.known[where] = found_files(definition, cursor)
+            self.known[where] = found_files(definition, since)
         return self.known[where]
 
     def forget(self) -> None:

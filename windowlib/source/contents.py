@@ -53,6 +53,7 @@ class Contents:
     kept_in: Path
     never_changes: bool = False
     _known: dict[str, str] = field(default_factory=dict)
+    _asked: dict[str, str] = field(default_factory=dict)  # so much of it as was asked for: what is kept
     _read: bool = False
 
     @classmethod
@@ -68,18 +69,24 @@ class Contents:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._read and self.kept_in.parent.is_dir():
             with suppress(OSError):
-                self.kept_in.write_text(json.dumps(self._known, sort_keys=True), encoding="utf-8")
+                self.kept_in.write_text(json.dumps(self._asked, sort_keys=True), encoding="utf-8")
 
     def same(self, now: FileState, before: FileState) -> bool:
         """Whether the file that is there has the content of the one that was read; False where that is not known."""
         if now.size_bytes != before.size_bytes or before.sha256 is None or self.never_changes:
             return False
-        if now.key not in self._known:
-            found = checksum(self.source / now.path)
+        return self.of_file(now) == before.sha256
+
+    def of_file(self, now: FileState) -> str | None:
+        """The SHA-256 of a file that is there; None where it is not known."""
+        if now.key not in self._asked:
+            found = self._known.get(now.key)
             if found is None:
-                return False
-            self._known[now.key], self._read = found, True
-        return self._known[now.key] == before.sha256
+                if self.never_changes or (found := checksum(self.source / now.path)) is None:
+                    return None
+                self._read = True
+            self._asked[now.key] = found
+        return self._asked[now.key]
 
 
 @dataclass(frozen=True, slots=True)

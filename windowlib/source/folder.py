@@ -14,23 +14,24 @@ from fnmatch import fnmatchcase
 from windowlib.definition.definition import Definition
 from windowlib.definition.file import Source
 from windowlib.source.found import Found, SourceError
+from windowlib.source.marker import Marker
 
 
-def folder_files(definition: Definition) -> list[Found]:
-    """Every file that is there now and not left out. Raises `SourceError`."""
+def folder_files(definition: Definition, since: Marker | None = None) -> list[Found]:
+    """Every file that is there now and not left out; of those that a marker reaches. Raises `SourceError`."""
     return [
         Found(name, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, name))
-        for name, entry in _entries(definition)
+        for name, entry in _entries(definition, since)
         if is_chosen(definition.source, name) and (stat := entry.stat())
     ]
 
 
-def left_out(definition: Definition) -> list[str]:
-    """The files that `source.include` and `source.exclude` leave out, by name. Raises `SourceError`."""
+def left_out(definition: Definition, since: Marker | None = None) -> list[str]:
+    """The files that `source.include` and `source.exclude` leave out, by name, as `folder_files` looks at them."""
     source = definition.source
     if source.format == "delta" or not (source.include or source.exclude):
         return []
-    return sorted(name for name, _ in _entries(definition) if not is_chosen(source, name))
+    return sorted(name for name, _ in _entries(definition, since) if not is_chosen(source, name))
 
 
 def is_chosen(source: Source, name: str) -> bool:
@@ -47,23 +48,30 @@ def is_chosen(source: Source, name: str) -> bool:
     return (not source.include or matches(source.include)) and not matches(source.exclude)
 
 
-def _entries(definition: Definition) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _entries(definition: Definition, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
     folder = definition.source.path
     if not folder.is_dir():
         raise SourceError(
             f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}"
         )
-    return _below(definition, str(folder), "")
+    return _below(definition, str(folder), "", since)
 
 
-def _below(definition: Definition, folder: str, above: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _below(
+    definition: Definition, folder: str, above: str, since: Marker | None
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """The files of a folder and those below it. Where a marker leaves a name out, nothing more is asked about it."""
+    depth = above.count("/")
+    first = since.parts[depth] if since and depth < len(since.parts) else ""
     with os.scandir(folder) as entries:
         for entry in entries:
             name = above + entry.name
-            if entry.name.startswith(("_", ".")):
+            if entry.name.startswith(("_", ".")) or entry.name < first:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(definition, entry.path, f"{name}/")
+                yield from _below(definition, entry.path, f"{name}/", since if entry.name == first else None)
+            elif since and not since.reaches(name) and not entry.is_symlink():  # which may lead to a folder
+                continue
             elif entry.is_file():
                 yield name, entry
             elif entry.is_symlink() and is_chosen(definition.source, name):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from windowlib.model.errors import WindowError
 from windowlib.source.contents import FileState
+from windowlib.source.marker import Marker
 
 
 class SourceError(WindowError):
@@ -61,7 +62,11 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a source lists: files, and, of a Delta table, what its versions did since, oldest first."""
+    """What a source lists: files, and, of a Delta table, what its versions did since, oldest first.
+
+    `since` is where a look at a folder began; None: everything is listed.
+    """
 
     files: Sequence[Found]
     versions: Sequence[Version] = ()
+    since: Marker | None = None

@@ -12,9 +12,8 @@ changed; one that was renamed (the old name gone, the same content under a new o
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from windowlib.definition.definition import Definition
@@ -22,8 +21,10 @@ from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files
-from windowlib.source.folder import folder_files
+from windowlib.source.folder import folder_files, is_chosen
 from windowlib.source.found import Found, Listed, SourceError
+from windowlib.source.known import known_files, known_of, moved_here, renamed
+from windowlib.source.marker import Marker, marker_of
 from windowlib.source.removals import Arrived, Spans, arrived
 from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, SourceFile
@@ -38,31 +39,38 @@ class FilesChanged(SourceError, TryAgain):
     """A file was changed or removed between its plan and its commit: the batch is planned again."""
 
 
-def found_files(definition: Definition, cursor: Cursor | None = None) -> Listed:
-    """Every file that is there now; of a Delta table, what came after a cursor."""
+Since = Cursor | Marker | None  # where a look begins: of a Delta table, or of a folder; None: at the beginning
+Look = Callable[[Definition, Since], Listed]
+
+
+def found_files(definition: Definition, since: Since = None) -> Listed:
+    """Every file that is there now; of a Delta table, what came after a cursor; of a folder, what a marker reaches."""
     if definition.source.format == "delta":
-        return delta_files(definition, cursor)
-    return Listed(folder_files(definition))
-
-
-Look = Callable[[Definition, Cursor | None], Listed]
+        assert not isinstance(since, Marker), "a Delta source has a cursor"
+        return delta_files(definition, since)
+    assert not isinstance(since, Cursor), "a folder has a marker"
+    return Listed(folder_files(definition, since), since=since)
 
 
 def arrivals(definition: Definition, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
     """What a pipeline must take of what its source lists: files, and then maybe a removal."""
-    back = _taken_back(definition, tables, commit, {file.path for file in listed.files})
+    back = _taken_back(definition, tables, commit, listed)
     return arrived(definition, replace(listed, files=[*back, *listed.files]), lambda: spans_read(tables, commit))
 
 
-def _taken_back(definition: Definition, tables: Tables, commit: Commit | None, found: Collection[str]) -> list[Found]:
-    """The files of a Delta table that were set aside when a batch went past their version, and taken back since."""
-    cursor = cursor_of(definition, commit)
-    if cursor is None or commit is None:
+def _taken_back(definition: Definition, tables: Tables, commit: Commit | None, listed: Listed) -> list[Found]:
+    """The files that were set aside when a batch, or a marker, went past them, and taken back since."""
+    cursor, folder = cursor_of(definition, commit), definition.source.path
+    if commit is None or (cursor is None and listed.since is None):
         return []
+    found = {file.path for file in listed.files}
     paths = [path for path in files_taken_back(tables.root) if path not in found]
-    there = [(path, definition.source.path / path) for path in paths if (definition.source.path / path).is_file()]
-    stats = [(path, file.stat()) for path, file in there]
-    return [Found(path, stat.st_size, stat.st_mtime_ns, (cursor.version, path)) for path, stat in stats]
+    there = [(path, (folder / path).stat()) for path in paths if (folder / path).is_file()]
+    return [
+        Found(path, stat.st_size, stat.st_mtime_ns, (cursor.version if cursor else stat.st_mtime_ns, path))
+        for path, stat in there
+        if cursor or is_chosen(definition.source, path)
+    ]
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
@@ -73,15 +81,13 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
     return {path: None if first is None else TimeRange(first, last + 1) for path, first, last in times}
 
 
-def next_files(
-    definition: Definition, tables: Tables, commit: Commit | None, found: Sequence[Found], now_ms: int
-) -> list[Found]:
-    """The files that the next batch may read, in arrival order, of those that were found.
+def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -> list[Found]:
+    """The files, of those that no batch has read, that the next one may read.
 
     Left out is what is younger than `source.min_file_age`. Where nothing else is new, that age is waited for, at most
-    `WAITS_MS`; a file that changed meanwhile is left out. Raises as `new_files`.
+    `WAITS_MS`; a file that changed meanwhile is left out.
     """
-    fresh, least_ms = new_files(definition, tables, commit, found), definition.source.min_file_age_ms
+    least_ms = definition.source.min_file_age_ms
     settled = [file for file in fresh if abs(now_ms - file.modified_ns // 1_000_000) >= least_ms]
     if settled or not fresh or least_ms > WAITS_MS:
         return settled
@@ -96,21 +102,27 @@ def next_files(
 def waiting_files(definition: Definition, tables: Tables, commit: Commit | None, *, check: bool = True) -> list[Found]:
     """The files that are there now, that no batch up to `commit` has read, and that the next ones may read.
 
-    Raises as `new_files`, `found_files`.
+    Of a folder those that the marker reaches, where there is one. Raises as `new_files`, `found_files`.
     """
-    found = arrivals(definition, tables, commit, found_files(definition, cursor_of(definition, commit)))
-    return new_files(definition, tables, commit, found.files, check=check)
+    since = cursor_of(definition, commit) or marker_of(definition, commit)
+    return new_files(
+        definition, tables, commit, arrivals(definition, tables, commit, found_files(definition, since)), check=check
+    )
 
 
 def new_files(
-    definition: Definition, tables: Tables, commit: Commit | None, found: Sequence[Found], *, check: bool = True
+    definition: Definition, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
 ) -> list[Found]:
-    """The files, of those that were found, that no batch up to `commit` has read, in arrival order.
+    """The files, of those that have arrived, that no batch up to `commit` has read, in arrival order.
 
     Left out is what an operator has set aside, and what was read under another name that is gone. Raises `SourceError`
     when, with `check`, the content of a file that was read has changed since.
     """
-    known = known_files(tables, _read_by(commit))
+    found, read_by, all_known = arrived.files, _read_by(commit), dict[str, FileState]()
+    if arrived.since or definition.source.format == "delta":
+        known = known_of(tables, read_by, [file.path for file in found])
+    else:
+        known = all_known = known_files(tables, read_by)
     with Contents.of(definition) as contents:
         for file in found if check else ():
             before = known.get(file.path)
@@ -122,7 +134,10 @@ def new_files(
                 )
         aside = files_set_aside(tables.root)
         fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)
-        moved = {file.path for file in renamed(contents, found, known.values()).values()}
+        if arrived.since:
+            moved = moved_here(contents, fresh, tables, read_by)
+        else:
+            moved = {file.path for file in renamed(contents, found, all_known.values()).values()}
     return [file for file in fresh if file.path not in moved]
 
 
@@ -139,7 +154,7 @@ def next_cursor(
     """How far a Delta source is read by a batch that takes these of the files found; None of other sources."""
     if before is None:
         return None
-    known, paths = known_files(tables, _read_by(commit)), {file.path for file in taken}
+    known, paths = known_of(tables, _read_by(commit), [file.path for file in found]), {file.path for file in taken}
     aside = files_set_aside(tables.root)
     unread = [file for file in found if file.path not in known and file.path not in aside]
     ours, left = ([f for f in unread if (f.path in paths) is wanted] for wanted in (True, False))
@@ -149,20 +164,6 @@ def next_cursor(
 def _read_by(commit: Commit | None) -> int | None:
     """The version of `source_files` that says what was read."""
     return commit.versions.get(SOURCE_FILES.name) if commit else None
-
-
-def renamed(contents: Contents, found: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
-    """Of files that were read and are gone, by their old path: the file that is there now with the same content."""
-    there, read = {file.path for file in found}, {file.path for file in known}
-    gone = sorted((file for file in known if file.path not in there and file.sha256), key=lambda file: file.path)
-    sizes = {file.size_bytes for file in gone}
-    candidates = [file for file in found if file.path not in read and file.size_bytes in sizes]
-    moved: dict[str, Found] = {}
-    for file in sorted(candidates, key=lambda file: file.order):
-        match = next((one for one in gone if one.path not in moved and contents.same(file.state, one)), None)
-        if match:
-            moved[match.path] = file
-    return moved
 
 
 def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> list[SourceFile]:
@@ -196,20 +197,3 @@ def is_unchanged(definition: Definition, path: Path, size_bytes: int, modified_n
     # A Delta log has a time of its own for a file, which never changes under its name.
     same_time = definition.source.format == "delta" or stat.st_mtime_ns == modified_ns
     return stat.st_size == size_bytes and same_time
-
-
-def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
-    """The files read up to version `at` of `source_files`, by path."""
-    table = tables[SOURCE_FILES.name]
-    known: dict[str, FileState] = {}
-    for file in delta.files(table, at):
-        known |= _read_in(table.folder / file.path)
-    return known
-
-
-@lru_cache(maxsize=4096)
-def _read_in(file: Path) -> Mapping[str, FileState]:
-    """The same of one of the table's files, which never change."""
-    table = data_files.read_parquet(file, SOURCE_FILES.columns)
-    columns = (table[name].to_pylist() for name in ("path", "size_bytes", "modified_ns", "sha256"))
-    return {state[0]: FileState(*state) for state in zip(*columns, strict=True)}

@@ -26,6 +26,7 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.source import footers
 from windowlib.source.delta_source import files_at, version_of
 from windowlib.source.found import Found, Listed, Version
+from windowlib.source.marker import Marker
 from windowlib.tables.rerun import LONGEST_DAYS, can_rerun
 
 if TYPE_CHECKING:
@@ -50,10 +51,14 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them."""
+    """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them.
+
+    `since` is as in `Listed`.
+    """
 
     files: Sequence[Found]
     removal: Removal | None = None
+    since: Marker | None = None
 
 
 def arrived(definition: Definition, listed: Listed, spans: Callable[[], Spans]) -> Arrived:
@@ -79,7 +84,7 @@ def arrived(definition: Definition, listed: Listed, spans: Callable[[], Spans]) 
         replaced = [pending.pop(path) for path in found.touched & pending.keys()]
         place = min((file.order[0] for file in replaced), default=first.number)
         pending |= {file.path: replace(file, order=(place, file.path)) for file in fresh}
-    return Arrived(list(pending.values()))
+    return Arrived(list(pending.values()), since=listed.since)
 
 
 def _group(versions: Sequence[Version]) -> list[Version]:

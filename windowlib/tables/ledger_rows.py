@@ -209,9 +209,13 @@ def rows_of_kinds(
     """
     assert LEDGER.columns is not None, "they are the same for every pipeline"
     schema = pa.schema([field for field in LEDGER.columns if field.name == "kind" or field.name in columns])
+
+    def may_hold(low: str, high: str) -> bool:
+        return any(low <= kind <= high for kind in kinds)
+
     for file in delta.files(table, version):
-        if any(file.low.get("kind", kind) <= kind <= file.high.get("kind", kind) for kind in kinds):
-            yield from _of_kinds(row_groups.holding(table.folder / file.path, "kind", kinds, schema), kinds)
+        if "kind" not in file.low or may_hold(file.low["kind"], file.high["kind"]):
+            yield from _of_kinds(row_groups.holding(table.folder / file.path, "kind", may_hold, schema), kinds)
 
 
 def _of_kinds(rows: pa.Table, kinds: Collection[str]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ statistics, so the others are not read. A group without them may hold anything, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +32,11 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
         yield _read(file, [group], schema), highs[left[0]] if left else None
 
 
-def holding(path: Path, column: str, values: Collection[Any], schema: pa.Schema) -> pa.Table:
-    """The row groups of a file that may hold one of some values in a column."""
+def holding(path: Path, column: str, may_hold: Callable[[Any, Any], bool], schema: pa.Schema) -> pa.Table:
+    """The row groups of a file of whose column's least and greatest value `may_hold` is true."""
     file = pq.ParquetFile(path)
-    return _read(file, [n for n in range(file.num_row_groups) if _may_hold(_bounds(file, n, column), values)], schema)
-
-
-def _may_hold(bounds: tuple[Any, Any], values: Collection[Any]) -> bool:
-    low, high = bounds
-    return low is None or any(low <= value <= high for value in values)
+    bounds = ((group, *_bounds(file, group, column)) for group in range(file.num_row_groups))
+    return _read(file, [group for group, low, high in bounds if low is None or may_hold(low, high)], schema)
 
 
 def _bounds(file: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any]:
