@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import delta, opened
+from windowlib.tables import checkpoints, data_files, delta, opened
+from windowlib.tables.log import CutLog
 from windowlib.tables.opened import Table, Tables
 
 SCHEMA = Schema.from_arrow(pa.schema([("number", pa.int64())]))
@@ -80,6 +81,41 @@ def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> Non
         assert [file.rows for file in delta.files(one, 1)] == [1]
     delta.append_rows(Table(table.folder), 1, [{"number": 2}])
     assert delta.version(table) == 2
+
+
+@pytest.mark.fault(
+    "maintenance shortens a log while a writer sleeps", "the writer changes nothing, and is told so in a sentence"
+)
+@pytest.mark.parametrize("sleeps", ["before it looks", "before its entry"])
+def test_who_slept_while_the_log_was_shortened_writes_nothing(
+    table: Table, sleeps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        delta.append_rows(table, number - 1, [{"number": number}])
+    sleeper, real = Table(table.folder), DeltaTable.create_write_transaction
+    assert delta.version(sleeper) == 3
+
+    def shortened() -> None:
+        for number in range(4, 16):
+            delta.append_rows(table, number - 1, [{"number": number}])
+        checkpoints.checkpoint(table, 15)
+        checkpoints.delete(checkpoints.superfluous(table.folder, 15))
+
+    def late(*given: object, **more: object) -> None:
+        monkeypatch.undo()
+        shortened()
+        real(*given, **more)
+
+    if sleeps == "before it looks":
+        shortened()
+    else:
+        monkeypatch.setattr(DeltaTable, "create_write_transaction", late)
+    with pytest.raises(delta.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"):
+        delta.append_rows(sleeper, 3, [{"number": 99}])
+    with pytest.raises(CutLog, match="must start again"):
+        Table(table.folder).at(3)
+    numbers = [row["number"] for row in data_files.rows(table, delta.files(table, delta.version(table)), None)]
+    assert sorted(numbers) == list(range(1, 16))
 
 
 def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def checkpoint(table: Table, oldest: int) -> None:
 
 def can_open(folder: Path, version: int) -> bool:
     """Whether the log still says what the table held at a version."""
-    return log.file_of(folder, 0).exists() or _last_checkpoint(folder, version) is not None
+    return version >= log.oldest_version(folder)
 
 
 def superfluous(folder: Path, oldest: int) -> list[Path]:

@@ -191,6 +191,7 @@ def commit_logged(
 
     Its entry is not on the disk yet: a batch makes those of all its tables last together.
     """
+    _check_not_cut(table, expected)
     before = table.at(expected)
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     partition_by = before.metadata().partition_columns
@@ -215,9 +216,21 @@ def commit_logged(
             partition_filters=filters,
             commit_properties=_properties(identity, transaction),
         )
-    except CommitFailedError as error:
-        raise _why(table, expected, error) from error
+    except DeltaError as error:
+        _check_not_cut(table, expected)
+        if isinstance(error, CommitFailedError):
+            raise _why(table, expected, error) from error
+        raise
+    _check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
     return expected + 1
+
+
+def _check_not_cut(table: Table, expected: int) -> None:
+    """Raises `Conflict` where the log was shortened past a version: others have gone on from there long ago."""
+    try:
+        log.check_can_open(table.folder, expected)
+    except log.CutLog as error:
+        raise Conflict(str(error)) from error
 
 
 def _why(table: Table, expected: int, error: DeltaError) -> Exception:
@@ -259,6 +272,7 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
     whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
     """
+    _check_not_cut(table, expected)
     if table.lasting != expected:
         _lasting(table, expected)
     add, remove = rows_file(table, expected, rows)

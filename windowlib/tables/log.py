@@ -25,6 +25,10 @@ class DamagedLog(WindowError):
     """An entry of a table's log, or a checkpoint, is empty, cut, or not there."""
 
 
+class CutLog(WindowError):
+    """A version's entries were deleted when the log was shortened: no process can open it any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One commit. `added` and `removed` are paths in the table's folder."""
@@ -56,6 +60,24 @@ def written_by(folder: Path, version: int) -> list[Path]:
     """The files of the log that the commit of a version wrote: its entry, and a checkpoint where one was due."""
     entry, checkpoint = file_of(folder, version), file_of(folder, version).with_suffix(".checkpoint.parquet")
     return [entry, checkpoint, entry.with_name("_last_checkpoint")] if checkpoint.exists() else [entry]
+
+
+def oldest_version(folder: Path) -> int:
+    """The first version that the log can still be opened at: 0, or where it was shortened that of a checkpoint."""
+    if file_of(folder, 0).exists():
+        return 0
+    names = (path.name.partition(".")[0] for path in (folder / "_delta_log").glob("*.checkpoint*"))
+    return min((int(number) for number in names if number.isdigit()), default=0)
+
+
+def check_can_open(folder: Path, version: int) -> None:
+    """Raises `CutLog` where a version lies before what is left of the log."""
+    if version < (oldest := oldest_version(folder)):
+        raise CutLog(
+            f"version {version} of table {folder.name} can no longer be opened: its log was shortened, as `windowlib"
+            f" maintain` does, and begins at version {oldest}. A process that has slept since it saw that version must"
+            " start again"
+        )
 
 
 def entries(folder: Path, after: int, up_to: int) -> Iterator[Entry]:

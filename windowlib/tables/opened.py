@@ -16,7 +16,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables.log import check, check_entries, check_later, entry, file_of
+from windowlib.tables.log import check, check_can_open, check_entries, check_later, entry, file_of
 
 
 @dataclass(slots=True)
@@ -45,7 +45,9 @@ class Table:
         return self._open
 
     def at(self, version: int) -> DeltaTable:
-        """The table at `version`. Valid until the newest is asked for. Raises `log.DamagedLog` if that is lost."""
+        """The table at `version`. Valid until the newest is asked for. Raises `log.DamagedLog` if that is lost, and
+        `log.CutLog` if the log was shortened past it.
+        """
         table = self.newest()
         if table is not None and table.version() == version:
             return table
@@ -84,11 +86,14 @@ class Tables:
 
 @contextmanager
 def explained(folder: Path, version: int | None = None) -> Iterator[None]:
-    """Where the block cannot read a table's log (up to `version`): raises `log.DamagedLog` for the entry to blame."""
+    """Where the block cannot read a table's log (up to `version`): raises `log.DamagedLog` for the entry to blame, or
+    `log.CutLog`.
+    """
     try:
         yield
     except DeltaError:
         check(folder)
         if version is not None:
+            check_can_open(folder, version)
             entry(folder, version)
         raise
