@@ -3,7 +3,8 @@
 Plans say much of what they compute in SQL. Each request to Sail carries the whole plan, and a batch makes a dozen: the
 parsers of one batch of sessions came to 10 MB, which stayed until the process ended. So before a request leaves, each
 text in it becomes the tree that Sail's own parser makes of it (`from_ast_expression` in its sail-sql-analyzer, which
-this file follows word by word). What is not known here stays the text that it was.
+this file follows word by word). So does the type of each cast, which costs less. What is not known here stays the text
+that it was.
 """
 
 from __future__ import annotations
@@ -30,6 +31,14 @@ BINARY = {
     **{sign: (7, sign) for sign in ("*", "/", "%", "div")},
 }
 NOT, PREDICATE, UNARY = 3, 4, 8  # and how strongly these bind
+_T = proto.DataType
+KINDS = {
+    **dict.fromkeys(("bigint", "long"), _T(long=_T.Long())),
+    **dict.fromkeys(("int", "integer"), _T(integer=_T.Integer())),
+    **{"double": _T(double=_T.Double()), "boolean": _T(boolean=_T.Boolean()), "date": _T(date=_T.Date())},
+    **{"string": _T(string=_T.String()), "binary": _T(binary=_T.Binary())},
+}
+DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 CONSTANTS = {"null", "true", "false"}
 ALL = ([("sign", "*")], [("sign", "("), ("sign", "*"), ("sign", ")")])  # all columns, or any row as in count(*)
 # Words that begin, join or end something; and those that Sail reads in ways of their own, most without parentheses.
@@ -59,7 +68,24 @@ def trees(request: Message) -> Message:
     return request
 
 
+def _type(text: str) -> proto.DataType | None:
+    """A type that is said in SQL; None where Sail reads it.
+
+    >>> _type("array<decimal(38, 0)>").array.element_type.decimal.precision, _type("struct<a:int>")
+    (38, None)
+    """
+    text = text.strip().casefold()
+    if text in KINDS:
+        return KINDS[text]
+    if found := DECIMAL.fullmatch(text):
+        return _T(decimal=_T.Decimal(precision=int(found[1]), scale=int(found[2])))
+    of = _type(text[6:-1]) if text.startswith("array<") and text.endswith(">") else None
+    return of and _T(array=_T.Array(element_type=of, contains_null=True))
+
+
 def _replace(message: Message) -> None:
+    if isinstance(message, proto.Expression.Cast) and (kind := _type(message.type_str)):
+        message.type.CopyFrom(kind)
     if isinstance(message, proto.Expression) and message.WhichOneof("expr_type") == "expression_string":
         tree = tree_of(message.expression_string.expression)
         if tree is not None:
@@ -250,7 +276,10 @@ class _Reader:
         kind = self.sql[self.ends[first] : self.ends[self.place]].strip()
         self.need(")")
         mode = proto.Expression.Cast.EVAL_MODE_TRY if tries else proto.Expression.Cast.EVAL_MODE_UNSPECIFIED
-        return proto.Expression(cast=proto.Expression.Cast(expr=made, type_str=kind, eval_mode=mode))
+        found = proto.Expression.Cast(expr=made, type_str=kind, eval_mode=mode)
+        if (known := _type(kind)) is not None:
+            found.type.CopyFrom(known)
+        return proto.Expression(cast=found)
 
     def named(self) -> proto.Expression:
         """A call, or a column, maybe of a struct."""
