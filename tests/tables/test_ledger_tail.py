@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.golden.make import CASES, unpack
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import load_definition
-from windowlib.tables import data_files, delta, ledger_rows
+from windowlib.tables import compaction, data_files, delta, ledger_rows, row_groups
+from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
+from windowlib.tables.ledger import Superseded
 from windowlib.tables.ledger_rows import LedgerState, fold
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
@@ -41,7 +44,44 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
     assert sum(file.rows for file in delta.files(table, delta.version(table))) > 900
     version = delta.version(table)
     assert version is not None
+    read: list[int] = []
+    monkeypatch.setattr(row_groups, "shaped", lambda rows, schema: read.append(rows.num_rows) or shaped(rows, schema))
     assert len(ledger_rows._tail(table, version)) < 10
+    assert sum(read) <= ROWS_PER_GROUP
+
+
+def test_the_files_of_history_are_put_together_and_say_what_they_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.pages.long_history import lengthen
+
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    monkeypatch.setattr(delta, "SMALL_BYTES", 8_000)
+    definition = load_definition(unpack("tumbling", tmp_path)[0])
+    for _ in range(compaction.OPEN):
+        lengthen(definition, 40)
+    ledger = ledger_of(definition)
+    _, claim = ledger.claim()
+    said, commits = replace(ledger.state(), version=None), ledger.commits()
+    assert len(ledger.to_put_together()) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(delta, "commit", lambda *given, **more: _conflict())
+        there = set(ledger.tables[LEDGER.name].folder.glob("*.parquet"))
+        ledger.put_together(claim.epoch, "9-9")
+        assert set(ledger.tables[LEDGER.name].folder.glob("*.parquet")) == there
+    ledger.put_together(claim.epoch, "9-9")
+    assert ledger.to_put_together() == []
+    for one in (ledger, ledger_of(definition)):
+        assert replace(one.state(), version=None) == said
+        assert one.commits() == commits
+    ledger.write({"kind": "release"}, claim.epoch)
+    ledger.claim()
+    with pytest.raises(Superseded):
+        ledger.put_together(claim.epoch, "9-9")
+
+
+def _conflict() -> None:
+    raise delta.Conflict("somebody was faster")
 
 
 def _sequence(row: object) -> int:

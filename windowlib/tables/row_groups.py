@@ -24,7 +24,7 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
     file = pq.ParquetFile(path)
     highs = {group: _bounds(file, group, by)[1] for group in range(file.num_row_groups)}
     order = sorted(highs, key=lambda group: (highs[group] is None, highs[group] or 0, group), reverse=True)
-    if any(high is None for high in highs.values()):
+    if not order or any(high is None for high in highs.values()):
         yield _read(file, order, schema), None
         return
     for place, group in enumerate(order):
