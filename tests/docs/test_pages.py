@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import typer
 
-from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages, table
+from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages, parsed, table
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
 from windowlib.quality.figure_words import FIGURES
@@ -42,6 +42,15 @@ out_of_orderness = "3m"
 """
 WINDOW = '[window]\ntype = "session"\ngap = "30m"\n'
 AGGREGATES = '[aggregates]\nevents = "count(*)"\n'
+# Pages whose commands other tests run on tables of their own; here they are followed in test-all, and read in make test.
+COVERED = {
+    "cluster": "tests/engines runs on such clusters",
+    "explain": "tests/inspection asks the same questions",
+    "operations": "tests/runs takes the same decisions",
+    "replay": "tests/replay and the recordings have the same answers",
+    "sharing": "tests/runs runs pipelines together",
+    "verify": "tests/inspection verifies the same kinds of windows",
+}
 # What a block of code may be.
 KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "text"}
 
@@ -50,12 +59,17 @@ def named(page: Page) -> str:
     return page.name
 
 
+def followed(page: Page) -> Any:
+    why = COVERED.get(page.path.stem) if page.path.parent.name == "guides" else None
+    return pytest.param(page, marks=pytest.mark.long(why), id=page.name) if why else pytest.param(page, id=page.name)
+
+
 # -- what is run ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("page", FOLLOWED, ids=named)
+@pytest.mark.parametrize("page", map(followed, FOLLOWED))
 def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
     for one in reader.follow(page)[1]:
         refused = bool(one.command.shown) and one.command.shown[0].startswith("error: ")
@@ -77,6 +91,7 @@ def test_the_results_of_the_readme_are_those_of_its_table(reader: Reader) -> Non
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.long("follows the guides to replay and explain")
 def test_what_replay_and_the_readers_give(reader: Reader) -> None:
     folder, ends = reader.follow(Page(DOCS / "guides" / "replay.md"))
     assert (folder / "sessions.svg").read_text() == (DOCS / "pictures" / "sessions.svg").read_text()
@@ -145,6 +160,14 @@ def test_examples_of_the_core_are_doctests(page: Page) -> None:
     for number, block in enumerate(block for block in page.blocks if block.language == "pycon"):
         test = doctest.DocTestParser().get_doctest(block.text, {}, f"{page.name} {number}", None, None)
         assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("page", FOLLOWED, ids=named)
+def test_every_command_is_one_that_is_understood(page: Page) -> None:
+    for one in page.commands:
+        match shlex.split(one.text):
+            case ["windowlib", name, *arguments]:
+                parsed(name, arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

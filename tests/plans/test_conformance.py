@@ -128,7 +128,7 @@ Contents = dict[tuple[str, int, int], tuple[Any, ...]]
 
 def _contents(plan: SparkEngine, watermark_ms: int) -> Contents:
     """(key, window) → (state window of a session, count, sum), from `open_windows`."""
-    rows = plan.state()
+    rows = plan.trial.state()
     if plan.assigner.merges:
         return {
             (r["key"], r["window_start_ms"], r["window_end_ms"]): (

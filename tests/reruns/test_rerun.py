@@ -85,7 +85,7 @@ class Played:
         first, last = (
             ("window_start_ms", "window_end_ms") if merges else ("state_window_start_ms", "state_window_end_ms")
         )
-        state = {(r["key"], r[first], r[last]): (r["p0_count"], r["p1_sum"]) for r in self.engine.state()}
+        state = {(r["key"], r[first], r[last]): (r["p0_count"], r["p1_sum"]) for r in self.engine.trial.state()}
         late = {
             (r["source_file"], r["source_row"])
             for r in read_table(self.definition, "late_events").to_pylist()

@@ -26,6 +26,7 @@ from windowlib.cli.rerun import rerun
 from windowlib.cli.run import plan, run
 from windowlib.cli.set_aside import set_aside
 from windowlib.cli.setup import setup
+from windowlib.cli.test import test
 from windowlib.cli.try_out import demo, replay
 from windowlib.cli.verify import verify
 from windowlib.runs.exits import with_exit_code
@@ -55,6 +56,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (restore, DECIDE),
     (adopt, DECIDE),
     (demo, TRY),
+    (test, TRY),
     (replay, TRY),
 )
 

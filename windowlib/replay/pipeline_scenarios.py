@@ -1,0 +1,291 @@
+"""Scenarios of a pipeline: events step by step, and what its own definition must make of them. `windowlib test`.
+
+A scenario is a TOML file:
+
+    name = "a late event joins two published sessions"
+
+    [[step]]
+    batch = [{ user = "ann", at = 2026-03-02T09:00:00Z, value = 3 }]
+    in_flight = [{ user = "ann", window_start = 2026-03-02T09:00:00Z }]
+
+    [[step]]
+    batch = [{ user = "bob", at = 2026-03-02T11:00:00Z, value = 2 }]
+    fires = [{ user = "ann", events = 1, total = 3 }]
+    in_flight = [{ user = "bob" }]
+
+Each step is a run over what has arrived since: the columns of its events are those of the source. What a step does not
+say of `fires`, `removes`, `late`, `quarantined` and `in_flight` is nothing; of a row only the columns that it names are
+compared. The keys are the fields of `StepFile`.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pydantic import Field, ValidationError
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.fields import Section
+from windowlib.definition.instants import time_of, utc
+from windowlib.definition.mistakes import Mistake, invalid, listed, mistakes_of, nearest
+from windowlib.definition.rules import RESULT_COLUMNS
+from windowlib.model.errors import InvalidSpec, WindowError
+from windowlib.replay.trial import Row, Trial
+from windowlib.source.column_types import arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
+IN_FLIGHT_COLUMNS = ("window_start", "window_end", "events")
+
+
+class StepFile(Section):
+    """`[[step]]`: the events that arrive, when the run is, and what it must come to."""
+
+    batch: list[dict[str, Any]] = Field(default=[], description="the events, each { column = value, … }")
+    now: datetime | None = Field(
+        default=None, description="when the run is; without it, at the newest event time that has come so far"
+    )
+    finish: bool = Field(default=False, description="the input is complete: every window fires")
+    watermark: datetime | None = Field(default=None, description="the watermark after the run; without it, any")
+    fires: list[dict[str, Any]] = Field(default=[], description="rows that the run must write to `results`")
+    removes: list[dict[str, Any]] = Field(default=[], description="rows of `results` that it must take back")
+    late: list[dict[str, Any]] = Field(default=[], description="events that must be late")
+    quarantined: list[dict[str, Any]] = Field(default=[], description="rows that must reach no window")
+    in_flight: list[dict[str, Any]] = Field(default=[], description="the windows that must be in flight afterwards")
+
+
+class ScenarioFile(Section):
+    """A scenario: its name, and its steps in order."""
+
+    name: str = Field(min_length=1, description="what it shows, in a sentence")
+    step: list[StepFile] = Field(min_length=1, description="[[step]], one for each run")
+
+
+PARTS: Mapping[str, Callable[[Trial], list[Row]]] = {
+    "fires": Trial.fired,
+    "removes": Trial.removed,
+    "late": Trial.late,
+    "quarantined": Trial.quarantined,
+    "in_flight": Trial.in_flight,
+}
+"""What a step may say, and where it is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What a step came to: the rows of each part that are `missing`, or there but not expected (`unexpected`).
+
+    `came`: all rows of each part. `said`: what else is not as it must be, a sentence each.
+    """
+
+    came: Mapping[str, Sequence[Row]]
+    missing: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    unexpected: Mapping[str, Sequence[Row]] = field(default_factory=dict)
+    said: Sequence[str] = ()
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it came to what the scenario says."""
+        return not (self.missing or self.unexpected or self.said)
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioOutcome:
+    """A scenario that was run: its steps up to the first that could not be."""
+
+    file: str
+    name: str
+    steps: Sequence[StepOutcome]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every step came to what the scenario says."""
+        return all(step.is_right for step in self.steps)
+
+
+def load_scenario(file: Path, definition: Definition) -> ScenarioFile:
+    """The scenario in a file; raises InvalidSpec with each of its mistakes."""
+    try:
+        found = ScenarioFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError as error:
+        raise InvalidSpec(f"{file}: no such file; give the path of a scenario in TOML") from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValidationError):
+            raise invalid(file, mistakes_of(error, ScenarioFile)) from error
+        raise InvalidSpec(f"{file}: cannot be read as TOML: {error}") from error
+    if mistakes := list(_unknown_columns(found, definition)):
+        raise invalid(file, mistakes)
+    return found
+
+
+def run_scenario(
+    file: Path, scenario: ScenarioFile, definition: Definition, spark: Callable[[], SparkSession]
+) -> ScenarioOutcome:
+    """Runs a scenario through the pipeline of a definition, in a temporary folder that is gone afterwards."""
+    events = event_tables(file, scenario, definition)
+    steps: list[StepOutcome] = []
+    with tempfile.TemporaryDirectory(prefix="windowlib-test-") as folder:
+        trial, now_ms = Trial(definition, Path(folder), spark), 0
+        for step, table in zip(scenario.step, events, strict=True):
+            times = [time_ms for row in step.batch if (time_ms := _time_of(row, definition)) is not None]
+            now_ms = max([now_ms, *times]) if step.now is None else time_of(step.now)
+            try:
+                trial.feed(table, now_ms, finish=step.finish)
+            except WindowError as error:
+                steps.append(StepOutcome({}, said=[str(error)]))
+                break
+            steps.append(_compared(step, trial))
+    return ScenarioOutcome(str(file), scenario.name, steps)
+
+
+def event_tables(file: Path, scenario: ScenarioFile, definition: Definition) -> list[pa.Table | None]:
+    """The events of each step, None where there are none, as columns of one type through all of them.
+
+    A column that `[source.schema]` names has the type it says; another the one that its values have.
+    """
+    rows = [row for step in scenario.step for row in step.batch]
+    declared = definition.source.columns
+    fields: list[pa.Field] = []
+    for name in dict.fromkeys([*declared, *(name for row in rows for name in row)]):
+        kind = _declared(declared.get(name))
+        values = [_cell(row.get(name), kind, definition, name) for row in rows]
+        try:
+            made = pa.array(values, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
+            wanted = declared.get(name, "one type")
+            raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
+        is_naive = pa.types.is_timestamp(made.type) and kind is None
+        fields.append(pa.field(name, pa.timestamp("us", "UTC") if is_naive else made.type))
+    return [_table(step, pa.schema(fields), definition) if step.batch else None for step in scenario.step]
+
+
+def _declared(text: str | None) -> pa.DataType | None:
+    """Arrow's type for what `[source.schema]` says; None for no word, or one that Arrow lacks: then the values tell."""
+    kind = (text or "").strip().casefold()
+    found = arrow_type(kind)
+    return None if found == pa.string() and kind != "string" else found
+
+
+def _table(step: StepFile, schema: pa.Schema, definition: Definition) -> pa.Table:
+    cells = {
+        one.name: [_cell(row.get(one.name), one.type, definition, one.name) for row in step.batch] for one in schema
+    }
+    return pa.table(cells, schema=schema)
+
+
+def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: str) -> Any:
+    """A value of TOML as a column of that type holds it."""
+    unit = definition.source.timestamp_unit
+    match value:
+        case datetime() if column == definition.source.in_files(definition.source.timestamp) and unit:
+            return int(time_of(value) / UNITS_MS[unit])
+        case datetime() if kind is not None and pa.types.is_string(kind):
+            return value.isoformat()
+        case int() | float() | str() if kind is not None and pa.types.is_decimal(kind):
+            return Decimal(str(value))
+        case str() if kind is not None and pa.types.is_binary(kind):
+            return value.encode()
+    return value
+
+
+def _time_of(row: Row, definition: Definition) -> int | None:
+    """An event's time in ms; None where it has none."""
+    source = definition.source
+    value = row.get(source.in_files(source.timestamp))
+    with suppress(ValueError):
+        match value:
+            case datetime():
+                return time_of(value)
+            case int() if source.timestamp_unit:
+                return int(value * UNITS_MS[source.timestamp_unit])
+            case str():
+                return time_of(datetime.fromisoformat(value))
+    return None
+
+
+# -- what a step came to -------------------------------------------------------------------------------------------
+
+
+def _compared(step: StepFile, trial: Trial) -> StepOutcome:
+    came = {part: found(trial) for part, found in PARTS.items()}
+    missing: dict[str, Sequence[Row]] = {}
+    unexpected: dict[str, Sequence[Row]] = {}
+    for part, rows in came.items():
+        lacking, left = matched(getattr(step, part), rows)
+        missing |= {part: lacking} if lacking else {}
+        unexpected |= {part: left} if left else {}
+    said = []
+    if step.watermark is not None and trial.watermark_ms != time_of(step.watermark):
+        is_now = utc(trial.watermark_ms).isoformat() if trial.made else "unchanged"
+        said.append(f"the watermark is {is_now}, not {step.watermark.isoformat()}")
+    return StepOutcome(came, missing, unexpected, said)
+
+
+def matched(expected: Iterable[Row], found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """The expected rows that no row is like, and the rows that none of them expects; each row serves once.
+
+    >>> matched([{"user": "ann"}, {"user": "bob"}], [{"user": "ann", "events": 1}, {"user": "ann", "events": 2}])
+    ([{'user': 'bob'}], [{'user': 'ann', 'events': 2}])
+    """
+    left, missing = list(found), list[Row]()
+    for row in sorted(expected, key=len, reverse=True):  # what says most chooses first
+        like = next((one for one in left if all(is_same(row[name], one.get(name)) for name in row)), None)
+        if like is None:
+            missing.append(row)
+        else:
+            left.remove(like)
+    return missing, left
+
+
+def is_same(expected: Any, found: Any) -> bool:
+    """Whether a value of TOML says what a table holds: times without a zone are in UTC, decimals may be text.
+
+    >>> is_same(datetime(2026, 3, 2, 9), "2026-03-02T09:00:00.000Z"), is_same("1.50", Decimal("1.5")), is_same(3, 4)
+    (True, True, False)
+    """
+    match expected, found:
+        case datetime(), str():
+            with suppress(ValueError):
+                return time_of(expected) == time_of(datetime.fromisoformat(found))
+            return False
+        case datetime(), datetime():
+            return time_of(expected) == time_of(found)
+        case ((str() | int() | float()), Decimal()):
+            with suppress(InvalidOperation):
+                return Decimal(str(expected)) == found
+            return False
+        case ((int() | float()), float()):
+            return math.isclose(expected, found, rel_tol=1e-9) or (math.isnan(expected) and math.isnan(found))
+        case list(), list():
+            return len(expected) == len(found) and all(map(is_same, expected, found))
+        case dict(), dict():
+            return all(is_same(value, found.get(name)) for name, value in expected.items())
+    return type(expected) is type(found) and bool(expected == found)
+
+
+def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator[Mistake]:
+    """Columns that a step names and that its rows cannot have."""
+    outputs = definition.window.output if definition.window.function else definition.expressions
+    results = {*definition.source.key, *outputs, *RESULT_COLUMNS}
+    known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
+    for number, step in enumerate(scenario.step, start=1):
+        for part, columns in known.items():
+            for name in dict.fromkeys(name for row in getattr(step, part) for name in row):
+                if name not in columns:
+                    own = [one for one in columns if one not in RESULT_COLUMNS] if part != "in_flight" else columns
+                    yield Mistake(
+                        f"step {number}.{part}",
+                        f"there is no column {name!r}{nearest(name, columns)}; columns: {listed(sorted(own))}",
+                    )

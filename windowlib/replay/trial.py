@@ -1,0 +1,115 @@
+"""A pipeline tried in a folder of its own: events go in step by step, and what a step came to is read from its tables.
+
+Nothing is simplified: each step's events are a Parquet file, and every batch goes through plan, ledger, checks and
+commits as `windowlib run` does. Only how the pipeline's own files are parsed plays no part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.model.windows import GLOBAL_WINDOW
+from windowlib.runs.advance import advance
+from windowlib.tables.meaning import REMOVED
+from windowlib.tables.read import UnknownTable, read_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = Mapping[str, Any]
+
+
+class Trial:
+    """The pipeline of a definition over a source and tables of its own below `folder`."""
+
+    def __init__(self, definition: Definition, folder: Path, spark: Callable[[], SparkSession]) -> None:
+        self.spark, self.incoming = spark, folder / "incoming"
+        self.incoming.mkdir(parents=True)
+        files = {"format": "parquet", "path": self.incoming, "columns": {}, "include": (), "exclude": ()}
+        source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
+        # Its own warehouse, whatever the environment says.
+        root = folder / "warehouse" / definition.name
+        self.definition = definition.model_copy(update={"source": source, "root": root})
+        self.steps = 0
+        self.watermark_ms = MIN_WATERMARK
+        self.made: set[int] = set()
+
+    def feed(self, events: pa.Table | None, now_ms: int, *, finish: bool = False) -> None:
+        """A step: runs what there is to do at a time, with these events in a file that has arrived.
+
+        Raises as `advance` does.
+        """
+        self.steps += 1
+        if events is not None:
+            path = self.incoming / f"{self.steps:06d}.parquet"
+            pq.write_table(events, path)
+            os.utime(path, ns=(self.steps, self.steps))
+        reports = advance(self.definition, self.spark, clock=lambda: now_ms, finish=finish)
+        self.made = {report.batch_id for report in reports}
+        if reports:
+            self.watermark_ms = reports[-1].watermark_out_ms
+
+    def fired(self) -> list[Row]:
+        """The rows of `results` that the last step wrote."""
+        return self._written("results")
+
+    def removed(self) -> list[Row]:
+        """The rows of `results` that the last step took back, as they were."""
+        return [row for row in self._written("result_changes") if row["change"] == REMOVED]
+
+    def late(self) -> list[Row]:
+        """The late events of the last step: their columns in the source, and those of `late_events`."""
+        return [_as_it_came(row) for row in self._written("late_events")]
+
+    def quarantined(self) -> list[Row]:
+        """The rows of the last step that reached no window: their columns in the source, `reason`, `event_time`."""
+        return [_as_it_came(row) for row in self._written("quarantine")]
+
+    def in_flight(self) -> list[Row]:
+        """Every window in flight: key, window_start, window_end (none of the global window's), events."""
+        key, plan = self.definition.source.key, self.definition.plan
+        return [
+            {**dict(zip(key, values, strict=True)), **_bounds(*window.bounds_ms), "events": window.elements}
+            for values, rows in _by(self.state(), key)
+            for window in plan.in_flight(rows, self.definition.spec, self.watermark_ms)
+        ]
+
+    def state(self) -> list[Row]:
+        """The rows of `open_windows`; none before the first batch."""
+        try:
+            return [*read_table(self.definition, "open_windows").to_pylist()]
+        except UnknownTable:
+            return []
+
+    def _written(self, table: str) -> list[Row]:
+        rows = read_table(self.definition, table).to_pylist() if self.made else []
+        return [row for row in rows if row["batch_id"] in self.made]
+
+
+def _by(rows: Iterable[Row], columns: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
+    """The rows of each value of some columns, in order of appearance."""
+    names, found = tuple(columns), dict[tuple[Any, ...], list[Row]]()
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    return iter(found.items())
+
+
+def _bounds(start_ms: int, end_ms: int) -> Row:
+    is_global = (start_ms, end_ms) == (GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms)
+    return {} if is_global else {"window_start": utc(start_ms), "window_end": utc(end_ms)}
+
+
+def _as_it_came(row: Row) -> Row:
+    """A row that a table keeps as JSON, with the table's other columns."""
+    source = json.loads(row["raw"])
+    return {**(source if isinstance(source, dict) else {}), **{name: x for name, x in row.items() if name != "raw"}}
