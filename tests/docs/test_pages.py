@@ -42,15 +42,8 @@ out_of_orderness = "3m"
 """
 WINDOW = '[window]\ntype = "session"\ngap = "30m"\n'
 AGGREGATES = '[aggregates]\nevents = "count(*)"\n'
-# Pages whose commands other tests run on tables of their own; here they are followed in test-all, and read in make test.
-COVERED = {
-    "cluster": "tests/engines runs on such clusters",
-    "explain": "tests/inspection asks the same questions",
-    "operations": "tests/runs takes the same decisions",
-    "replay": "tests/replay and the recordings have the same answers",
-    "sharing": "tests/runs runs pipelines together",
-    "verify": "tests/inspection verifies the same kinds of windows",
-}
+ELSEWHERE = pytest.mark.long("other tests run these commands on tables of their own; make test only reads them here")
+COVERED = ("cluster", "explain", "operations", "replay", "sharing", "verify")  # guides
 # What a block of code may be.
 KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "text"}
 
@@ -60,8 +53,8 @@ def named(page: Page) -> str:
 
 
 def followed(page: Page) -> Any:
-    why = COVERED.get(page.path.stem) if page.path.parent.name == "guides" else None
-    return pytest.param(page, marks=pytest.mark.long(why), id=page.name) if why else pytest.param(page, id=page.name)
+    is_covered = page.path.parent.name == "guides" and page.path.stem in COVERED
+    return pytest.param(page, marks=[ELSEWHERE] if is_covered else [], id=page.name)
 
 
 # -- what is run ---------------------------------------------------------------------------------------------------
@@ -69,7 +62,7 @@ def followed(page: Page) -> Any:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("page", map(followed, FOLLOWED))
+@pytest.mark.parametrize("page", [*map(followed, FOLLOWED)])
 def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
     for one in reader.follow(page)[1]:
         refused = bool(one.command.shown) and one.command.shown[0].startswith("error: ")
