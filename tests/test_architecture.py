@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "windowlib"
 ORDER = (
     "model", "plans", "definition", "tables", "engines", "source", "quality", "batches", "reruns", "runs", "migrations",
-    "replay", "inspection", "notices", "pages", "demo", "cli", "airflow",
+    "replay", "inspection", "erasure", "notices", "pages", "demo", "cli", "airflow",
 )  # fmt: skip
 """The folders of `windowlib`: each imports only from itself and from those before it."""
 MODEL = sorted((PACKAGE / "model").glob("*.py"))

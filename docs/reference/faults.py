@@ -25,6 +25,7 @@ PARTS = {
     "engines": "Engines",
     "quality": "Checks",
     "inspection": "Results that are wrong",
+    "erasure": "A key that is erased",
     "airflow": "Airflow",
 }
 

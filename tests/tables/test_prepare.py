@@ -224,3 +224,19 @@ def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> N
     file.unlink()
     with pytest.raises(Unreadable, match="cannot be read"):
         prepare.read(root, prepared)
+
+
+def test_files_that_no_reader_of_changes_is_told_of_are_committed_so(root: Path) -> None:
+    third = publication(root, 3, 4)
+    results = next(one for one in third.changes if one.name == "results")
+    quiet = replace(results, quiet=tuple(file.path for file in results.remove))
+    third = replace(third, changes=tuple(quiet if one is results else one for one in third.changes))
+    prepared = prepare.write(root, third)
+    assert json.loads((root / prepared.path).read_text())["format"] == 3  # which earlier releases refuse
+    read = prepare.read(root, prepared)
+    assert read == third
+    at = roll(root, read)["results"]
+    told = {kind: one["dataChange"] for action in log.actions(root / "results", at) for kind, one in action.items()
+            if kind in ("add", "remove")}  # fmt: skip
+    assert told == {"add": True, "remove": False}
+    assert values(root)["results"] == [4]

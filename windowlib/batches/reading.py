@@ -16,6 +16,7 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
 from windowlib.source import footers, intake
 from windowlib.source import rows as source
 from windowlib.source.intake import Seen
+from windowlib.tables import erasures
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -75,9 +76,15 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
         return intake.as_judged_by(inputs.shared.seen, judge)
     if source.format in ("parquet", "delta") and not source.event_id:
         seen = footers.look(source.path, inputs.plan.files, in_files(inputs.definition, judge))
-        if seen and footers_suffice(inputs, seen):
+        if seen and not _may_be_erased(seen, judge) and footers_suffice(inputs, seen):
             return seen
     return intake.look(given.rows, judge, inputs.definition.storage.state_partition_ms, given.uris)
+
+
+def _may_be_erased(seen: Seen, judge: Admission) -> bool:
+    """Whether rows of an erased key may be among those that footers have counted."""
+    erased = judge.erased
+    return erased is not None and any(erased.may_be_in(b.min_timestamp_ms, b.max_timestamp_ms) for b in seen.buckets)
 
 
 def footers_suffice(inputs: Inputs, seen: Seen) -> bool:
@@ -116,4 +123,5 @@ def admission_of(inputs: Inputs) -> Admission:
         by_event_time=definition.spec.time == "event",
         watermark_in_ms=inputs.watermark_in_ms,
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
+        erased=erasures.erased(inputs.opened.root, inputs.plan.files),
     )

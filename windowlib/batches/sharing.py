@@ -58,6 +58,8 @@ def sharing_key(batch: Inputs) -> Hashable | None:
 
     if not batch.plan.files or batch.plan.rerun or sharing_refusal(batch.definition) or is_sail(batch.spark):
         return None  # a rerun reads other files too; Sail keeps nothing between jobs, and reads again as fast
+    if admission_of(batch).erased:
+        return None  # which keys are erased is each pipeline's own
     of = batch.definition.source
     files = tuple((file.path, file.size_bytes, file.modified_ns) for file in batch.plan.files)
     columns = tuple(of.columns.items()), tuple(of.rename.items()), of.dialect.model_dump_json()

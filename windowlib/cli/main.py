@@ -16,6 +16,7 @@ from windowlib.cli.checks import checks
 from windowlib.cli.decide import abandon, accept_clock, approve
 from windowlib.cli.engine import engine_app
 from windowlib.cli.explain import explain
+from windowlib.cli.forget import forget
 from windowlib.cli.late import late_app
 from windowlib.cli.look import explain_plan, read, report, status
 from windowlib.cli.maintain import maintain
@@ -38,6 +39,7 @@ COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
     (rerun, CORRECT),
     (rollback, CORRECT),
     (migrate, CORRECT),
+    (forget, CORRECT),
     (plan, RUN),
     (maintain, RUN),
     (read, LOOK),

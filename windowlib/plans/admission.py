@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.model.lateness import late_up_to_ms
-from windowlib.plans import names
+from windowlib.plans import erased, names
+from windowlib.plans.erased import Erased
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class Admission:
     """What decides about a row: the columns it needs, and the instant of the run.
 
     `timestamp_unit` is None for a TIMESTAMP column, else s, ms or us since the epoch. `future_after_ms` is the
-    greatest event time allowed (None: no bound). `by_event_time` is false for windows of processing time.
+    greatest event time allowed (None: no bound). `by_event_time` is false for windows of processing time. Rows of
+    `erased` keys are left out: they are neither admitted nor refused.
     """
 
     keys: Sequence[str]
@@ -46,6 +48,7 @@ class Admission:
     watermark_in_ms: int
     future_after_ms: int | None = None
     by_event_time: bool = True
+    erased: Erased | None = None
 
     @property
     def has_holes(self) -> bool:
@@ -60,7 +63,7 @@ class Admission:
 
 
 def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
-    """Every source row with its event time and the reason to refuse it.
+    """Every source row but those of erased keys, with its event time and the reason to refuse it.
 
     rows:    the source's columns, CORRUPT (string, null when the row could be read)
     returns: the same and TIMESTAMP_MS (long), REASON (string, null when admitted); duplicates are not looked for;
@@ -73,6 +76,8 @@ def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     judged = timed.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission)).withColumn(names.REASON, reason(admission))
     if names.EVENT_TIME not in map(str.casefold, rows.columns):
         judged = judged.withColumn(names.EVENT_TIME, F.col(names.TIMESTAMP_MS))
+    if admission.erased:
+        judged = erased.without(judged, admission.erased)
     return judged.drop(*bounds) if bounds else judged
 
 

@@ -24,7 +24,7 @@ NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_tim
 class Decided:
     """What such a batch does: `changes` in commit order, the `commit` whose place it takes, rows left by figure.
 
-    Where no change is `of_rows`, its files were written for it: they go when it is given up.
+    Where its files were `written` for it, as they are where no change is `of_rows`, they go when it is given up.
     """
 
     decision: Decision
@@ -32,6 +32,7 @@ class Decided:
     changes: tuple[TableChange, ...]
     counts: Mapping[str, int]
     of_rows: bool = True
+    written: bool = False
 
 
 def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) -> Publication:
@@ -61,7 +62,8 @@ def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) ->
         "reason": decision.reason,
     }
     identity, of_rows = f"{plan.batch_id}-{uuid.uuid4()}", decided.of_rows
-    made = Publication(identity, plan.batch_id, decided.changes, row, computed=not of_rows, of_rows=of_rows)
+    computed = decided.written or not of_rows
+    made = Publication(identity, plan.batch_id, decided.changes, row, computed=computed, of_rows=of_rows)
     rows: list[Mapping[str, object]] = []
     if state.plan:
         why = f"{decision.title}: {decision.reason}"

@@ -13,21 +13,23 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
 from windowlib.batches.planning import check_fingerprint, ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of, utc
+from windowlib.definition.kept import Kept
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns import previews
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Run, claimed
-from windowlib.tables import checkpoints, compaction, delta, disk, kept, maintained, prepare, sweep
+from windowlib.tables import checkpoints, compaction, delta, disk, erasures, kept, maintained, prepare, sweep
 from windowlib.tables.compaction import Partition
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
@@ -35,7 +37,7 @@ from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
 from windowlib.tables.lost import check_there, losses_named
 from windowlib.tables.maintained import Maintained
-from windowlib.tables.meaning import COMMIT_ORDER, LEDGER, OUTSIDE
+from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
 from windowlib.tables.migration import switched
 from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.publish import staging_folder
@@ -81,15 +83,20 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What there is to do."""
+    """What there is to do. `told` are the files by which followers were told of keys that were erased long ago.
+
+    A checkpoint is written where the last is `worth` entries back.
+    """
 
     kept_from: Commit
     groups: Mapping[str, list[list[DataFile]]]
+    told: Sequence[DataFile]
     unneeded: Sequence[Unneeded]
     logs: Mapping[str, list[Path]]
     others: Mapping[str, list[Path]]
     live: Mapping[str, int]
     of_ledger: Sequence[Sequence[DataFile]]
+    worth: int
 
     @property
     def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
@@ -115,8 +122,11 @@ def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
     return _report(definition, found, None, notes)
 
 
-def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms) -> Report:
-    """Does it. Raises `Superseded` while a run is in progress; before any change `ForeignChange`, `LostRows`."""
+def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, only_newest: bool = False) -> Report:
+    """Does it. Raises `Superseded` while a run is in progress; before any change `ForeignChange`, `LostRows`.
+
+    With `only_newest` no cut but the newest is kept, and nobody is waited for who may be reading an older one.
+    """
     state = ledger_of(definition, clock).state()
     check_fingerprint(definition, state.commit)
     if state.commit is None:
@@ -131,13 +141,14 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms) -> 
         if state.plan is None:
             versions = standing(ledger.tables, state.commit.versions, lambda: ledger.check(claim.epoch))
             check_counts(ledger.tables, versions, state.commit)
-        found = _look(definition, ledger, state, versions, now_ms)
+        found = _look(definition, ledger, state, versions, now_ms, only_newest=only_newest)
         ledger.put_together(claim.epoch, _attempt(state, claim))
-        if found.groups:
+        if found.groups or found.told:
             made = _compacted(ledger, claim, state, found, versions, who)
             publish(ledger, claim, made)
             batch_id = made.batch_id
-        _delete(ledger, claim, found, _kept(definition, found, batch_id, who, now_ms))
+        cuts = str(Kept(batches=1)) if only_newest else str(definition.retention.cuts)
+        _delete(ledger, claim, found, _kept(cuts, found, batch_id, who, now_ms))
     return _report(definition, found, batch_id, [*_waits(state)])
 
 
@@ -163,24 +174,47 @@ def _waits(state: LedgerState) -> Iterator[str]:
 
 
 def _look(
-    definition: Definition, ledger: Ledger, state: LedgerState, versions: Mapping[str, int], now_ms: int
+    definition: Definition,
+    ledger: Ledger,
+    state: LedgerState,
+    versions: Mapping[str, int],
+    now_ms: int,
+    *,
+    only_newest: bool = False,
 ) -> _Found:
     tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
-    kept_from = _kept_from(definition, ledger, now_ms)
+    assert state.commit is not None, "there is a batch"
+    kept_from = state.commit if only_newest else _kept_from(definition, ledger, now_ms)
+    worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
     there = [name for name in COMMIT_ORDER if name in versions]
     oldest = {name: kept_from.versions.get(name) for name in there}
     outside = [name for name in OUTSIDE if delta.version(tables[name]) is not None]
     unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in there]
-    unneeded += [sweep.outside(tables[name], now_ms) for name in outside]
+    unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
     return _Found(
         kept_from,
         {} if state.plan else dict(_groups(definition, ledger, state, versions)),
+        () if state.plan else _told(ledger, versions, kept_from),
         [one for one in unneeded if one.files],
-        {name: files for name, files in _logs(ledger, oldest, outside, now_ms).items() if files},
+        {
+            name: files
+            for name, files in _logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest).items()
+            if files
+        },
         {name: files for name, files in _others(ledger.root, now_ms).items() if files},
         {name: len(delta.files(tables[name], delta.version(tables[name]))) for name in (*there, *outside)},
         ledger.to_put_together(),
+        worth,
     )
+
+
+def _told(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
+    """The files of removals of erased keys, where no cut is kept that still had the key."""
+    name = RESULT_CHANGES.name
+    files = delta.files(ledger.tables[name], versions.get(name))
+    return [
+        file for file in files if file.partition["cause"] == FORGET and int(file.high["batch_id"]) <= kept_from.batch_id
+    ]
 
 
 def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
@@ -216,18 +250,29 @@ def _groups(
 
 
 def _logs(
-    ledger: Ledger, oldest: Mapping[str, int | None], outside: Sequence[str], now_ms: int
+    ledger: Ledger,
+    oldest: Mapping[str, int | None],
+    outside: Sequence[str],
+    now_ms: int,
+    worth: int,
+    *,
+    at_once: bool,
 ) -> dict[str, list[Path]]:
     """The log files that no kept version needs. A table that no batch publishes is read as it is: those of the time
     that a reader may take are kept."""
     kept_versions = {name: version for name, version in oldest.items() if version is not None}
-    found = {name: checkpoints.superfluous(ledger.root / name, version) for name, version in kept_versions.items()}
+    found = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
     for name in outside:
         newest = delta.version(ledger.tables[name])
         assert newest is not None, "the table exists"
-        old = checkpoints.superfluous(ledger.root / name, newest)
-        found[name] = list(takewhile(lambda path: now_ms - path.stat().st_mtime_ns // 1_000_000 > kept.READING_MS, old))
+        old = checkpoints.superfluous(ledger.root / name, newest, worth)
+        is_old = (lambda path: True) if at_once else partial(_is_older, now_ms - kept.READING_MS)
+        found[name] = list(takewhile(is_old, old))
     return found
+
+
+def _is_older(than_ms: int, path: Path) -> bool:
+    return path.stat().st_mtime_ns // 1_000_000 < than_ms
 
 
 def _others(root: Path, now_ms: int) -> dict[str, list[Path]]:
@@ -264,7 +309,9 @@ def _compacted(
         for name in COMMIT_ORDER
     )
     before, after = (sum(len(getattr(one, what)) for one in changes) for what in ("remove", "add"))
-    decision = Decision("maintain", who, f"{before} small files put together into {after}")
+    changes = tuple(_without(one, found.told) if one.name == RESULT_CHANGES.name else one for one in changes)
+    told = f", {len(found.told)} that told of erased keys dropped" if found.told else ""
+    decision = Decision("maintain", who, f"{before} small files put together into {after}{told}")
     left = {figure: state.commit.counts[figure] for figure in COUNTED.values() if figure in state.commit.counts}
     return fixed(ledger, claim, state, Decided(decision, state.commit, changes, left, of_rows=False))
 
@@ -274,13 +321,17 @@ def _attempt(state: LedgerState, claim: Claim) -> str:
     return f"{state.last_batch_id + 1}-{claim.epoch}"
 
 
-def _kept(definition: Definition, found: _Found, batch_id: int | None, who: str, now_ms: int) -> Maintained:
+def _without(change: TableChange, files: Sequence[DataFile]) -> TableChange:
+    return replace(change, remove=(*change.remove, *map(delta.logged, files)))
+
+
+def _kept(cuts: str, found: _Found, batch_id: int | None, who: str, now_ms: int) -> Maintained:
     return Maintained(
         utc(now_ms),
         who,
         batch_id,
         found.kept_from.batch_id,
-        str(definition.retention.cuts),
+        cuts,
         {name: sum(map(len, files)) for name, files in found.all_groups.items()},
         {one.table: len(one.files) for one in found.unneeded},
         sum(one.size_bytes for one in found.unneeded),
@@ -297,7 +348,7 @@ def _delete(ledger: Ledger, claim: Claim, found: _Found, made: Maintained) -> No
         oldest = found.kept_from.versions.get(name)
         newest = delta.version(ledger.tables[name])
         if newest is not None:
-            checkpoints.checkpoint(ledger.tables[name], newest if oldest is None else oldest)
+            checkpoints.checkpoint(ledger.tables[name], newest if oldest is None else oldest, found.worth)
     for files in found.logs.values():
         checkpoints.delete(files)
     for files in found.others.values():

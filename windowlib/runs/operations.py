@@ -206,6 +206,12 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
                     f"{between.decision.title}): a rollback does not go across it. `windowlib migrate --undo` takes the"
                     f" newest migration back; `windowlib rollback --to-batch {between.batch_id}` goes back to it"
                 )
+            if between.decision and between.decision.kind == "forget":
+                raise CannotUndo(
+                    f"batch {between.batch_id} lies between, by which a key was erased: a rollback does not go across"
+                    " it, as the key would be back. `windowlib rollback --to-batch"
+                    f" {between.batch_id}` goes back to it; `windowlib rerun` recomputes a range of time before it"
+                )
         check_kept(ledger.root, to_batch_id, f"no way back to batch {to_batch_id}")
         for name in COMMIT_ORDER:
             _own_files(ledger, name, state.pinned(name))

@@ -17,12 +17,12 @@ from windowlib.tables.opened import Table
 ENTRIES = 10  # so many entries after a checkpoint are worth another one
 
 
-def checkpoint(table: Table, oldest: int) -> None:
-    """Writes a checkpoint of version `oldest` and of the newest, where the last before each is some way back."""
+def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
+    """Writes a checkpoint of version `oldest` and of the newest, where the last before each is `worth` entries back."""
     newest = delta.version(table)
     assert newest is not None, "a table with an oldest kept version exists"
     for version in sorted({oldest, newest}):
-        if version - (_last_checkpoint(table.folder, version) or 0) >= ENTRIES:
+        if version - (_last_checkpoint(table.folder, version) or 0) >= worth:
             DeltaTable(str(table.folder), version=version).create_checkpoint()
             disk.sync(log.written_by(table.folder, version), table.folder)
 
@@ -32,10 +32,10 @@ def can_open(folder: Path, version: int) -> bool:
     return version >= log.oldest_version(folder)
 
 
-def superfluous(folder: Path, oldest: int) -> list[Path]:
+def superfluous(folder: Path, oldest: int, worth: int = ENTRIES) -> list[Path]:
     """The files of a log that no version from `oldest` on needs, oldest first."""
     last = _last_checkpoint(folder, oldest) or 0
-    first = oldest if oldest - last >= ENTRIES else last  # where `checkpoint` writes one before they go
+    first = oldest if oldest - last >= worth else last  # where `checkpoint` writes one before they go
     return sorted(path for version, path in _numbered(folder) if version < first)
 
 

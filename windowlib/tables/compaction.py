@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from windowlib.model.errors import WindowError
 from windowlib.tables import data_files, delta
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.meaning import FORGET
 from windowlib.tables.opened import Table
 from windowlib.tables.prepare import TableChange
 
@@ -52,12 +53,13 @@ def groups(
 ) -> Iterator[list[DataFile]]:
     """The files of a table, by name, that are each to become one.
 
-    Files of `seen_ids` whose newest ids are not in one `bucket_ms` stay apart: they are dropped whole in time.
+    Files of `seen_ids` whose newest ids are not in one `bucket_ms` stay apart: they are dropped whole in time. So do
+    those of `result_changes` that say of an erased key that it went.
     """
     column = SORTED[name]
     together: dict[tuple[object, ...], list[DataFile]] = {}
     for file in files:
-        if file.size_bytes < SMALL_BYTES:
+        if file.size_bytes < SMALL_BYTES and file.partition.get("cause") != FORGET:
             time = (int(file.high["timestamp_ms"]) // bucket_ms,) if name == "seen_ids" and file.high else ()
             together.setdefault((*sorted(map(str, file.partition.items())), *time), []).append(file)
     for found in together.values():

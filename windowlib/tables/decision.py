@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from windowlib.definition.instants import instant
 
+_LATER = ("migration", "changed", "cuts", "digest")  # what earlier releases do not know: only where it says something
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -16,10 +18,11 @@ class Decision:
     `to_batch_id` left them. `maintain`: the same rows lie in fewer files. `advance_watermark`: nothing at or below
     `to_ms` is expected any more; of these the only one that computes. `migrate`: the tables are those that the
     migration `migration` has built under another definition, in as many batches as it has `cuts`; `changed` says in
-    words what differs. `migrate_undo`: they are again those of batch `to_batch_id`, before it.
+    words what differs. `migrate_undo`: they are again those of batch `to_batch_id`, before it. `forget`: the same rows
+    without those of the key with the `digest` (`windowlib.plans.erased`).
     """
 
-    kind: Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo"]
+    kind: Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo", "forget"]
     who: str
     reason: str
     to_batch_id: int | None = None
@@ -27,6 +30,7 @@ class Decision:
     migration: str | None = None
     changed: str | None = None
     cuts: tuple[Mapping[str, Any], ...] = ()
+    digest: str | None = None
 
     @property
     def switches(self) -> bool:
@@ -44,6 +48,8 @@ class Decision:
             return "adopt what another program changed"
         if self.kind == "maintain":
             return "put small files together"
+        if self.kind == "forget":
+            return "erase a key"
         if self.kind == "migrate":
             return f"migrate to another definition: {self.changed}"
         if self.kind == "migrate_undo":
@@ -58,8 +64,8 @@ class Decision:
 
     def to_json(self) -> str:
         """For the ledger."""
-        later = {name: value for name in ("migration", "changed", "cuts") if (value := getattr(self, name))}
-        first = {name: value for name, value in asdict(self).items() if name not in ("migration", "changed", "cuts")}
+        later = {name: value for name in _LATER if (value := getattr(self, name))}
+        first = {name: value for name, value in asdict(self).items() if name not in _LATER}
         return json.dumps({**first, **later}, sort_keys=True)
 
     @classmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -171,6 +171,7 @@ def commit(
 class Change:
     """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
 
+    Of the files `quiet`, by path, no reader of changes is told: as though they held the same rows as others.
     `columns` are those that the table has from then on, where they change: then all its files go, or none.
     """
 
@@ -178,6 +179,11 @@ class Change:
     remove: Sequence[LoggedFile] = ()
     of_rows: bool = True
     columns: Schema | None = None
+    quiet: Collection[str] = ()
+
+    def is_told(self, file: LoggedFile) -> bool:
+        """Whether readers of changes are told of a file."""
+        return self.of_rows and file.path not in self.quiet
 
 
 def commit_logged(
@@ -196,12 +202,12 @@ def commit_logged(
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     partition_by = before.metadata().partition_columns
     actions: list[AddAction | RemoveAction] = [
-        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.of_rows, f.statistics) for f in change.add
+        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.is_told(f), f.statistics) for f in change.add
     ]
     filters: list[tuple[str, str, str]] | None = None
     recast = change.columns is not None and change.columns != before.schema()
     if not recast:
-        gone = (RemoveAction(f.path, change.of_rows, now_ms, f.size_bytes, dict(f.partition)) for f in change.remove)
+        gone = (RemoveAction(f.path, change.is_told(f), now_ms, f.size_bytes, dict(f.partition)) for f in change.remove)
         actions += gone
     elif not change.remove and files(table, expected):
         filters = [(partition_by[0], "=", NO_PARTITION)]  # an overwrite of nothing

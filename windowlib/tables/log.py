@@ -105,6 +105,12 @@ def actions(folder: Path, version: int) -> list[dict[str, Any]]:
     return found
 
 
+def removed(folder: Path) -> frozenset[str]:
+    """The paths that the entries which are still there have removed."""
+    files = (folder / "_delta_log").glob("*.json")
+    return frozenset(path for file in files if file.stem.isdigit() for path in entry(folder, int(file.stem)).removed)
+
+
 def since_last_at(paths: Iterable[str], since: Iterable[Entry]) -> list[Entry]:
     """Those of some commits that came after the table last held exactly these files, which it held before the first.
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
-from windowlib.tables.outside import MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
+from windowlib.tables.outside import ERASURES, MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
 
 _TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
@@ -156,6 +156,8 @@ RESULTS = TableSpec(
 
 ADDED, CHANGED, REMOVED = "enter", "change", "withdraw"
 """What became of a row of `results`, as the column `change` of `result_changes` keeps it."""
+FORGET = "forget"
+"""The cause of a removal because a key was erased."""
 
 RESULT_CHANGES = TableSpec(
     "result_changes",
@@ -164,14 +166,15 @@ RESULT_CHANGES = TableSpec(
         "`result_changes` has one row for each firing and for each result removed",
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
         "change is enter, change (same window, new values) or withdraw (the row as it was)",
-        "cause is firing, late, merge, rerun or migrate",
-        "applied in the order of batch_id to an empty table, the changes give `results`",
+        "cause is firing, late, merge, rerun, migrate or forget",
+        "applied in the order of batch_id to an empty table, the changes give `results`; a removal by forget may be of"
+        " a row that is not there: those before it are erased, and so is it once no cut before it is kept",
     ),
     partition_by=("change", "cause", "window_day"),
     described=(
         *_RESULT,
         Column("change", _TEXT, "enter (added), change (new values), withdraw (removed: the row as it was)"),
-        Column("cause", _TEXT, "firing, late, merge, rerun or migrate"),
+        Column("cause", _TEXT, "firing, late, merge, rerun, migrate or forget"),
     ),
 )
 
@@ -275,10 +278,11 @@ TABLES: Mapping[str, TableSpec] = {
         VERIFICATIONS,
         MAINTENANCE,
         NOTICES,
+        ERASURES,
     )
 }
 # No batch publishes them: a reader takes their newest version.
-OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance", "notices")
+OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance", "notices", "erasures")
 # The order of a run's commits; the ledger's commit row comes after all of them.
 LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
 COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

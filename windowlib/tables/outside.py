@@ -93,3 +93,27 @@ MAINTENANCE = TableSpec(
         Column("bytes_deleted", _LONG, "how large those were"),
     ),
 )
+
+ERASURES = TableSpec(
+    "erasures",
+    "the keys that were erased, each as a keyed hash, and what was removed of them: the certificates",
+    (
+        "no event of such a key at up_to_ms or before is admitted, quarantined or late from the row on",
+        "secret is the same in all rows; without it no key can be tested against a digest",
+    ),
+    described=(
+        Column("number", _LONG, "0, 1, 2, … in the order of the erasures; may have holes"),
+        Column("at", _TIMESTAMP, "when the key was erased"),
+        Column("who", _TEXT, "who did it"),
+        Column("reason", _TEXT, "why"),
+        Column("columns", pa.list_(_TEXT), "the key columns"),
+        Column("secret", _TEXT, "of the hash: 64 hexadecimal digits"),
+        Column("digest", _TEXT, "HMAC-SHA256 of the key, in hexadecimal digits (windowlib.plans.erased)"),
+        Column("up_to_ms", _LONG, "events at this time or before are erased"),
+        Column("later_ms", pa.list_(_LONG), "events at these times are, too: the source held them then"),
+        Column("batch_id", _LONG, "the batch that took its rows out of the tables; null: they had none"),
+        Column("removed", _NUMBERS, "table → rows that went; of dq_results and ledger those whose examples did"),
+        Column("source", _NUMBERS, "file of the source → rows of the key that it held then"),
+        Column("not_looked_at", pa.list_(_TEXT), "files of the source that could not be read then, in sentences"),
+    ),
+)

@@ -21,7 +21,8 @@ from windowlib.tables import disk
 from windowlib.tables.delta import LoggedFile
 
 FOLDER = "_prepared"
-FORMAT = 2  # the newest that is read
+FORMAT = 3  # the newest that is read
+ALL_LOUD = 2  # the newest in which all of a table's files change rows, or none does
 KNOWN_EARLIER = 1  # what earlier releases read: no table changes its columns, and all commits change rows
 APP_ID = "windowlib"  # names our transactions in the tables' logs
 
@@ -35,6 +36,7 @@ class TableChange:
     """What happens to one table. `start` is the version it was computed from, None where there is no table yet.
 
     `schema` is the Delta schema, as JSON, of a table to create; `columns` that of one which is there and changes it.
+    `quiet` are the paths, of those to add and to remove, of which no reader of changes is told.
     """
 
     name: str
@@ -44,6 +46,7 @@ class TableChange:
     add: tuple[LoggedFile, ...] = ()
     remove: tuple[LoggedFile, ...] = ()
     columns: str | None = None
+    quiet: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,7 @@ def write(root: Path, publication: Publication) -> Prepared:
 
     Raises OSError where the disk refuses; then the files that were written for it are deleted.
     """
-    needs = FORMAT if any(one.columns for one in publication.changes) or not publication.of_rows else KNOWN_EARLIER
-    text = json.dumps({"format": needs, **asdict(publication)}, sort_keys=True).encode()
+    text = json.dumps({"format": _format(publication), **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,6 +91,13 @@ def write(root: Path, publication: Publication) -> Prepared:
             drop(root, publication)
         raise
     return Prepared(str(file.relative_to(root)), checksum(text))
+
+
+def _format(publication: Publication) -> int:
+    """The oldest format that says all of it."""
+    if any(one.quiet for one in publication.changes):
+        return FORMAT
+    return ALL_LOUD if any(one.columns for one in publication.changes) or not publication.of_rows else KNOWN_EARLIER
 
 
 def read(root: Path, prepared: Prepared) -> Publication:
@@ -132,7 +141,7 @@ def _file(root: Path, publication: Publication) -> Path:
 
 def _change(values: Mapping[str, Any]) -> TableChange:
     add, remove = (tuple(LoggedFile(**one) for one in values[name]) for name in ("add", "remove"))
-    partition_by = tuple(values["partition_by"])
+    partition_by, quiet = tuple(values["partition_by"]), tuple(values.get("quiet", ()))
     return TableChange(
-        values["name"], values["start"], values["schema"], partition_by, add, remove, values.get("columns")
+        values["name"], values["start"], values["schema"], partition_by, add, remove, values.get("columns"), quiet
     )

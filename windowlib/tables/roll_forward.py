@@ -159,7 +159,7 @@ def _publish(table: Table, judged: Judged, publication: Publication) -> int | No
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
         columns = Schema.from_json(change.columns) if change.columns else None
-        moved = delta.Change(change.add, change.remove, publication.of_rows, columns)
+        moved = delta.Change(change.add, change.remove, publication.of_rows, columns, frozenset(change.quiet))
         return delta.commit_logged(table, version, moved, publication.identity, transaction)
     except delta.Conflict:
         again = _judge(table, change, publication.identity)

@@ -42,12 +42,22 @@ def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_
     return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms, FOREIGN_MS))
 
 
-def outside(table: Table, now_ms: int) -> Unneeded:
-    """The same of a table that no batch publishes, to which anyone may be adding: nothing younger than a day."""
+def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
+    """The same of a table that no batch publishes, to which anyone may be adding: nothing younger than a day.
+
+    With `at_once` also what its log says is removed: whoever has opened the table a moment ago may miss it.
+    """
     newest = delta.version(table)
     needed = {file.path for file in delta.files(table, newest)}
-    old = (path for path in _files(table, needed, now_ms, FOREIGN_MS) if _age_ms(path, now_ms) > DAY_MS)
-    return _sized(table, old)
+    gone = log.removed(table.folder) if at_once else frozenset()
+    return _sized(
+        table,
+        (
+            path
+            for path in _files(table, needed, now_ms, FOREIGN_MS)
+            if _age_ms(path, now_ms) > DAY_MS or path.relative_to(table.folder).as_posix() in gone
+        ),
+    )
 
 
 def delete(found: Unneeded) -> None:

@@ -29,6 +29,7 @@ from windowlib.tables.kept import check_kept
 from windowlib.tables.opened import Table
 from windowlib.tables.rerun import time_ms
 
+KEYED_TABLES = ("results", "open_windows", "late_events")
 EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
 
 
@@ -189,6 +190,30 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
         )
     check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
     return Cut(definition, batches[wanted], {number: run for number, run in batches.items() if number <= wanted})
+
+
+def check_key(definition: Definition, texts: Sequence[str]) -> None:
+    """Raises `CannotLook` unless there is one text for each key column."""
+    columns = definition.source.key
+    if len(texts) != len(columns):
+        wanted = (
+            f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
+        )
+        raise CannotLook(f"this pipeline's key is {wanted}; got {len(texts)}")
+
+
+def key_of(tables: Cut, texts: Sequence[str]) -> Key | None:
+    """The key that these texts are, in the types of its columns; None where no table has a row yet.
+
+    Raises `CannotLook` where a text is no value of its column.
+    """
+    columns = tuple(tables.definition.source.key)
+    schema = next((one for one in map(tables.schema, KEYED_TABLES) if one is not None), None)
+    if schema is None:
+        return None
+    key = Key(columns, tuple(texts), tuple(schema.field(name).type for name in columns))
+    key.values(schema)
+    return key
 
 
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:

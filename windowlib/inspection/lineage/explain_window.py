@@ -17,7 +17,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of, utc
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
-from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, cut
+from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
 from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, raw_row
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.model.lateness import cleanup_time_ms
@@ -27,7 +27,6 @@ from windowlib.plans.kinds.kind import Bounds, InFlight
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.statistics import overlapping
 
-KEYED_TABLES = ("results", "open_windows", "late_events")
 NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
 BY_ELEMENT = (
     "trigger, evictor or code of your own may leave out some of these events; no table records that for each event"
@@ -98,20 +97,15 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
 
     Raises `CannotLook` where the batch does not exist, or the key is not one value for each key column.
     """
-    columns = tuple(definition.source.key)
-    if len(key_texts) != len(columns):
-        wanted = (
-            f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
-        )
-        raise CannotLook(f"this pipeline's key is {wanted}; got {len(key_texts)}")
+    check_key(definition, key_texts)
     if not EVER.from_ms <= at_ms < EVER.to_ms:
         raise CannotLook(f"no window can hold {instant(at_ms)}")
     tables = cut(definition, as_of)
-    named = dict(zip(columns, key_texts, strict=True))
+    named = dict(zip(definition.source.key, key_texts, strict=True))
     watermark_ms = tables.batch.watermark_out_ms
     found: list[ExplainedWindow] = []
     notes: list[str] = []
-    key = _key(tables, columns, tuple(key_texts))
+    key = key_of(tables, key_texts)
     if key is None:
         notes.append(f"no window has been made by batch {tables.batch.batch_id}")
     else:
@@ -123,16 +117,6 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
             notes.append(f"no window of this key holds {instant(at_ms)}; the nearest ones are shown")
             notes += _missed(tables, key, at_ms)
     return Explained(definition.name, named, at_ms, tables.batch.batch_id, watermark_ms, found, notes)
-
-
-def _key(tables: Cut, columns: tuple[str, ...], texts: tuple[str, ...]) -> Key | None:
-    """The key with the types of its columns; None where no table has a row yet."""
-    schema = next((one for one in map(tables.schema, KEYED_TABLES) if one is not None), None)
-    if schema is None:
-        return None
-    key = Key(columns, texts, tuple(schema.field(name).type for name in columns))
-    key.values(schema)
-    return key
 
 
 def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
@@ -266,6 +250,8 @@ def _why(row: Mapping[str, Any], run: BatchRun, taken: Sequence[Taken], together
             what = {"enter": "added", "change": "changed", "withdraw": "removed"}[change]
             undone = run.decision is not None and run.decision.kind == "migrate_undo"
             return f"{what} as a migration was undone" if undone else f"{what} by a migration to another definition"
+        case "withdraw", "forget":
+            return "removed: this key was erased"
         case "withdraw", _:
             return f"removed by {_rerun(run.rerun)}"
         case _, "rerun":

@@ -19,12 +19,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import folder_values
 from windowlib.source.files import used_columns
 from windowlib.source.listing import is_unchanged
+from windowlib.tables import erasures
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -60,8 +62,14 @@ def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = Tr
             found.problems.append(f"{file['path']} (batch {file['batch_id']}) {problem}")
         else:
             files[file["path"]] = file
+    erased = erasures.erased(cut.definition.root)
+    erased_until_ms = erased.until_of(key.python_values()) if erased else None
+    if erased_until_ms is not None:
+        found.problems.append(f"events of this key up to {instant(erased_until_ms)} were erased")
     for name, row, time_ms, values in _rows(cut.definition, files, key, found.problems):
         batch_id = files[name]["batch_id"]
+        if erased_until_ms is not None and time_ms <= erased_until_ms:
+            continue
         shown_ms = time_ms if by_event_time else cut.batches[batch_id].plan_time_ms
         if span.from_ms <= shown_ms < span.to_ms:
             found.events.append(SourceEvent(name, row, time_ms, batch_id, values))

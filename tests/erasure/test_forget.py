@@ -1,0 +1,279 @@
+"""A key erased: out of every table and every file, whatever is computed later, and nothing else with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, START_MS, arrive, clicks, clock, events
+from tests.erasure.everywhere import places
+from tests.killed import stopped
+from tests.runs.schedules import no_spark
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.definition.kept import Kept
+from windowlib.erasure.certificates import certificates
+from windowlib.erasure.forget import Asked, ForgetRefused, NothingToForget, forecast, forget
+from windowlib.inspection.lineage.cuts import CannotLook
+from windowlib.inspection.lineage.explain_window import explain_window
+from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.verify import verify
+from windowlib.migrations.batch import Asked as ToMigrate
+from windowlib.migrations.switch import build, switch
+from windowlib.migrations.undo import undo
+from windowlib.runs.advance import advance
+from windowlib.runs.maintenance import maintain
+from windowlib.runs.operations import rollback
+from windowlib.runs.verdicts import approve
+from windowlib.tables import delta, lease, log
+from windowlib.tables.foreign import CannotUndo
+from windowlib.tables.ledger import Rejected, Superseded
+from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+FILES = 3
+USER = "u3"
+HOUR_MS = 3_600_000
+GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
+ASKED = ToMigrate("ann", "sessions were cut too early", clock)
+
+
+@pytest.fixture(scope="module")
+def after_three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has read three files, each in a batch."""
+    folder = tmp_path_factory.mktemp("forget") / "three"
+    advance(clicks(folder, FILES), lambda: spark, clock=clock)
+    return folder
+
+
+@pytest.fixture
+def folder(after_three: Path, tmp_path: Path) -> Path:
+    shutil.copytree(after_three, tmp_path / "pipeline")
+    return tmp_path / "pipeline"
+
+
+def asked(**more: Any) -> Asked:
+    return Asked(**{"key": [USER], "who": "ann", "reason": "request 7", "clock": clock, **more})
+
+
+def of_others(definition: Definition, table: str) -> list[str]:
+    """The rows of a table that are of other keys, without those that tell of erasures."""
+    rows = read_table(definition, table).to_pylist()
+    return sorted(str(row) for row in rows if USER not in str(row) and row.get("cause") != "forget")
+
+
+def all_others(definition: Definition) -> dict[str, list[str]]:
+    names = [name for name in COMMIT_ORDER if name not in ("watermarks", "source_files", "run_metrics", "dq_results")]
+    return {name: of_others(definition, name) for name in names}
+
+
+def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folder: Path) -> None:
+    definition = clicks(folder, 0)
+    before = all_others(definition)
+    held = places(definition.root, USER)
+    assert len([one for one in held if one.endswith(".parquet")]) > 12
+    assert any("_delta_log" in one for one in held)
+    ids = {row["event_id"] for row in read_table(definition, "seen_ids").to_pylist()}
+    shown = forecast(definition, lambda: spark, asked())
+    made = forget(definition, lambda: spark, asked())
+    assert made.is_published
+    assert not made.old_files_gone
+    assert made.erasure.removed == shown.removed
+    assert {"results", "result_changes", "open_windows", "late_events", "seen_ids"} <= {*shown.removed}
+    assert made.erasure.source == shown.source
+    after = all_others(definition)
+    seen = {name: rows for name, rows in after.items() if name != "seen_ids"}
+    assert seen == {name: before[name] for name in seen}
+    left = {row["event_id"] for row in read_table(definition, "seen_ids").to_pylist()}
+    gone = {row["id"] for number in range(1, FILES + 1) for row in events(number) if row["user"] == USER}
+    assert ids - left == ids & gone
+    told = [row for row in read_table(definition, "result_changes").to_pylist() if row["user"] == USER]
+    assert {(row["change"], row["cause"], row["batch_id"]) for row in told} == {("withdraw", "forget", 4)}
+    check_a_stream_is_told_of_no_more(definition)
+    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    maintain_all(definition)
+    assert places(definition.root, USER) == []
+
+
+def check_a_stream_is_told_of_no_more(definition: Definition) -> None:
+    """Of the newest commit to `result_changes`, only the files of removals are news to a stream over the table."""
+    table = ledger_of(definition).tables["result_changes"]
+    newest = delta.version(table)
+    assert newest is not None
+    entry = log.actions(table.folder, newest)
+    files = [one for action in entry for kind, one in action.items() if kind in ("add", "remove")]
+    assert {(one["dataChange"], "cause=forget" in one["path"]) for one in files} == {(True, True), (False, False)}
+
+
+def maintain_all(definition: Definition) -> None:
+    """Maintenance until nothing of before the erasure is kept."""
+    late = definition.model_copy(
+        update={"retention": definition.retention.model_copy(update={"cuts": Kept(batches=1)})}
+    )
+    now_ms = time.time_ns() // 1_000_000
+    for at_ms in (now_ms + 48 * HOUR_MS, now_ms + 96 * HOUR_MS):
+        maintain(late, "ann", partial(int, at_ms))
+
+
+# -- and does not come back -------------------------------------------------------------------------------------------
+
+
+def later() -> int:
+    return clock() + 24 * HOUR_MS
+
+
+def test_no_batch_brings_it_back_and_later_events_count(spark: SparkSession, folder: Path) -> None:
+    definition, century = clicks(folder, 0), clock() + 876_000 * HOUR_MS
+    future = {"id": "future", "user": USER, "at_ms": century, "value": 1}
+    arrive(folder, 4, [future])
+    advance(definition, lambda: spark, clock=clock)
+    assert forget(definition, lambda: spark, asked()).erasure.later_ms == [century]
+    late = {"id": "old", "user": USER, "at_ms": START_MS + 5 * HOUR_MS, "value": 1}
+    new = [{"id": f"new-{n}", "user": USER, "at_ms": clock() + n * HOUR_MS, "value": n} for n in (1, 2, 3)]
+    timeless = {"id": "timeless", "user": USER, "at_ms": None, "value": 1}
+    arrive(folder, 5, [late, *new, timeless, future, *events(4)])
+    advance(definition, lambda: spark, clock=later)
+    check_only_new(definition)
+    span = Rerun(START_MS, START_MS + 48 * HOUR_MS, "look again", "ann")
+    advance(definition, lambda: spark, clock=later, rerun=span)
+    check_only_new(definition)
+    assert verify(definition, ToVerify(), spark, later).differing == {}
+    explained = explain_window(definition, [USER], START_MS + 5 * HOUR_MS)
+    assert not [event for window in explained.windows for event in window.events if event.time_ms < clock()]
+    with pytest.raises(CannotUndo, match=r"batch 5 lies between, by which a key was erased: a rollback does not go"):
+        rollback(definition, 2, "ann", "why", later)
+
+
+@pytest.mark.long("a rerun reads the same files by the same rule, in make test")
+def test_a_migration_does_not_bring_it_back(spark: SparkSession, folder: Path) -> None:
+    new = clicks(folder, 0, GAP)
+    shadow = build(new, lambda: spark, ASKED)  # holds the key, and is given up
+    old = clicks(folder, 0)
+    forget(old, lambda: spark, asked())
+    assert not shadow.definition.root.exists()
+    new = clicks(folder, 0, GAP)
+    switch(new, build(new, lambda: spark, ASKED), lambda: spark, ASKED)
+    check_only_new(new)
+    with pytest.raises(ForgetRefused, match="the migration of batch 5 can still be undone"):
+        forget(new, lambda: spark, asked(key=["u4"]))
+    undo(new, lambda: spark, ASKED)
+    check_only_new(clicks(folder, 0))
+
+
+def check_only_new(definition: Definition) -> None:
+    """No table has an event of the key up to the erasure, nor a trace of one."""
+    for name in COMMIT_ORDER:
+        for row in read_table(definition, name).to_pylist():
+            assert USER not in str(row) or row.get("cause") == "forget" or _newest_ms(row) > clock(), name
+
+
+def _newest_ms(row: dict[str, Any]) -> int:
+    times = [time_of(row[name]) for name in ("last_event_time", "event_time") if row.get(name)]
+    return max([*times, row.get("last_event_ms") or 0])
+
+
+# -- killed, refused, at once -----------------------------------------------------------------------------------------
+
+STEPS = ["ledger:prepare", "commit:results", "commit:result_changes", "ledger:commit"]
+
+
+@pytest.mark.fault("`windowlib forget` is killed at any step", "the next run, or the same command, finishes it")
+@pytest.mark.parametrize("step", STEPS)
+def test_killed_it_is_finished(spark: SparkSession, folder: Path, step: str) -> None:
+    definition = clicks(folder, 0)
+    before = all_others(definition)
+    with stopped(step):
+        forget(definition, lambda: spark, asked())
+    assert [one.is_published for one in certificates(definition)] == [False]
+    advance(definition, lambda: spark, clock=clock)
+    if step == "ledger:prepare":  # nothing was fixed but that the key is not read
+        forget(definition, lambda: spark, asked())
+    assert certificates(definition)[-1].is_published
+    check_only_new(definition)
+    after = all_others(definition)
+    assert {name: rows for name, rows in after.items() if name != "seen_ids"} == {
+        name: rows for name, rows in before.items() if name != "seen_ids"
+    }
+    maintain_all(definition)
+    assert places(definition.root, USER) == []
+
+
+OWN = """
+[checks]
+results_suite = "own.json"
+"""
+
+
+@pytest.mark.long("each place where a key stands in words is looked at by itself, in make test")
+def test_a_refused_batch_has_named_it_in_many_places(spark: SparkSession, tmp_path: Path) -> None:
+    users = {
+        "type": "expect_column_values_to_be_in_set",
+        "kwargs": {"column": "user", "value_set": [f"u{n}" for n in range(8) if f"u{n}" != USER]},
+    }
+    (tmp_path / "own.json").write_text(json.dumps({"name": "own", "expectations": [users]}))
+    advance(clicks(tmp_path, 1), lambda: spark, clock=clock)
+    definition = clicks(tmp_path, 2, CLICKS + OWN)
+    with pytest.raises(Rejected):
+        advance(definition, lambda: spark, clock=clock)
+    with pytest.raises(ForgetRefused, match=r"batch \d is not finished, and may hold the key: windowlib approve"):
+        forget(definition, lambda: spark, asked())
+    approve(definition, "ann", "one is new", clock=clock)
+    (tmp_path / "own.json").write_text(json.dumps({"name": "own", "expectations": [{**users, "severity": "warning"}]}))
+    advance(definition, lambda: spark, clock=clock)
+    assert {"ledger", "checks"} <= {one.partition("/")[0] for one in places(definition.root, USER)}
+    made = forget(definition, lambda: spark, asked())
+    assert {"ledger", "dq_results"} <= {*made.erasure.removed}
+    maintain_all(definition)
+    assert places(definition.root, USER) == []
+
+
+def test_at_once_no_file_of_before_is_left(spark: SparkSession, folder: Path) -> None:
+    definition = clicks(folder, 0)
+    assert forecast(definition, lambda: spark, asked(now=True)).cuts_lost == [1, 2, 3]
+    made = forget(definition, lambda: spark, asked(now=True))
+    assert made.old_files_gone
+    assert made.cuts_lost == [1, 2, 3]
+    assert places(definition.root, USER) == []
+    with pytest.raises(CannotUndo, match="by which a key was erased"):
+        rollback(definition, 3, "ann", "why", clock)
+    arrive(folder, 4, events(4))
+    advance(definition, lambda: spark, clock=clock)
+    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    check_only_new(definition)
+
+
+def test_what_cannot_be_erased_is_said(spark: SparkSession, folder: Path) -> None:
+    definition = clicks(folder, 0)
+    for mistake, raised, said in (
+        (asked(key=["nobody"]), NothingToForget, "neither the tables nor the source hold the key nobody"),
+        (asked(key=[]), CannotLook, "this pipeline's key is user: give --key once for each, in this order; got 0"),
+        (asked(reason="u3 has asked"), ForgetRefused, "the reason names the key, and is kept"),
+    ):
+        with pytest.raises(raised, match=said):
+            forget(definition, lambda: spark, mistake)
+    ledger = ledger_of(definition, clock)
+    _, claim = ledger.claim()
+    with lease.lease(ledger, claim), pytest.raises(Superseded, match="another run holds this pipeline"):
+        forget(definition, no_spark, asked())
+    arrive(folder, 4, events(4))
+    with stopped("write:windows"):
+        advance(definition, lambda: spark, clock=clock)
+    with pytest.raises(ForgetRefused, match=r"batch 4 is not finished, and may hold the key: `windowlib run"):
+        forget(definition, lambda: spark, asked())
+    assert certificates(definition) == []
+    advance(definition, lambda: spark, clock=clock)
+    forget(definition, lambda: spark, asked())
+    again = forget(definition, lambda: spark, asked())  # the source still has it; the tables do not
+    assert again.erasure.removed == {}
+    assert again.erasure.batch_id is None
+    check_only_new(definition)

@@ -1,0 +1,81 @@
+"""Where a key stands in words: what checks have met, lines that could not be parsed, what was told."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from windowlib.erasure import beside
+from windowlib.erasure.tables import Sought
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.tables import data_files, delta, notices, verifications
+from windowlib.tables.meaning import DQ_RESULTS, QUARANTINE
+from windowlib.tables.opened import Tables
+from windowlib.tables.outside import NOTICES, VERIFICATIONS
+from windowlib.tables.verifications import Verification
+
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+SHOP_AND_USER = Key(("shop", "user"), ("7", "ann"), (pa.int64(), pa.string()))
+USER = Key(("user",), ("ann",), (pa.string(),))
+
+
+def stays(key: Key, table: str, column: str, texts: list[str | None]) -> list[Any]:
+    known = Sought(key).remains_in(table)
+    assert known is not None
+    return list(known[0](pa.table({column: pa.array(texts, pa.string())}))[column].to_pylist())
+
+
+def test_quarantined_rows_of_the_key_go_and_lines_with_all_its_values() -> None:
+    others = ['{"shop":7,"user":"anne"}', '{"shop":71,"user":"ann"}', "7;anna;x", "8;ann;x", None, '{"user":"ann"}']
+    mine = ['{"shop":7,"user":"ann","at":"?"}', "7;ann;not a time", '{"shop": 7, "user": "ann", ']
+    assert stays(SHOP_AND_USER, QUARANTINE.name, "raw", [*mine, *others]) == others
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "raw"),
+    [
+        (pa.bool_(), "true", '{"k": true}'),
+        (pa.decimal128(10, 2), "1.5", '{"k": 1.50}'),
+        (pa.date32(), "2026-03-02", '{"k": "2026-03-02"}'),
+        (pa.timestamp("us", "UTC"), "2026-03-02T10:00:00Z", '{"k": "2026-03-02T10:00:00.000Z"}'),
+        (pa.string(), 'a "b"', '{"k": "a \\"b\\""}'),
+    ],
+)
+def test_quarantined_rows_are_compared_by_the_type_of_the_key(kind: pa.DataType, text: str, raw: str) -> None:
+    assert stays(Key(("k",), (text,), (kind,)), QUARANTINE.name, "raw", [raw, '{"k": null}']) == ['{"k": null}']
+
+
+def test_examples_that_checks_have_met_lose_the_key_and_keep_the_rest() -> None:
+    said = ["2 unexpected among 9, such as ann, anne", "ann is fine", None]
+    assert stays(USER, DQ_RESULTS.name, "observed", said) == ["2 unexpected among 9, such as …, anne", *said[1:]]
+
+
+def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
+    different = [json.dumps({"kind": "missing", "table": "results", "key": {"user": name}}) for name in ("ann", "bob")]
+    made = Verification(NOW, 1, "different", None, None, 1.0, 0, 1, 2, {}, {"results": 2}, different, [])
+    verifications.keep(tmp_path, made)
+    kept = Verification(NOW, 2, "equal", None, None, 1.0, 0, 1, 2, {}, {}, [], [])
+    verifications.keep(tmp_path, kept)
+    told = notices.Notice(NOW, NOW, "decision", "began", "2", "Observed 2 unexpected among 9, such as ann, anne.", 2)
+    notices.add(tmp_path, notices.told(tmp_path), [told])
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "1.json").write_text('{"partial_unexpected_list": ["ann"]}')
+    (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
+    tables = Tables(tmp_path)
+    expected = {VERIFICATIONS.name: 1, NOTICES.name: 1, beside.FILES: 2}
+    assert beside.find(tables, USER, remove=False) == expected
+    assert (tmp_path / "checks" / "1.json").exists()
+    assert beside.find(tables, USER, remove=True) == expected
+    assert beside.find(tables, USER, remove=True) == {}
+    table = tables[VERIFICATIONS.name]
+    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
+    assert [len(json.loads(row["differences"])) for row in sorted(rows, key=lambda row: row["number"])] == [1, 0]
+    assert verifications.last(tmp_path) == kept
+    assert [path.name for path in (tmp_path / "checks").iterdir()] == ["2.json"]

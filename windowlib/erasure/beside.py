@@ -1,0 +1,101 @@
+"""What of a key lies next to the tables that batches publish: what was found, told, shown, or tried without effect.
+
+Dry runs of reruns are deleted, whosever rows they hold: they can be made again. Verifications lose the differences of
+the key; notices and the ledger's reasons lose its values where they quote what a check has met. Files with outcomes of
+checks, pages and tracebacks are deleted where they mention it: the next run, or report, writes those of now.
+
+All of it may be done again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from windowlib.batches import sharing
+from windowlib.erasure.texts import Mention
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.reruns import previews
+from windowlib.tables import data_files, delta, disk
+from windowlib.tables.meaning import LEDGER, TABLES
+from windowlib.tables.opened import Table, Tables
+from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
+
+FOLDERS = ("checks", "gx", "pages", "logs")
+FILES = "files next to the tables"
+
+Row = dict[str, Any]
+
+
+def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
+    """How many rows, by table, and files hold something of a key; with `remove` they no longer do."""
+    mention = Mention.of(key)
+    changes: Mapping[str, Callable[[Row], Row | None]] = {
+        PREVIEWS.name: lambda row: None,
+        VERIFICATIONS.name: lambda row: {**row, "differences": _of_others(row["differences"], key)},
+        NOTICES.name: lambda row: _reworded(row, ("signature", "sentence", "error"), mention),
+        LEDGER.name: lambda row: _reworded(row, ("reason",), mention),
+    }
+    found = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
+    files = [*_files(tables.root, mention)]
+    if remove:
+        for folder in (previews.FOLDER, sharing.FOLDER):
+            shutil.rmtree(tables.root / folder, ignore_errors=True)
+        for path in files:
+            path.unlink(missing_ok=True)
+    return {name: count for name, count in {**found, FILES: len(files)}.items() if count}
+
+
+def _of_others(differences: str, key: Key) -> str:
+    """The differences that a verification keeps, without those of the key."""
+    kept = [one for one in json.loads(differences) if not key.is_of(json.loads(one)["key"])]
+    return json.dumps(kept)
+
+
+def _reworded(row: Row, columns: tuple[str, ...], mention: Mention) -> Row:
+    return {**row, **{name: row[name] and mention.without_examples(row[name]) for name in columns}}
+
+
+def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:
+    """Changes the rows of a table that anyone may be adding to; gives how many differ. None stands for a row that goes.
+
+    Raises `RefusedCommit`.
+    """
+    tries = delta.Tries()
+    while True:
+        tries.next()
+        newest = delta.version(table)
+        if newest is None:
+            return 0
+        differing, add, drop = 0, [], []
+        for file in delta.files(table, newest):
+            before = data_files.rows_of(data_files.read_parquet(table.folder / file.path, TABLES[name].columns))
+            after = [change(row) for row in before]
+            count = sum(one != other for one, other in zip(before, after, strict=True))
+            differing += count
+            if count and remove:
+                drop.append(file)
+                kept = [row for row in after if row is not None]
+                schema = pa.schema(table.at(newest).schema().to_arrow())
+                if kept:
+                    add.append(data_files.write(table.folder, pa.Table.from_pylist(kept, schema=schema)))
+        if not drop:
+            return differing
+        disk.sync((table.folder / file.path for file in add), table.folder)
+        try:
+            delta.commit(table, newest, add=add, remove=drop)
+        except delta.Conflict:
+            continue  # somebody has added a row: look again
+        return differing
+
+
+def _files(root: Path, mention: Mention) -> Iterator[Path]:
+    """The files next to the tables that mention a key."""
+    for path in sorted(path for name in FOLDERS for path in (root / name).rglob("*") if path.is_file()):
+        if mention.is_in(path.read_text(encoding="utf-8", errors="replace")):
+            yield path

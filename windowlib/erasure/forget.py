@@ -1,0 +1,285 @@
+"""`windowlib forget`: a key erased from all that a pipeline holds, and from all that it will read.
+
+    claim -> look -> the row of `erasures` -> what lies next to the tables -> one batch, prepared and rolled forward
+
+From the row on no batch reads the key's events again: a run, rerun or migration after a kill does not bring back what
+is half gone. Killed before the batch is prepared, the command is to be given again; later the next run finishes it.
+Old files hold the key until `windowlib maintain` has deleted what only cuts before the batch needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from windowlib.batches.planning import check_fingerprint, decision_command, ledger_of
+from windowlib.definition.commands import argument
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
+from windowlib.erasure import beside
+from windowlib.erasure import tables as of_tables
+from windowlib.erasure.certificates import Certificate, certificates
+from windowlib.erasure.source import Held, held
+from windowlib.erasure.tables import Found, Sought
+from windowlib.erasure.texts import Mention
+from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
+from windowlib.migrations.batch import settled, stands
+from windowlib.migrations.files import Standing
+from windowlib.model.errors import WindowError
+from windowlib.plans.erased import digest, is_hashable
+from windowlib.runs.decided import Decided, fixed
+from windowlib.runs.leftovers import Leftovers
+from windowlib.runs.maintenance import maintain
+from windowlib.runs.publication import publish
+from windowlib.runs.run import Note, silent
+from windowlib.source.column_types import kind_of
+from windowlib.source.place import check_place
+from windowlib.tables import disk, erasures, maintained, migration
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.decision import Decision
+from windowlib.tables.erasures import Erasure
+from windowlib.tables.lease import deciding
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
+from windowlib.tables.lost import losses_named
+from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS, SOURCE_FILES
+from windowlib.tables.standing import COUNTED
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+GetSpark = Callable[[], "SparkSession"]
+
+
+class ForgetRefused(WindowError):
+    """The key cannot be erased, or not yet. Nothing was changed."""
+
+
+class NothingToForget(WindowError, LookupError):
+    """Neither the tables nor the source hold the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which key is to be erased, given as texts, who asks for it and why, by which clock.
+
+    With `now` old cuts are given up at once, and followers of `result_changes` are told nothing.
+    """
+
+    key: Sequence[str]
+    who: str = ""
+    reason: str = ""
+    now: bool = False
+    clock: Clock = wall_clock_ms
+    note: Note = silent
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What an erasure would remove: rows by table, files next to them; what the source holds; cuts that would go."""
+
+    removed: Mapping[str, int]
+    source: Mapping[str, int]
+    not_looked_at: Sequence[str]
+    cuts_lost: Sequence[int]
+
+
+# -- what there is ----------------------------------------------------------------------------------------------------
+
+
+def forecast(definition: Definition, spark: GetSpark, asked: Asked) -> Forecast:
+    """What `forget` would do. Changes nothing. Raises as it does."""
+    ledger = ledger_of(definition, asked.clock)
+    state = ledger.state()
+    key, commit = _key(definition, ledger, state, asked)
+    looked = _look(definition, Standing(ledger.tables, commit.versions), key, commit, spark, asked, None)
+    return Forecast(looked.removed, looked.kept.rows, looked.kept.not_looked_at, _cuts(ledger) if asked.now else ())
+
+
+def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Asked) -> tuple[Key, Commit]:
+    """The key that is asked for, and the newest batch. Raises where it cannot be erased now."""
+    if not definition.source.key:
+        raise ForgetRefused(f"{definition.name} has no key column: all its events are in the same windows")
+    check_key(definition, asked.key)
+    check_fingerprint(definition, state.commit)
+    there = cut(definition)  # raises where nothing was run yet
+    assert state.commit is not None, "`cut` raises where no batch is committed"
+    check_place(definition, state.commit)
+    if (key := key_of(there, asked.key)) is None:
+        raise NothingToForget(f"no window of {definition.name} was made yet, so no table holds a key")
+    if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:
+        raise ForgetRefused(f"a key of this type cannot be erased: {odd[0]}, whose values have no one exact text")
+    if Mention.of(key).is_in(asked.reason):
+        raise ForgetRefused("the reason names the key, and is kept: say the number of a request instead")
+    _check_rests(definition, ledger, state)
+    return key, state.commit
+
+
+def _kinds(key: Key) -> Iterator[tuple[str, str]]:
+    return ((name, kind_of(kind)) for name, kind in zip(key.columns, key.types, strict=True))
+
+
+def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
+    """Raises `ForgetRefused` where a batch waits, or a migration can be undone: both hold the key."""
+    if done := migration.switched(ledger):
+        file = argument(definition.file)
+        raise ForgetRefused(
+            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key: first `windowlib"
+            f" migrate {file} --finish`, which keeps it, or `windowlib migrate {file} --undo`"
+        )
+    if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
+        how = (
+            f"{decision_command('approve', definition, state.plan)} publishes it,"
+            f" {decision_command('abandon', definition, state.plan)} drops it"
+            if state.rejection
+            else f"`windowlib run {argument(definition.file)}` finishes it"
+        )
+        raise ForgetRefused(f"batch {state.plan.batch_id} is not finished, and may hold the key: {how}; then forget")
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What there is of a key: in tables as they stand `here`, next to them (`others`), in the source (`kept`)."""
+
+    here: Standing
+    found: Mapping[str, Found]
+    others: Mapping[str, int]
+    kept: Held
+    secret: str
+    up_to_ms: int
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """Rows by table, and files."""
+        return {**{name: one.count for name, one in self.found.items()}, **self.others}
+
+
+def _look(
+    definition: Definition,
+    here: Standing,
+    key: Key,
+    commit: Commit,
+    spark: GetSpark,
+    asked: Asked,
+    attempt: str | None,
+) -> _Looked:
+    """Looks; with an `attempt` the files without the key are written. Raises `NothingToForget`."""
+    tables = here.tables
+    secret, up_to_ms = erasures.secret_of(erasures.erasures(tables.root)), max(asked.clock(), _newest_ms(here))
+    kept = held(definition, tables, commit, key, secret, up_to_ms, spark())
+    others = beside.find(tables, key, remove=False)
+    found = of_tables.find(here, Sought(key, kept.ids, asked.now), attempt)
+    if not (found or others or kept.rows):
+        raise NothingToForget(
+            f"neither the tables nor the source hold the key {key}: nothing was changed. Keys are compared exactly,"
+            " letter by letter"
+        )
+    return _Looked(here, found, others, kept, secret, up_to_ms)
+
+
+def _cuts(ledger: Ledger) -> list[int]:
+    """The batches whose cuts are kept."""
+    kept_from = made.kept_from if (made := maintained.last(ledger.root)) else 0
+    return [one.batch_id for one in ledger.commits() if one.batch_id >= kept_from]
+
+
+# -- what is done -----------------------------------------------------------------------------------------------------
+
+
+def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate:
+    """Erases a key. Gives the certificate.
+
+    Raises `ForgetRefused`, `NothingToForget`, `CannotLook` for a key of another type, `CannotTell`, `Superseded` while
+    a run is in progress, `ForeignChange`, `LostRows`: nothing was changed then.
+    """
+    ledger = ledger_of(definition, asked.clock)
+    _key(definition, ledger, ledger.state(), asked)
+    with disk.refusals_named(ledger.root), losses_named(ledger.tables):
+        left = Leftovers.before_a_claim(ledger.root)
+        before, claim = ledger.claim(asked.note)
+        with deciding(ledger, claim):
+            left.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)
+            state = settled(ledger, claim, before)
+            key, _ = _key(definition, ledger, state, asked)
+            made = _forgotten(definition, ledger, claim, state, key, spark, asked)
+        lost = _cuts(ledger)[:-1] if asked.now else []
+        if asked.now:
+            maintain(definition, asked.who, asked.clock, only_newest=True)
+    return replace(next(one for one in certificates(definition) if one.erasure == made), cuts_lost=lost)
+
+
+def _forgotten(
+    definition: Definition,
+    ledger: Ledger,
+    claim: Claim,
+    state: LedgerState,
+    key: Key,
+    spark: GetSpark,
+    asked: Asked,
+) -> Erasure:
+    assert state.commit is not None, "a key is of tables that there are"
+    batch_id = state.last_batch_id + 1
+    attempt = f"{batch_id}-{claim.epoch}"
+    here, removals = stands(ledger, claim, state.commit), list[DataFile]()
+    looked = _look(definition, here, key, state.commit, spark, asked, attempt)
+    try:
+        if not asked.now:
+            removals += of_tables.removals(here, looked.found.get(RESULTS.name), batch_id, attempt)
+        ledger.check(claim.epoch)
+        made = _erasure(looked, key, batch_id if looked.found else None, asked)
+        erasures.keep(ledger.root, made)
+        for begun in migration.migrations(ledger.root):
+            migration.forget(ledger.root, begun)  # what it has built holds the key; it is begun anew
+        beside.find(ledger.tables, key, remove=True)
+        if looked.found:
+            decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
+            publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, state.commit, removals, decision)))
+    except Exception:
+        if ledger.state().last_batch_id < batch_id:  # the batch is not fixed
+            written = {**looked.found, RESULT_CHANGES.name: _with(looked.found.get(RESULT_CHANGES.name), removals)}
+            of_tables.discard(here, written)
+        raise
+    return made
+
+
+def _erasure(looked: _Looked, key: Key, batch_id: int | None, asked: Asked) -> Erasure:
+    return Erasure(
+        at=utc(asked.clock()),
+        who=asked.who,
+        reason=asked.reason,
+        columns=[*key.columns],
+        secret=looked.secret,
+        digest=digest(looked.secret, [*key.python_values().values()]),
+        up_to_ms=looked.up_to_ms,
+        later_ms=sorted(looked.kept.later_ms),
+        batch_id=batch_id,
+        removed=looked.removed,
+        source=looked.kept.rows,
+        not_looked_at=[*looked.kept.not_looked_at],
+    )
+
+
+def _with(found: Found | None, removals: Sequence[DataFile]) -> Found:
+    return Found(add=[*(found.add if found else ()), *removals])
+
+
+def _newest_ms(here: Standing) -> int:
+    """The time of the newest event that was ever admitted, at least."""
+    times = [
+        int(file.high["max_timestamp_ms"]) for file in here.files(SOURCE_FILES.name) if "max_timestamp_ms" in file.high
+    ]
+    return max(times, default=0)
+
+
+def _decided(looked: _Looked, commit: Commit, removals: Sequence[DataFile], decision: Decision) -> Decided:
+    here, found = looked.here, looked.found
+    changes = tuple(
+        of_tables.change(here, name, found.get(name), [*removals] if name == RESULT_CHANGES.name else [])
+        for name in COMMIT_ORDER
+    )
+    left = {
+        figure: sum(file.rows for file in here.files(name)) - (found[name].count if name in found else 0)
+        for name, figure in COUNTED.items()
+    }
+    return Decided(decision, commit, changes, left, written=True)

@@ -1,0 +1,126 @@
+"""What the source holds of a key: nothing of it is changed here, as it is not windowlib's.
+
+Rows are found as a run reads them, once by their values and once by the hash by which they are left out from then on.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from windowlib.definition.definition import Definition
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.model.errors import StateMismatch, WindowError
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans import admission, erased, names
+from windowlib.plans.admission import Admission
+from windowlib.plans.functions import F, quoted
+from windowlib.reruns.source import known_files
+from windowlib.source import listing
+from windowlib.source import rows as source
+from windowlib.source.files import check_readable
+from windowlib.source.found import SourceError
+from windowlib.tables.ledger_rows import Commit, SourceFile
+from windowlib.tables.opened import Tables
+from windowlib.tables.publish import staging_folder
+from windowlib.tables.set_aside import files_set_aside
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class CannotTell(WindowError):
+    """The engine does not hash the key's rows as this process does: they could not be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The rows of a key by file of the source, the ids of its events, and their times after that which was asked for.
+
+    `not_looked_at` are the files that could not be read, in sentences.
+    """
+
+    rows: Mapping[str, int] = field(default_factory=dict)
+    ids: frozenset[str] = frozenset()
+    later_ms: frozenset[int] = frozenset()
+    not_looked_at: Sequence[str] = ()
+
+
+def held(
+    definition: Definition, tables: Tables, commit: Commit, key: Key, secret: str, up_to_ms: int, spark: SparkSession
+) -> Held:
+    """What the source holds of a key, in files that were read and in new ones. Raises `CannotTell`."""
+    types: Mapping[str, str] | None = json.loads(commit.definition).get("source_types")
+    files, not_looked_at = _files(definition, tables, commit, types)
+    if not files:
+        return Held(not_looked_at=not_looked_at)
+    staging = staging_folder(definition.root) / f"forget-{secrets.token_hex(4)}"
+    try:
+        raw = source.rows(spark, definition, files, staging, types)
+        return _held(definition, raw, key, secret, up_to_ms, not_looked_at)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _files(
+    definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
+) -> tuple[list[SourceFile], list[str]]:
+    """The files that can be read, numbered, and why others cannot."""
+    read = [file.now for file in known_files(definition, tables, commit) if file.now]
+    paths, aside = {file.path for file in read}, files_set_aside(definition.root)
+    new = [file for file in listing.waiting_files(definition, tables, commit, check=False) if file.path not in paths]
+    not_looked_at = [f"{path} is set aside" for path in sorted(aside)]
+    fits = []
+    for file in listing.numbered(new, commit.to_sequence):
+        try:
+            check_readable(definition, [file], types)
+            fits.append(file)
+        except (SourceError, StateMismatch) as error:
+            not_looked_at.append(f"{file.path} has not been read yet, and cannot be ({error})")
+    return [*read, *fits], not_looked_at
+
+
+def _held(
+    definition: Definition, raw: source.Rows, key: Key, secret: str, up_to_ms: int, not_looked_at: Sequence[str]
+) -> Held:
+    values, event_id = key.python_values(), definition.source.event_id
+    equal = (F.col(quoted(name)) == F.lit(value) for name, value in values.items())
+    by_value = F.coalesce(reduce(and_, equal), F.lit(False))
+    by_hash = erased.digest_of(raw.frame, [*values], secret) == F.lit(erased.digest(secret, [*values.values()]))
+    ids = F.collect_set(F.col(quoted(event_id)).cast("string")) if event_id else F.lit(None)
+    time_ms = admission.timestamp_ms(_times(definition))
+    found = (
+        raw.frame.where(by_value | by_hash)
+        .groupBy(names.SOURCE_FILE)
+        .agg(
+            F.count_if(by_value).alias("rows"),
+            F.count_if(by_value & by_hash).alias("both"),
+            F.count(F.lit(1)).alias("either"),
+            ids.alias("ids"),
+            F.collect_set(F.when(time_ms > up_to_ms, time_ms)).alias("later_ms"),
+        )
+        .collect()
+    )
+    if any(row["both"] != row["either"] for row in found):
+        raise CannotTell(
+            f"the engine hashes the key {key} otherwise than this process, so its events could not be left out; nothing"
+            " was changed. Please report this, with the type of the key's columns"
+        )
+    return Held(
+        {raw.paths[row[names.SOURCE_FILE]]: row["rows"] for row in found},
+        frozenset(one for row in found for one in row["ids"] or ()),
+        frozenset(one for row in found for one in row["later_ms"]),
+        not_looked_at,
+    )
+
+
+def _times(definition: Definition) -> Admission:
+    """How event times are read."""
+    of = definition.source
+    return Admission(of.key, of.timestamp, of.timestamp_unit, definition.spec.assigner, 0, MIN_WATERMARK)

@@ -1,0 +1,70 @@
+"""Where the values of a key may stand in words, and how they are taken out of them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.quality.check import EXAMPLES
+
+GONE = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """The values of a key as they may be written: one pattern for each, as a word of its own.
+
+    >>> mention = Mention.of_texts(["u1", 'a "b"'])
+    >>> mention.is_in('u1 and a "b"'), mention.is_in('{"k": "u1", "n": "a \\\\"b\\\\""}'), mention.is_in('u12, a "b"')
+    (True, True, False)
+    """
+
+    patterns: tuple[re.Pattern[str], ...]
+
+    @classmethod
+    def of(cls, key: Key) -> Mention:
+        """Of a key, as it was given and as its type writes it."""
+        values = zip(key.texts, key.python_values().values(), strict=True)
+        return cls(tuple(_pattern({text, str(value)}) for text, value in values))
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str]) -> Mention:
+        """Of a key's texts."""
+        return cls(tuple(_pattern({text}) for text in texts))
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text has every value of the key."""
+        return all(pattern.search(text) for pattern in self.patterns)
+
+    def is_partly_in(self, text: str) -> bool:
+        """Whether a text has a value of the key."""
+        return any(pattern.search(text) for pattern in self.patterns)
+
+    def without_examples(self, text: str) -> str:
+        """A sentence about checks without the values of the key among those that they have met.
+
+        >>> mention = Mention.of_texts(["u1"])
+        >>> print(mention.without_examples("u1 is odd. Observed 2 unexpected among 9, such as u1, u11."))
+        u1 is odd. Observed 2 unexpected among 9, such as …, u11.
+        """
+        return "".join(map(self._without_examples, text.splitlines(keepends=True)))
+
+    def _without_examples(self, line: str) -> str:
+        said, between, examples = line.partition(EXAMPLES)
+        for pattern in self.patterns:
+            examples = pattern.sub(GONE, examples)
+        return f"{said}{between}{examples}"
+
+
+def _pattern(texts: set[str]) -> re.Pattern[str]:
+    spelled = {
+        form
+        for text in texts
+        for form in (text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], html.escape(text))
+    }
+    words = "|".join(re.escape(form) for form in sorted(spelled, key=lambda form: (-len(form), form)) if form)
+    return re.compile(rf"(?<!\w)(?:{words or '(?!)'})(?!\w)")

@@ -1,0 +1,98 @@
+"""The keys of a pipeline that were erased, each with what was removed of it. Only `windowlib forget` adds to them.
+
+Its row is written before anything is removed: from then on no batch brings the key back, whoever dies when. It is
+the certificate, too. The key itself is not in it (`windowlib.plans.erased`).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from windowlib.definition.instants import time_of
+from windowlib.plans.erased import Erased, ErasedOf
+from windowlib.tables import data_files, delta
+from windowlib.tables.ledger_rows import SourceFile
+from windowlib.tables.migration import pipeline_of
+from windowlib.tables.opened import Table
+from windowlib.tables.outside import ERASURES
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """One erasure: of events up to `up_to_ms`, and of those at `later_ms`.
+
+    `removed` are rows by table; `source` the rows of the key that each file of the source still holds. `batch_id` is
+    the batch that took the rows out of the tables, None where they had none.
+    """
+
+    at: datetime
+    who: str
+    reason: str
+    columns: Sequence[str]
+    secret: str
+    digest: str
+    up_to_ms: int
+    later_ms: Sequence[int]
+    batch_id: int | None
+    removed: Mapping[str, int]
+    source: Mapping[str, int]
+    not_looked_at: Sequence[str]
+
+
+def keep(root: Path, made: Erasure) -> None:
+    """Adds an erasure: from then on the key's events are read no more."""
+    delta.add_row(Table(root / ERASURES.name), ERASURES.schema(), asdict(made), numbered="number")
+
+
+def erasures(root: Path) -> list[Erasure]:
+    """Every erasure of the pipeline whose tables are in a folder, or are built for, oldest first."""
+    table = Table(pipeline_of(root) / ERASURES.name)
+    rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
+    return [_erasure(row) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def secret_of(known: Sequence[Erasure]) -> str:
+    """The secret of a pipeline's hashes: that of the erasures before, or a new one."""
+    return known[0].secret if known else secrets.token_hex(SECRET_BYTES)
+
+
+def erased(root: Path, files: Sequence[SourceFile] = ()) -> Erased | None:
+    """Which events are not read; None without any.
+
+    `files` are those that are read, where they are known: where all of them came after the newest erasure, lines that
+    cannot be parsed keep their text.
+    """
+    if not (known := erasures(root)):
+        return None
+    by_columns: dict[tuple[str, ...], dict[str, int]] = {}
+    later: dict[tuple[str, ...], set[tuple[str, int]]] = {}
+    for one in known:
+        of = by_columns.setdefault(tuple(one.columns), {})
+        of[one.digest] = max(of.get(one.digest, one.up_to_ms), one.up_to_ms)
+        later.setdefault(tuple(one.columns), set()).update((one.digest, time_ms) for time_ms in one.later_ms)
+    newest_ms = max(time_of(one.at) for one in known)
+    is_new = bool(files) and all(file.modified_ns // 1_000_000 > newest_ms for file in files)
+    keys = tuple(
+        ErasedOf(columns, tuple(sorted(of.items())), tuple(sorted(later[columns])))
+        for columns, of in sorted(by_columns.items())
+    )
+    return Erased(secret_of(known), keys, hides_lines=not is_new)
+
+
+def _erasure(row: Mapping[str, Any]) -> Erasure:
+    values = {name: row[name] for name in Erasure.__dataclass_fields__}
+    return Erasure(**{**values, "removed": dict(row["removed"]), "source": dict(row["source"])})
+
+
+@lru_cache(maxsize=64)
+def _rows(file: Path) -> list[dict[str, Any]]:
+    """The rows of one of the table's files, which never change."""
+    return data_files.rows_of(data_files.read_parquet(file, ERASURES.columns))
