@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -9,7 +13,7 @@ from windowlib.definition.instants import time_of, utc
 from windowlib.model.rerun import TimeRange
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.figures import RECENT
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, row_groups
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.migration import migrated_by
@@ -18,6 +22,7 @@ from windowlib.tables.statistics import overlapping
 
 LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
 OF_RERUN = "rerun_from_ms"  # a figure that only reruns have
+FIGURES = pa.schema([("batch_id", pa.int64()), ("figure", pa.string()), ("value", pa.int64())])
 Past = dict[int, dict[str, int | None]]  # by batch
 
 
@@ -40,14 +45,20 @@ def _newest(tables: Tables, state: LedgerState) -> Past:
     for file in newest_first:
         if len(batches) >= RECENT:
             break
-        path = table.folder / file.path  # many small files may have been put together in it
-        ids = pc.unique(pq.ParquetFile(path).read(columns=["batch_id"])["batch_id"]).to_pylist()
-        oldest = sorted(ids)[-LOOKED_AT:][0]
-        columns = ["batch_id", "figure", "value"]
-        rows = pq.read_table(path, columns=columns, filters=pc.field("batch_id") >= oldest, partitioning=None)
-        for row in data_files.rows_of(rows):
+        for row in _of_newest_batches(table.folder / file.path):
             batches.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
     return batches
+
+
+def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
+    """The rows of the newest `LOOKED_AT` batches in a file, into which many small ones may have been put together."""
+    parts = list[pa.Table]()
+    for part, left in row_groups.newest_first(path, "batch_id", FIGURES):
+        parts.append(part)
+        newest = sorted({number for one in parts for number in one["batch_id"].to_pylist()})[-LOOKED_AT:]
+        if left is None or (len(newest) == LOOKED_AT and newest[0] > left):
+            break
+    return [row for one in parts for row in data_files.rows_of(one) if row["batch_id"] >= newest[0]]
 
 
 def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:

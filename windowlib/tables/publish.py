@@ -149,7 +149,7 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
     table, spec = tables[name], TABLES[name]
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
-        if delta.files(table, start) or _columns(table.at(start).schema()) == _columns(schema):
+        if _columns(table.at(start).schema()) == _columns(schema) or delta.files(table, start):
             _same_columns(table, start, schema)
         else:  # an empty one of another definition
             columns = schema.to_json()

@@ -67,7 +67,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
 def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
     """Raises `LostRows` unless the tables hold, at these versions, as many rows as the newest batch has counted."""
     for name, figure in COUNTED.items():
-        rows = sum(file.rows for file in delta.files(tables[name], versions.get(name)))
+        rows = delta.row_count(tables[name], versions.get(name))
         if (left := commit.counts.get(figure, rows)) != rows:
             raise LostRows(
                 f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id} left"
