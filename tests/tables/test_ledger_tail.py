@@ -50,6 +50,7 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
     assert sum(read) <= ROWS_PER_GROUP
 
 
+@pytest.mark.long("makes a long history; tests of maintenance put files together")
 def test_the_files_of_history_are_put_together_and_say_what_they_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
