@@ -283,7 +283,7 @@ def _function_with(fault: Fault) -> tuple[FunctionType, CodeType]:
 
 
 def _codes(module: CodeType) -> dict[str, CodeType]:
-    """The code of each function and method of a module by its qualified name; those inside functions are part of them."""
+    """The code of each function and method of a module by its qualified name, with that of those inside it."""
     found: dict[str, CodeType] = {}
     for inner in module.co_consts:
         if isinstance(inner, CodeType):

@@ -1,10 +1,23 @@
-"""The planted faults: each is still where it was, and a few of them are noticed."""
+"""The planted faults: each is still where it was, a few of them are noticed, and a pipeline without one is not."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.planted.faults import FAULTS, Fault, planted
+from tests.planted.pipelines import Drawn, play
+from windowlib.engines.sail import is_sail
+
+SESSIONS, ALIGNED = 6, 2  # seeds of such pipelines
+QUICK = {
+    "session ends one millisecond late": (SESSIONS, "results_off_window"),
+    "state row dropped": (SESSIONS, "state_unwritten"),
+    "events counted twice, aligned": (ALIGNED, "events_unaccounted"),
+    "result row dropped": (ALIGNED, "changes_unaccounted"),
+}
 
 
 def test_there_are_thirty() -> None:
@@ -16,3 +29,34 @@ def test_there_are_thirty() -> None:
 def test_each_can_be_planted(fault: Fault) -> None:
     with planted(fault):
         pass
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("name", QUICK)
+def test_the_checks_notice_it(spark: Any, name: str, tmp_path: Path) -> None:
+    if not is_sail(spark):
+        pytest.skip("the pipelines are Sail's")
+    seed, check = QUICK[name]
+    with planted(next(fault for fault in FAULTS if fault.name == name)):
+        played = play(Drawn.of(seed), tmp_path / "pipeline")
+    failed = {
+        one.expectation.split("(")[1].rstrip(")")
+        for checks in played.checks.values()
+        for one in checks
+        if not one.success
+    }
+    assert played.refused, played.error
+    assert check in failed
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_without_a_fault_no_batch_is_refused(spark: Any, tmp_path: Path) -> None:
+    if not is_sail(spark):
+        pytest.skip("the pipelines are Sail's")
+    played = play(Drawn.of(SESSIONS), tmp_path / "pipeline")
+    assert (played.refused, played.error) == (False, None)
+    assert [
+        one for checks in played.checks.values() for one in checks if not one.success and one.severity == "critical"
+    ] == []

@@ -19,29 +19,49 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.quality.baselines import WEEK_MS
 from windowlib.quality.check import check, critical_failures, dq_rows, explain
+from windowlib.quality.figures import ROWS_MUST_BE_ZERO
 from windowlib.quality.validations import KEPT_BATCHES, kept
 from windowlib.tables.meaning import DQ_RESULTS
 
+
+def after(events: int) -> dict[str, int | None]:
+    """So many events stay in state."""
+    return {"events_in_state_after": events, "events_in_state_written": events}
+
+
 # What is judged, and changes of figures that make it fail, alone.
 SPOILED: dict[str, dict[str, int | None]] = {
-    "rows_unaccounted": {"rows_read": 1001},
+    "rows_unread": {"rows_in_files": 1001},
+    "rows_unaccounted": {"rows_read": 1001, "rows_in_files": 1001},
     "rows_without_reason": {"quarantined_malformed": 4},
     "quarantine_rows_missing": {"quarantine_rows_written": 19},
     "late_rows_missing": {"late_rows_written": 9},
-    "late_share": {"rows_late": 50, "late_rows_written": 50, "events_in_state_after": 830},
+    "late_rows_early": {"late_rows_early": 1},
+    "ids_repeated": {"ids_repeated": 1},
+    "late_share": {"rows_late": 50, "late_rows_written": 50, **after(830)},
     "unusable_share": {"quarantined_malformed": 15, "quarantined_duplicate": -1},
     "events_unaccounted": {"events_retired": 199},
+    "state_unread": {"events_in_state_read": 101},
+    "state_unwritten": {"events_in_state_written": 869},
+    "windows_unwritten": {"windows_written_open": 89},
+    "windows_miscounted": {"windows_miscounted": 1},
+    "windows_overdue": {"windows_overdue": 1},
     "windows_touching": {"windows_touching": 1},
     "windows_past_cleanup": {"windows_past_cleanup": 1},
-    "watermark_fell_by_ms": {"watermark_out_ms": 1_763_689_999_999},
+    "watermark_fell_by_ms": dict.fromkeys(("watermark_out_ms", "watermark_candidate_ms"), 1_763_689_999_999),
     "watermark_ahead_by_ms": {"watermark_out_ms": 1_763_695_000_001},
+    "watermark_behind_by_ms": {"watermark_out_ms": 1_763_694_999_999},
     "results_unaccounted": {"results_rows_after": 58},
+    "events_unfired": {"events_fired": 399},
+    "firings_unfounded": {"firings_unfounded": 1},
+    **{name: {name: 1} for name in ROWS_MUST_BE_ZERO},
     "changes_unaccounted": {"changes_rows_written": 60},
     "windows_fired": {"windows_fired_on_time": 136, "changes_rows_written": 145},
 }
 SPOILED_RERUN: dict[str, dict[str, int | None]] = {
     "results_unaccounted": {"results_rows_after": 12},
     "changes_unaccounted": {"changes_rows_written": 6},
+    **{name: {name: 1} for name in ROWS_MUST_BE_ZERO[:3]},
     "late_unaccounted": {"late_rows_after": 7},
     "windows_touching": {"windows_touching": 1},
     "windows_past_cleanup": {"windows_past_cleanup": 1},
@@ -49,19 +69,13 @@ SPOILED_RERUN: dict[str, dict[str, int | None]] = {
 }
 # By what is usual at this hour of the week: of batches that read 1,000 rows and fired 55 windows.
 UNUSUAL: dict[str, dict[str, int | None]] = {
-    "rows_read": {"rows_read": 1751, "rows_admitted": 1731, "events_in_state_after": 1621},
-    "late_share": {"rows_late": 18, "late_rows_written": 18, "events_in_state_after": 862},
+    "rows_read": {"rows_in_files": 1751, "rows_read": 1751, "rows_admitted": 1731, **after(1621)},
+    "late_share": {"rows_late": 18, "late_rows_written": 18, **after(862)},
     "windows_fired": {"windows_fired_on_time": 92, "changes_rows_written": 101},
 }
 WARNINGS = {"late_share", "unusable_share", "windows_fired"}
 
 SOUND_RESULTS = [("a", 0, 10), ("a", 20, 30), ("b", 0, 10)]
-LATEST_END_MS = FIGURES["watermark_out_ms"] + 1
-SPOILED_RESULTS = {
-    "expect_compound_columns_to_be_unique": ("a", 0, 10),
-    "expect_column_pair_values_a_to_be_greater_than_b": ("c", 10, 10),
-    "expect_column_max_to_be_between": ("c", 0, LATEST_END_MS + 1),
-}
 
 
 def judged(result: Any) -> str:
@@ -93,20 +107,18 @@ def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:
 
 
 def test_a_sound_batch_passes_every_check(clicks, tmp_path):
-    results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("c", 0, LATEST_END_MS)])])
-    assert {result.suite for result in results} == {"events", "state", "results", "usual", "results_rows"}
+    results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])
+    assert {result.suite for result in results} == {"events", "state", "results", "usual"}
     assert failed(results) == []
 
 
 def test_every_check_can_fail(clicks, tmp_path):
     """A new check without a way to spoil it fails here."""
     results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])
-    of_rows = [result for result in results if result.suite == "results_rows"]
     of_hours = [result for result in results if result.suite == "usual"]
-    assert {judged(one) for one in results if one not in of_rows + of_hours} == set(SPOILED)
+    assert {judged(one) for one in results if one not in of_hours} == set(SPOILED)
     assert [judged(one) for one in of_hours] == list(UNUSUAL)
-    assert {result.expectation.split("(")[0] for result in of_rows} == set(SPOILED_RESULTS)
-    assert len(results) == len(SPOILED) + len(SPOILED_RESULTS) + len(UNUSUAL)
+    assert len(results) == len(SPOILED) + len(UNUSUAL)
 
 
 @pytest.mark.parametrize("column", SPOILED)
@@ -130,17 +142,9 @@ def test_one_wrong_figure_of_a_rerun_fails_one_check(clicks, column):
     assert critical_failures(results) == results
 
 
-@pytest.mark.parametrize("expectation", SPOILED_RESULTS)
-def test_one_wrong_result_row_fails_one_check(clicks, tmp_path, expectation):
-    file = results_file(tmp_path, [*SOUND_RESULTS, SPOILED_RESULTS[expectation]])
-    results = failed(check(clicks, FIGURES, HISTORY, [file]))
-    assert [result.expectation.split("(")[0] for result in results] == [expectation]
-    assert critical_failures(results) == results
-
-
 def test_bounds_are_inclusive(clicks):
     at_the_bound = {
-        "late_share": {"rows_late": 49, "late_rows_written": 49, "events_in_state_after": 831},
+        "late_share": {"rows_late": 49, "late_rows_written": 49, **after(831)},
         "unusable_share": {"quarantined_malformed": 14, "quarantined_duplicate": 0},
         "windows_fired": {"windows_fired_on_time": 135, "changes_rows_written": 144},
         "few windows fired": {"windows_fired_on_time": 15, "changes_rows_written": 24},
@@ -179,7 +183,7 @@ def test_a_batch_that_reads_nothing_is_not_unusual(clicks):
         [name for name in FIGURES if name.startswith(("rows_", "quarantined_", "late_", "quar"))], 0
     )
     idle = {**FIGURES, **nothing, "watermark_candidate_ms": None, "watermark_out_ms": FIGURES["watermark_in_ms"]}
-    idle |= {"events_in_state_after": 80, "events_retired": 20, "windows_fired_on_time": 0, "changes_rows_written": 9}
+    idle |= {**after(80), "events_retired": 20, "windows_fired_on_time": 0, "changes_rows_written": 9}
     assert [one for one in failed(check(clicks, idle, same_hour(8))) if one.suite == "usual"] == []
 
 
@@ -197,7 +201,10 @@ def test_the_watermark_of_a_finished_source_is_allowed(clicks, tmp_path):
 @pytest.mark.fault("the watermark is lost", "a check fails")
 def test_a_watermark_that_is_lost_has_fallen(clicks):
     figures = {**FIGURES, "watermark_out_ms": None}
-    assert [judged(result) for result in failed(check(clicks, figures))] == ["watermark_fell_by_ms"]
+    assert [judged(result) for result in failed(check(clicks, figures))] == [
+        "watermark_fell_by_ms",
+        "watermark_behind_by_ms",
+    ]
 
 
 def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
@@ -212,13 +219,42 @@ def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
     assert [judged(result) for result in failed(check(patient, loud))] == ["watermark_ahead_by_ms"]
 
 
+def test_the_newest_event_says_how_far_the_watermark_may_go(clicks):
+    """Not what the batch says that it makes of it."""
+    newest = FIGURES["watermark_out_ms"] + 5 * 60_000 + 1  # out_of_orderness is five minutes
+    assert failed(check(clicks, {**FIGURES, "newest_event_ms": newest})) == []
+    too_far = check(clicks, {**FIGURES, "newest_event_ms": newest - 1})
+    assert [judged(result) for result in failed(too_far)] == ["watermark_ahead_by_ms"]
+
+
+@pytest.mark.parametrize("columns", [["user_id"], ["user_id", "events"], ["window_start_ms"], []])
+def test_an_own_suite_judges_every_row(tmp_path, columns):
+    """The wrong row is the last of ten thousand; of the columns those are read that the suite names."""
+    named = [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": name}} for name in columns]
+    of_all = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 9_999}}
+    clicks = own(tmp_path, "results_suite", *named, of_all)
+    file = results_file(tmp_path, [("a", 10 * number, 10 * number + 10) for number in range(10_000)])
+    [one] = failed(check(clicks, FIGURES, HISTORY, [file]))
+    assert one.observed == "10000"
+
+
+def test_an_own_suite_finds_the_one_wrong_row_of_many(tmp_path):
+    of_user = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
+    columns = ["user_id", "window_start", "window_end", "events", "window_start_ms", "window_end_ms"]
+    of_all = {"type": "expect_table_columns_to_match_set", "kwargs": {"column_set": columns}}
+    clicks = own(tmp_path, "results_suite", of_user, of_all)
+    rows = [("a", 10 * number, 10 * number + 10) for number in range(5_000)]
+    results = failed(check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [*rows, ("b", 0, 10)])]))
+    assert [one.observed for one in results] == ["1 unexpected among 5001, such as b"]
+
+
 def test_a_missing_figure_is_named(clicks):
     with pytest.raises(KeyError, match="rows_admitted"):
         check(clicks, {**FIGURES, "rows_admitted": None})
 
 
 def test_explain_says_what_was_expected_and_seen(clicks):
-    results = check(clicks, {**FIGURES, "rows_read": 1001})
+    results = check(clicks, {**FIGURES, "rows_read": 1001, "rows_in_files": 1001})
     assert explain(critical_failures(results)) == (
         "- Every row read was either admitted or quarantined. Expected 0, observed 1 (rows_read 1001,"
         " rows_admitted 980, rows_quarantined 20)."
@@ -241,7 +277,7 @@ def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
     contents = (folder / f"{KEPT_BATCHES + 10}.json").read_text()
     for batch_id in range(1, KEPT_BATCHES + 1):
         (folder / f"{batch_id}.json").write_text(contents)
-    check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 11, "rows_read": 1001})
+    check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 11, "rows_read": 1001, "rows_in_files": 1001})
     batches = kept(clicks.root)
     assert [batch.batch_id for batch in batches[:3]] == [KEPT_BATCHES + 11, KEPT_BATCHES + 10, KEPT_BATCHES]
     assert len(batches) == len(list(folder.iterdir())) == KEPT_BATCHES

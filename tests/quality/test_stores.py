@@ -32,7 +32,7 @@ def test_great_expectations_opens_them(root: Path) -> None:
     assert len(outcomes) == 2 * 4
     assert (outcomes["state", "batch-000006"], outcomes["state", "batch-000007"]) == (True, False)
     suite = context.suites.get("state")
-    assert "Windows in flight of a key never touch." in [one.description for one in suite.expectations]
+    assert "Windows of a key never touch." in [one.description for one in suite.expectations]
     [site] = context.build_data_docs().values()
     docs = Path(site.removeprefix("file://")).parent
     assert len(list(docs.glob("validations/*/batch-*/*/batch.html"))) == 2 * 4

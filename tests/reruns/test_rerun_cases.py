@@ -138,7 +138,7 @@ def test_it_is_reported(corrected: Definition) -> None:
     assert {row["readmitted_by"] for row in readmitted} == {4}
     assert len(readmitted) == newest.counts["late_readmitted"]
     suites = {row["suite"] for row in read_table(corrected, "dq_results").to_pylist() if row["batch_id"] == 4}
-    assert suites == {"rerun", "results_rows"}
+    assert suites == {"rerun"}
 
 
 def test_an_ordinary_run_goes_on_from_it(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:

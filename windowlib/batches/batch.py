@@ -37,5 +37,5 @@ def compute(inputs: Inputs) -> Outcome:
         "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums)),
     }
     changes = joined([windows.changes, rejected, replaced, kept])
-    found = figures.of_batch(inputs, step, seen, windows.counted, changes, moved.candidate_ms)
+    found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)
     return Outcome(changes, moved.applied_ms, found)

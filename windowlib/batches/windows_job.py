@@ -36,6 +36,7 @@ class Windows:
     """What the windows job has written: changes, counts by figure, and by part the files that are left for later jobs.
 
     `schema` is that of the rows it wrote, `results` the schema of their table; None where it had nothing to do.
+    `reached` are the files of the state that it read, or dropped.
     """
 
     changes: Mapping[str, Changes]
@@ -43,6 +44,7 @@ class Windows:
     left: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     schema: StructType | None = None
     results: Schema | None = None
+    reached: Reach[DataFile] = field(default_factory=Reach)
 
     def rows(self, spark: SparkSession, part: str) -> DataFrame | None:
         """The rows of a part that are left; None without any. Given their columns, Spark need not look for them."""
@@ -88,17 +90,17 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Win
         compacted=stored.compacted,
     )
     if given.events is None and given.rewritten is None and given.read is None:
-        return Windows(replaced)
+        return Windows(replaced, reached=reached)
     for reference in inputs.definition.own_classes:
         own_code.ship(reference)
     elements, parts = step.engine.counters(), step.engine.counters()
-    made = counted_by_part(kind.advance(given, step, elements), parts)
+    made = counted_by_part(kind.advance(given, step, elements), parts, with_events=kind.shares_slices)
     inputs.staged.write(made, "windows", "part", PARTITION)
     moved, left = _moved(inputs)
     dead = {"state_windows": Changes(remove=stored.dead(moved.get("open_windows", Changes()).add))}
     results = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
     changes = joined([replaced, _schemas(inputs, step, made), publish.with_schema(moved, results), dead])
-    return Windows(changes, {**elements.values(), **parts.values()}, left, made.schema, results)
+    return Windows(changes, {**elements.values(), **parts.values()}, left, made.schema, results, reached)
 
 
 def _stored(inputs: Inputs, reached: Reach[DataFile]) -> Stored:

@@ -90,6 +90,11 @@ class Definition(DefinitionFile):
         return not updates_results(self.spec)
 
     @property
+    def fires_at_the_end(self) -> bool:
+        """Whether windows fire at the end of their event time, and at no other moment."""
+        return not self.fires_often and self.spec.time != "processing"
+
+    @property
     def own_classes(self) -> tuple[str, ...]:
         """The user's own classes, as "module:Class", once each."""
         return tuple(dict.fromkeys(reference for _, reference in own_classes(self.window)))

@@ -28,7 +28,9 @@ from windowlib.plans.step import (
     WATERMARK_IN,
     Step,
     counted,
+    events_of_a_firing,
     late_alone,
+    miscounted,
     partition,
     results,
     with_instant,
@@ -65,6 +67,8 @@ def advance(
     bounds = {
         "_first_start_ms": _time(earliest_ms + 1 - grid.size_ms),
         "_last_start_ms": _time(step.watermark_out_ms + 1 - grid.size_ms),
+        "_passed_start_ms": _time(step.watermark_in_ms + 1 - grid.size_ms),
+        "_late_start_ms": _time(step.late_in_ms + 1 - grid.size_ms),
     }
     contents = with_instant(merged(fresh, state, grid, step), step, **bounds)
     combine = grid.pays_to_combine(fired=(step.watermark_out_ms - earliest_ms) // grid.slide_ms + 1)
@@ -122,7 +126,9 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, co
 
     returns: key, partials, before; window_start_ms of a window; state_window_start_ms and _last_end_ms of a slice
     """
-    rows = counted(slices, counters, dropped="_dropped", kept="_kept").selectExpr("*", "_kept AND rewritten AS _stays")
+    more = {"events_due": events_due(grid), **miscounted(step)}
+    rows = counted(slices, counters, dropped="_dropped", kept="_kept", more=more)
+    rows = rows.selectExpr("*", "_kept AND rewritten AS _stays")
     if combine:
         rows = _combined(rows, step)
     slice_itself = "if(_stays, array(cast(null AS bigint)), cast(array() AS array<bigint>))"
@@ -131,6 +137,22 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, co
     if not grid.overlap:
         return each
     return with_instant(_aggregated(each, "window_start_ms IS NULL", ["window_start_ms"], step), step)
+
+
+def events_due(grid: Grid) -> str:
+    """The events that a slice brings into the windows that must fire, as SQL: into those that the watermark reaches all
+    that it holds, into those that it had passed, and that are not late, what the batch added.
+    """
+    first = f"state_window_start_ms + {grid.slice_ms}L - {grid.size_ms}L"
+
+    def windows(after: str, up_to: str) -> str:
+        """How many of the slice's windows begin after the one time and by the other, both of them inclusive."""
+        low, high = (f"({time} - {grid.offset_ms}L)" for time in (f"greatest({first}, {after} + 1)", up_to))
+        return f"greatest(floor({high} / {grid.slide_ms}) - floor(({low} - 1) / {grid.slide_ms}), 0L)"
+
+    reached = windows("_passed_start_ms", "least(state_window_start_ms, _last_start_ms)")
+    passed = windows("_late_start_ms", "least(state_window_start_ms, _passed_start_ms)")
+    return f"elements * {reached} + (elements - before) * {passed}"
 
 
 def _combined(slices: DataFrame, step: Step) -> DataFrame:
@@ -171,6 +193,7 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
             *(f"if({fired}, null, {sql}) AS {name}" for name, sql in state.items()),
             f"if(part = '{UPDATE}', {ITSELF}, null) AS replaced",
             *results(step, fired),
+            events_of_a_firing(fired),
             "part",
             f"{partition('_last_end_ms', step)} AS {PARTITION}",
         )

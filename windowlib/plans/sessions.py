@@ -31,7 +31,9 @@ from windowlib.plans.step import (
     WINDOWS,
     Step,
     counted,
+    events_of_a_firing,
     late_alone,
+    miscounted,
     partition,
     results,
     strings,
@@ -126,7 +128,10 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
         "_kept": f"'{OPEN}'",
     }
     parts = f"CASE {' '.join(f'WHEN {case} THEN {strings(values)}' for case, values in cases.items())} END"
-    counted_rows = counted(flagged, counters, dropped="_dropped", kept="_kept")
+    due = f"NOT _dropped AND {last} <= {WATERMARK_OUT}"
+    events_due = f"if({due}, if({last} <= {WATERMARK_IN}, elements - before, elements), 0)"
+    more = {"events_due": events_due, **miscounted(step)}
+    counted_rows = counted(flagged, counters, dropped="_dropped", kept="_kept", more=more)
     fired = f"part NOT IN ('{OPEN}', '{DROPPED}')"
     state = {name: quoted(name) for name in state_columns(step) if name not in step.keys}
     if step.keeps_fired_windows:
@@ -136,6 +141,7 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
         *(f"if({fired}, null, {sql}) AS {name}" for name, sql in state.items()),
         f"if({fired}, replaced, null) AS replaced",
         *results(step, fired),
+        events_of_a_firing(fired),
         "part",
         f"{partition('window_end_ms', step)} AS {PARTITION}",
     )

@@ -117,6 +117,8 @@ class Step:
         return [*self.keys, *bounds, *self.output_names, *numbers, "timing", "batch_id"]
 
 
+FIRED_EVENTS = "_events"  # what a firing rests on: all events of its window, of one that had passed only the new ones
+
 # The run's own values, as `with_instant` adds them.
 WATERMARK_IN, WATERMARK_OUT, BATCH_ID = "_watermark_in_ms", "_watermark_out_ms", "_batch_id"
 LATE_IN, LATE_OUT = "_late_in_ms", "_late_out_ms"  # the greatest max_timestamp_ms that was, or is, late
@@ -160,9 +162,12 @@ def strings(values: str) -> str:
     return f"cast(array({values}) AS array<string>)"
 
 
-def counted(contents: DataFrame, counters: Counters, *, dropped: str, kept: str) -> DataFrame:
+def counted(
+    contents: DataFrame, counters: Counters, *, dropped: str, kept: str, more: Mapping[str, str] | None = None
+) -> DataFrame:
     """`contents`, counting elements on the way: what was there before, what is late, what stays, what is retired."""
     sums = {
+        **(more or {}),
         "elements_before": "before",
         "elements_dropped": f"if({dropped}, elements, 0)",
         "elements_kept": f"if({kept}, elements, 0)",
@@ -177,7 +182,29 @@ def late_alone(events: DataFrame, step: Step) -> DataFrame:
     return events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
 
 
-def counted_by_part(rows: DataFrame, counters: Counters) -> DataFrame:
-    """`rows`, counting those of each part on the way."""
-    parts = (OPEN, *FIRED, DROPPED)
-    return counters.over(rows, {f"{part}_rows": f"if(part = '{part}', 1, 0)" for part in parts})
+def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = False) -> DataFrame:
+    """`rows`, counting those of each part on the way; `with_events` also what they fire, by their column FIRED_EVENTS.
+
+    The column is not in what is returned: no table has it.
+    """
+    sums = {f"{part}_rows": f"if(part = '{part}', 1, 0)" for part in (OPEN, *FIRED, DROPPED)}
+    if not with_events:
+        return counters.over(rows, sums)
+    sums |= {"events_fired": f"coalesce({FIRED_EVENTS}, 0)", "rows_unfounded": f"if({FIRED_EVENTS} = 0, 1, 0)"}
+    return counters.over(rows, sums).drop(FIRED_EVENTS)
+
+
+def events_of_a_firing(fired: str) -> str:
+    """The column FIRED_EVENTS where `fired`, else null, as SQL over windows with `elements` and `before`."""
+    again = f"window_end_ms - 1 <= {WATERMARK_IN}"
+    return f"if({fired}, if({again}, elements - before, elements), null) AS {FIRED_EVENTS}"
+
+
+def miscounted(step: Step) -> dict[str, str]:
+    """What to count so that it must be 0: contents whose own count(*) is not the number of their elements."""
+    plain = [
+        f"p{index}_count <> elements"
+        for index, one in enumerate(step.aggregates.aggregates)
+        if (one.function, one.argument_sql, one.where_sql) == ("count", None, None)
+    ]
+    return {"rows_miscounted": f"if({' OR '.join(plain)}, 1, 0)"} if plain else {}

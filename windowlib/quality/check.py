@@ -115,7 +115,7 @@ def _observed(outcome: Mapping[str, Any], figures: Figures) -> str:
         unexpected = f"{seen.get('unexpected_count', 0)} unexpected among {seen.get('element_count', 0)}"
         return unexpected + (f"{EXAMPLES}{examples}" if examples else "")
     ours = outcome["expectation_config"]["meta"].get("windowlib", {})
-    of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()))
+    of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()) if name in figures)
     return number_in_words(seen["observed_value"]) + (f" ({of})" if of else "")
 
 

@@ -17,6 +17,15 @@ Figures: TypeAlias = Mapping[str, int | None]  # None where there is no such num
 Known: TypeAlias = Mapping[str, int]  # the figures that are not None
 
 BY_DESIGN = ("quarantined_duplicate", "quarantined_hole")  # quarantined, but nothing is wrong with these rows
+MUST_BE_ZERO = ("firings_unfounded", "windows_miscounted", "windows_overdue", "late_rows_early", "ids_repeated")
+ROWS_MUST_BE_ZERO = (
+    "results_repeated",
+    "results_off_window",
+    "results_early",
+    "results_after_cleanup",
+    "results_mistimed",
+)
+"""Figures that are 0 in a batch in which all is right; earlier releases and some plans do not count them."""
 RECENT = 20  # batches that show how many windows fire lately
 ENOUGH_HISTORY = 5  # fewer earlier batches do not show what is usual
 
@@ -86,6 +95,7 @@ def _of_events(figures: Known) -> dict[str, float]:
     reasons = {name: rows for name, rows in figures.items() if name.startswith("quarantined_")}
     unusable = sum(rows for name, rows in reasons.items() if name not in BY_DESIGN)
     return {
+        "rows_unread": _less(figures, "rows_in_files", "rows_read"),
         "rows_unaccounted": figures["rows_read"] - figures["rows_admitted"] - figures["rows_quarantined"],
         "rows_without_reason": figures["rows_quarantined"] - sum(reasons.values()),
         "quarantine_rows_missing": figures["rows_quarantined"] - figures["quarantine_rows_written"],
@@ -105,18 +115,31 @@ def _of_state(terms: Terms, figures: Known) -> dict[str, float]:
         - figures["rows_late"]
         - figures["events_in_state_after"]
         - figures["events_retired"],
+        "state_unread": _less(figures, "events_in_state_read", "events_in_state_before"),
+        "state_unwritten": _less(figures, "events_in_state_after", "events_in_state_written"),
+        "windows_unwritten": _less(figures, "windows_left_open", "windows_written_open"),
+        "events_unfired": _less(figures, "events_due", "events_fired"),
+        **{name: figures.get(name, 0) for name in MUST_BE_ZERO},
         "windows_touching": figures["windows_touching"],
         "windows_past_cleanup": figures["windows_past_cleanup"],
         "watermark_fell_by_ms": max(0, before - after),
         "watermark_ahead_by_ms": max(0, after - max(before, _allowed(terms, figures))),
+        "watermark_behind_by_ms": max(0, figures.get("watermark_candidate_ms", MIN_WATERMARK) - after),
     }
 
 
 def _allowed(terms: Terms, figures: Known) -> int:
     """How far this batch may move the watermark: a silence counts only where the batch admitted no event."""
+    if "newest_event_ms" in figures:
+        return figures["newest_event_ms"] - terms.out_of_orderness_ms - 1
     if "watermark_candidate_ms" in figures or terms.idle_timeout_ms is None:
         return figures.get("watermark_candidate_ms", MIN_WATERMARK)
     return WatermarkPolicy(terms.out_of_orderness_ms, terms.idle_timeout_ms).idle_candidate_ms(figures["plan_time_ms"])
+
+
+def _less(figures: Known, one: str, other: str) -> int:
+    """The difference of two figures; 0 where a plan, or a format, counts one of them not."""
+    return figures[one] - figures[other] if one in figures and other in figures else 0
 
 
 def _of_results(figures: Known) -> dict[str, float]:
@@ -124,6 +147,7 @@ def _of_results(figures: Known) -> dict[str, float]:
     return {
         "results_unaccounted": _results_unaccounted(figures),
         "changes_unaccounted": fired + figures["windows_withdrawn"] - figures["changes_rows_written"],
+        **{name: figures.get(name, 0) for name in ROWS_MUST_BE_ZERO},
         "windows_fired": fired,
     }
 
@@ -133,6 +157,7 @@ def _of_rerun(figures: Known) -> dict[str, float]:
     return {
         "results_unaccounted": _results_unaccounted(figures),
         "changes_unaccounted": differing - figures["changes_rows_written"],
+        **{name: figures.get(name, 0) for name in ROWS_MUST_BE_ZERO},
         "late_unaccounted": figures["late_rows_before"] - figures["late_gone"] - figures["late_rows_after"],
         "watermark_moved_ms": figures["watermark_out_ms"] - figures["watermark_in_ms"],
     }

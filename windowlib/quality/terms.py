@@ -33,7 +33,7 @@ class Terms:
         return cls(
             key=tuple(definition.source.key),
             fires_often=definition.fires_often,
-            fires_at_the_end=not definition.fires_often and definition.spec.time != "processing",
+            fires_at_the_end=definition.fires_at_the_end,
             by_function=definition.window.function is not None,
             out_of_orderness_ms=watermark.out_of_orderness_ms,
             idle_timeout_ms=watermark.idle_timeout_ms,

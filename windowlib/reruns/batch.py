@@ -39,7 +39,7 @@ def figures_of(inputs: Inputs, found: Findings, published: Published) -> dict[st
         "files_replaced": len(inputs.plan.replaces),
         "bytes_read": found.read.bytes_read,
         **{f"windows_{kind}": found.differing.get(kind, 0) for kind in (ADDED, CHANGED, REMOVED)},
-        **figures.of_results(inputs, changes),
+        **figures.of_results(inputs, found.step, changes),
         **figures.of_windows_in_flight(inputs, found.step, changes),
         "windows_open_before": inputs.tables.count("open_windows"),
         "late_rows_before": inputs.tables.count("late_events"),

@@ -19,7 +19,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.engines.spark import size_tasks
 from windowlib.plans import reruns
 from windowlib.plans.partitions import PARTITION
-from windowlib.plans.step import ON_TIME, OPEN, Step
+from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
 from windowlib.reruns.events import Events, is_chosen, rules_of, with_times
 from windowlib.reruns.source import files_of
@@ -86,7 +86,7 @@ def _windows(inputs: Inputs, closure: Closure, read: Events) -> StructType | Non
         return None
     step, counters = read.step, read.step.engine.counters()
     made = rules_of(inputs).recomputed(read.rows, step, closure.windows.from_ms, counters)
-    inputs.staged.write(closure.made(made, step), WINDOWS, "part", PARTITION)
+    inputs.staged.write(closure.made(made, step).drop(FIRED_EVENTS), WINDOWS, "part", PARTITION)
     return made.schema
 
 

@@ -15,7 +15,12 @@ OPEN_WINDOWS = TableSpec(
     " windows over it. General plan: one row per key and window, with trigger and function state as JSON and timers",
     (
         "every event that was in state or was admitted is in state, was late, or left with its window",
-        "windows in flight of a key never touch",
+        "every event of the state that the batch reached was read",
+        "every event that stays in state was written",
+        "every window that stays in flight was written",
+        "the count of a window is the number of its events: where an aggregate is count(*)",
+        "no window that was due was left as it is",
+        "windows of a key never touch: of those in flight, and of sessions that the same batch fired",
         "no window in flight is past its cleanup time: max_timestamp_ms + allowed_lateness_ms > watermark_ms",
         "state windows of a key are distinct and lie inside their windows",
         "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",

@@ -88,6 +88,7 @@ WATERMARKS = TableSpec(
     "how each batch moved time: the candidate, what was applied, and the event that set it",
     (
         "the watermark never falls: applied_ms is at least that of the batch before",
+        "the watermark follows the newest event",
         "the watermark moves no further than the newest event or, after a silence, `idle_timeout` allows",
         "a rerun does not move the watermark",
         "state is active, idle or finished",
@@ -110,7 +111,7 @@ WATERMARKS = TableSpec(
 SOURCE_FILES = TableSpec(
     "source_files",
     "the files that were read, once each; without those in whose place a Delta source has put others since",
-    ("path is unique", "sequence is unique and follows arrival order"),
+    ("path is unique", "sequence is unique and follows arrival order", "every row of the batch's files was read"),
     described=(
         *_FILE,
         Column("batch_id", _LONG, "the batch that read the file"),
@@ -138,11 +139,15 @@ RESULTS = TableSpec(
     "results",
     "the current row per key and window",
     (
-        "a key has one result per window: one row per key, window_start and window_end, and per result_number where a"
-        " function gives several",
-        "a key has one result per firing of a window: for triggers that fire a window repeatedly, and count windows",
-        "every window ends after it starts",
+        "a key has one result per window, or per firing where each is a result of its own: one row per key,"
+        " window_start and window_end, firing for triggers that fire repeatedly and count windows, result_number where"
+        " a function gives several",
+        "every result has the bounds of a window that holds its newest event: it ends after it starts",
         "no window fired before the watermark reached its last millisecond: where windows fire at their end only",
+        "no window fired past its cleanup time",
+        "a result is late where the watermark had passed its window before the batch, else on time: by a rerun late",
+        "every window that must fire has fired, with all its events",
+        "no window fires again without a new event",
         "`results` has grown by the results that were added less those removed: by each batch",
         "firing counts the firings of a result from 1, over the results it replaced",
         "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
@@ -184,7 +189,8 @@ LATE_EVENTS = TableSpec(
     (
         "every late event was written to `late_events`: one row each",
         "no late event was lost: those that a rerun readmitted are still listed, with its batch",
-        "window_end - 1 ms + allowed lateness <= watermark",
+        "every late event missed a window that was past its cleanup time: window_end - 1 ms + allowed lateness <="
+        " watermark",
         "readmitted_by is the batch of the rerun since which the event is in a window, null while it is in none",
     ),
     described=(
@@ -224,7 +230,10 @@ QUARANTINE = TableSpec(
 SEEN_IDS = TableSpec(
     "seen_ids",
     "event ids that would make a duplicate: admitted, and not older than the horizon",
-    ("event_id is unique", "files whose newest event is older than watermark - dedup_horizon are dropped whole"),
+    (
+        "no event id was admitted twice, as far back as a million ids",
+        "files whose newest event is older than watermark - dedup_horizon are dropped whole",
+    ),
     described=(
         Column("event_id", _TEXT, "as text"),
         Column("timestamp_ms", _LONG, "when the event happened"),
@@ -248,7 +257,7 @@ DQ_RESULTS = TableSpec(
     described=(
         Column("batch_id", _LONG, "the batch that wrote the row"),
         Column("plan_time", _TIMESTAMP, "when the batch was planned"),
-        Column("suite", _TEXT, "events, state, results, results_rows, rerun or own"),
+        Column("suite", _TEXT, "events, state, results, usual, rerun or the name of one's own"),
         Column("expectation", _TEXT, "its type in Great Expectations"),
         Column("severity", _TEXT, "critical or warning"),
         Column("sentence", _TEXT, "what must hold, in words"),

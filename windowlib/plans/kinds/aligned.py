@@ -70,6 +70,12 @@ class Aligned(PlanKind):
         last_end_ms = Grid.of(step.assigner).last_window_end_ms(file.low["state_window_start_ms"])
         return last_end_ms - 1 <= step.late_out_ms
 
+    def overdue(self, file: StateFile, step: Step) -> bool:
+        grid, (first_ms, end_ms) = Grid.of(step.assigner), _span(file, Grid.of(step.assigner))
+        last_start_ms = grid.last_start_ms(min(step.watermark_out_ms + 1 - grid.size_ms, end_ms - 1))
+        reached = last_start_ms + grid.size_ms > max(step.watermark_in_ms + 1, first_ms)
+        return reached or self.past_cleanup(file, step)
+
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
         elements: dict[Bounds, int] = {}
         for row in rows:

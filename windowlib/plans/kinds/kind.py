@@ -144,6 +144,10 @@ class PlanKind(Protocol):
         """Whether one of the `ending` files holds a row that should have been retired by the end of the batch."""
         ...
 
+    def overdue(self, file: StateFile, step: Step) -> bool:
+        """Whether a file that the batch left as it is holds a window that the watermark has reached or retired."""
+        return False
+
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
         """The windows in flight that rows of the state of one key hold."""
         return map(window_of, rows)

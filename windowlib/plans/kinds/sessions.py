@@ -65,6 +65,12 @@ class Sessions(PlanKind):
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
         return bool(file.low["window_end_ms"] - 1 <= step.late_out_ms)
 
+    def overdue(self, file: StateFile, step: Step) -> bool:
+        first_ms, last_ms = file.low["window_end_ms"] - 1, file.high["window_end_ms"] - 1
+        return bool(
+            first_ms <= step.late_out_ms or (first_ms <= step.watermark_out_ms and last_ms > step.watermark_in_ms)
+        )
+
     # -- a batch --------------------------------------------------------------------------------------------------
 
     def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:

@@ -1,0 +1,66 @@
+"""One row of `results` for each key and window: every row of the days that a batch wrote is compared."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowlib.batches.result_figures import repeated, surplus
+from windowlib.tables.data_files import DataFile, data_file
+
+HOUR_US = 3_600_000_000
+NAMES = ["user", "window_start", "window_end"]
+Row = tuple[Any, int]
+
+
+def file_of(folder: Path, name: str, rows: list[Row], day: int = 1) -> DataFile:
+    """A file of `results`: users and the hours in which their windows begin."""
+    starts = pa.array([hour * HOUR_US for _, hour in rows], pa.int64())
+    times = pa.timestamp("us", tz="UTC")
+    columns = {"user": [user for user, _ in rows], "window_start": starts.cast(times)}
+    columns["window_end"] = pa.array([start.as_py() + HOUR_US for start in starts], pa.int64()).cast(times)
+    path = f"window_day=1970-01-0{day}/{name}.parquet"
+    (folder / path).parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), folder / path)
+    return data_file(folder, path, {"window_day": date(1970, 1, day)})
+
+
+@pytest.mark.parametrize(
+    ("kept", "surplus_rows"),
+    [
+        ([("ann", 1), ("bob", 2)], 0),
+        ([("ann", 2), ("bob", 1)], 0),
+        ([("ann", 1)], 1),
+        ([("ann", 1), (None, 3), (None, 3)], 3),
+    ],
+)
+def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
+    tmp_path: Path, kept: list[Row], surplus_rows: int
+) -> None:
+    added = file_of(tmp_path, "new", [("bob", 0), ("ann", 3), (None, 3), ("ann", 1)][: 4 if surplus_rows else 3])
+    earlier = file_of(tmp_path, "old", kept)
+    assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [surplus_rows]
+
+
+def test_the_last_row_of_many_is_compared(tmp_path: Path) -> None:
+    rows: list[Row] = [(f"u{number}", 5) for number in range(20_000)]
+    added = [file_of(tmp_path, "1", rows), file_of(tmp_path, "2", [("u19999", 5)])]
+    assert list(repeated(tmp_path, added, [], NAMES)) == [1]
+    assert list(repeated(tmp_path, added[:1], [], NAMES)) == [0]
+
+
+def test_each_day_is_compared_by_itself(tmp_path: Path) -> None:
+    twice = [("ann", 30), ("ann", 30)]
+    added = [file_of(tmp_path, "1", twice, day=2), file_of(tmp_path, "1", [("ann", 1)])]
+    assert sorted(repeated(tmp_path, added, [file_of(tmp_path, "0", twice, day=3)], NAMES)) == [0, 1]
+
+
+@pytest.mark.parametrize("key", [[1.5, float("nan"), float("nan")], [{"a": 1}, {"a": 2}, {"a": 2}], [b"x", b"y", b"y"]])
+def test_keys_of_any_type_are_compared(key: list[Any]) -> None:
+    table = pa.table({"key": key, "at": pa.array([1, 1, 1])})
+    assert surplus(lambda: iter([table.slice(0, 2), table.slice(2)])) == 1

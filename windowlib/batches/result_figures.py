@@ -1,0 +1,179 @@
+"""Figures of the rows of `results` that a batch writes: each must be 0. All rows are looked at, by Arrow, as they lie.
+
+A key has one result per window (per firing, where each is a result of its own) in all partitions that the batch wrote;
+earlier results elsewhere are compared by `windowlib verify`. Whatever the batch itself made has the bounds of a window,
+fired when it was due, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.batches.inputs import Inputs
+from windowlib.definition.instants import time_of
+from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.plans.step import Step
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.publish import Changes
+
+ROWS_AT_ONCE = 1 << 20
+OWN = ("window_start", "window_end", "last_event_time", "timing", "batch_id")
+MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits half set
+Rows: TypeAlias = pa.Table
+
+
+def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+    """The figures by name, of a batch or of a rerun."""
+    change = changes.get("results", Changes())
+    folder = inputs.definition.root / "results"
+    gone = {file.path for file in change.remove}
+    kept = [file for file in inputs.tables.files("results") if file.path not in gone]
+    return {
+        "results_repeated": sum(repeated(folder, change.add, kept, identity_of(inputs))),
+        **of_own_rows(inputs, step, (rows for file in change.add for rows in rows_of(folder, file, OWN))),
+    }
+
+
+def identity_of(inputs: Inputs) -> list[str]:
+    """The columns that name a row of `results`."""
+    definition = inputs.definition
+    more = [*(["firing"] if definition.fires_often else []), *(["result_number"] if definition.window.function else [])]
+    return [*definition.source.key, "window_start", "window_end", *more]
+
+
+# -- one row for each name ----------------------------------------------------------------------------------------
+
+
+def repeated(
+    folder: Path, added: Sequence[DataFile], kept: Sequence[DataFile], identity: Sequence[str]
+) -> Iterator[int]:
+    """How many rows are surplus, by partition: they have the name of another one, and one of both was added."""
+    for day in {file.partition["window_day"] for file in added}:
+        new = [file for file in added if file.partition["window_day"] == day]
+        same_day = [file for file in kept if str(file.partition["window_day"]) == str(day)]
+        files = [*new, *(file for file in same_day if any(_may_share(file, one) for one in new))]
+        yield surplus(partial(_all_rows, folder, files, identity))
+
+
+def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[Rows]:
+    return (rows for file in files for rows in rows_of(folder, file, columns))
+
+
+def _may_share(one: DataFile, other: DataFile) -> bool:
+    """Whether a window of one file may begin as one of the other does."""
+    span, others = _starts(one), _starts(other)
+    return span is None or others is None or (span[0] <= others[1] and others[0] <= span[1])
+
+
+def _starts(file: DataFile) -> tuple[int, int] | None:
+    """From when to when the windows of a file begin, in ms; None where its statistics do not say it."""
+    low, high = file.low.get("window_start"), file.high.get("window_start")
+    return None if low is None or high is None else (time_of(low), time_of(high))
+
+
+def surplus(rows: Callable[[], Iterator[Rows]]) -> int:
+    """How many rows are equal to another one and come after it; `rows` gives them all, part by part.
+
+    One checksum of each row is held. Rows with equal ones, which are few, are read again and compared.
+
+    >>> surplus(lambda: iter([pa.table({"user": ["ann", "bob", None]}), pa.table({"user": ["ann", "cleo"]})]))
+    1
+    """
+    sums = np.concatenate([np.zeros(0, np.uint64), *map(_checksums, rows())])
+    sums.sort()
+    twice = np.unique(sums[1:][sums[1:] == sums[:-1]])
+    if not len(twice):
+        return 0
+    suspect = [part.filter(pa.array(np.isin(_checksums(part), twice))) for part in rows()]
+    together = _plain(pa.concat_tables(suspect, promote_options="permissive"))
+    return int(together.num_rows - together.group_by(together.column_names).aggregate([]).num_rows)
+
+
+def _checksums(rows: Rows) -> Any:
+    sums = np.zeros(rows.num_rows, np.uint64)
+    for column in rows.columns:
+        sums = (sums ^ _numbers(column.combine_chunks())) * MIX
+        sums ^= sums >> np.uint64(32)
+    return sums
+
+
+def _numbers(column: pa.Array) -> Any:
+    """A number for each value, the same for equal ones."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):
+        return column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy().view(np.uint64)
+    if pa.types.is_nested(column.type):
+        return np.fromiter((hash(repr(one)) for one in column.to_pylist()), np.int64).view(np.uint64)
+    known = column.dictionary_encode(null_encoding="encode")
+    values = known.dictionary.to_pylist()
+    if not pa.types.is_string(column.type):
+        values = map(repr, values)  # one NaN is equal to another
+    numbers = np.fromiter(map(hash, values), np.int64, len(known.dictionary))
+    return numbers[known.indices.to_numpy()].view(np.uint64)
+
+
+def _plain(rows: Rows) -> Rows:
+    """The same with text for values that hold others, which Arrow does not group."""
+    for index, column in enumerate(rows.schema):
+        if pa.types.is_nested(column.type):
+            rows = rows.set_column(index, column.name, pa.array([repr(one) for one in rows[column.name].to_pylist()]))
+    return rows
+
+
+def rows_of(folder: Path, file: DataFile, columns: Sequence[str]) -> Iterator[Rows]:
+    """The rows of a file, some at a time."""
+    for batch in pq.ParquetFile(folder / file.path).iter_batches(ROWS_AT_ONCE, columns=list(columns)):
+        yield pa.Table.from_batches([batch]).select(list(columns))
+
+
+def in_ms(column: Any) -> Any:
+    """TIMESTAMPs as milliseconds since the epoch."""
+    return pc.cast(pc.cast(column, pa.timestamp("ms", tz="UTC"), safe=False), pa.int64())
+
+
+# -- what the batch made ------------------------------------------------------------------------------------------
+
+
+def of_own_rows(inputs: Inputs, step: Step, written: Iterator[Rows]) -> dict[str, int | None]:
+    """Of the rows that the batch made: how many are no window's, fired too early, too late, or under a wrong name."""
+    found = dict.fromkeys(("results_off_window", "results_early", "results_after_cleanup", "results_mistimed"), 0)
+    for rows in written:
+        own = rows.filter(pc.equal(rows["batch_id"], step.batch_id))
+        start, end, newest = (in_ms(own[name]) for name in OWN[:3])
+        last = pc.subtract(end, 1)
+        wrong = off_window(inputs, step, start, end, newest)
+        found["results_off_window"] += _count(wrong)
+        if inputs.definition.fires_at_the_end:
+            found["results_early"] += _count(pc.greater(last, step.watermark_out_ms))
+        if inputs.definition.plan.shares_slices and inputs.plan.rerun is None:
+            passed = pc.less_equal(last, step.watermark_in_ms)
+            found["results_after_cleanup"] += _count(pc.less_equal(last, step.late_in_ms))
+            found["results_mistimed"] += _count(pc.not_equal(passed, pc.equal(own["timing"], "late")))
+    return dict(found)
+
+
+def off_window(inputs: Inputs, step: Step, start: Any, end: Any, newest: Any) -> Any:
+    """Which rows have bounds that no window has, or that do not hold their newest event; null for the global window."""
+    wrong = [pc.less_equal(end, start)]
+    if inputs.definition.plan.shares_slices:
+        wrong += [pc.less(newest, start), pc.greater_equal(newest, end)]
+        match step.assigner:
+            case Tumbling() | Sliding() as grid:
+                shifted = pc.subtract(start, grid.offset_ms)
+                slide_ms = getattr(grid, "slide_ms", grid.size_ms)
+                whole = pc.multiply(pc.divide(shifted, slide_ms), slide_ms)
+                wrong += [pc.not_equal(pc.subtract(end, start), grid.size_ms), pc.not_equal(shifted, whole)]
+            case Session(gap_ms=gap_ms):
+                wrong += [pc.not_equal(pc.subtract(end, newest), gap_ms)]
+    return reduce(pc.or_kleene, wrong)
+
+
+def _count(flags: Any) -> int:
+    return int(pc.sum(flags).as_py() or 0)

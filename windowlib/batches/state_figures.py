@@ -1,0 +1,43 @@
+"""Figures of the state that a batch read and wrote, by the files themselves: what its plan counted must be in them.
+
+`open_windows` says of each row how many events it holds (`elements`), so the sum over the files that a batch read is
+what it had before, and the sum over those that it wrote, or read and left as they are, what stays in state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.batches.inputs import Inputs
+from windowlib.plans.reach import Reach
+from windowlib.plans.step import Step
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.publish import Changes
+
+ELEMENTS = "elements"
+
+
+def of_state(
+    inputs: Inputs, step: Step, reached: Reach[DataFile], changes: Mapping[str, Changes]
+) -> dict[str, int | None]:
+    """The figures by name; of files that a batch leaves as they are, how many hold a window that was due."""
+    folder, change = inputs.definition.root / "open_windows", changes.get("open_windows", Changes())
+    read = elements_in(folder, [*reached.rewritten, *reached.read])
+    touched = {file.path for file in (*change.remove, *reached.rewritten, *reached.read)}
+    left = [file for file in inputs.tables.files("open_windows") if file.path not in touched]
+    kind = inputs.definition.plan
+    return {
+        "events_in_state_read": read,
+        "events_in_state_written": elements_in(folder, [*change.add, *reached.read]),
+        "windows_overdue": sum(kind.overdue(file, step) for file in left),
+    }
+
+
+def elements_in(folder: Path, files: Iterable[DataFile]) -> int:
+    """The events in the windows, or slices, that files of the state hold."""
+    columns = (pq.ParquetFile(folder / file.path).read(columns=[ELEMENTS])[ELEMENTS] for file in files)
+    return sum(pc.sum(column).as_py() or 0 for column in columns)
