@@ -46,7 +46,27 @@ NEXT = (
 )
 FINISHED = ("results", "late_events", "open_windows")
 VOLATILE = ("plan_time", "active_at_ms")  # the clock of a run
-UNCOMPARED = ("plan_time_ms", "files_replaced")  # the clock again, and a figure that no earlier release had
+UNCOMPARED = (  # the clock again, and figures that no earlier release had
+    "plan_time_ms",
+    "files_replaced",
+    "rows_in_files",
+    "newest_event_ms",
+    "events_in_state_read",
+    "events_in_state_written",
+    "events_due",
+    "events_fired",
+    "windows_left_open",
+    "firings_unfounded",
+    "windows_miscounted",
+    "windows_overdue",
+    "late_rows_early",
+    "ids_repeated",
+    "results_repeated",
+    "results_off_window",
+    "results_early",
+    "results_after_cleanup",
+    "results_mistimed",
+)
 COMMIT_ORDER = (
     "watermarks",
     "source_files",

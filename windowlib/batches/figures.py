@@ -59,7 +59,7 @@ def of_batch(
         "events_in_state_before": counted.get("elements_before", 0),
         "events_in_state_after": counted.get("elements_kept", 0),
         "events_retired": counted.get("elements_retired", 0),
-        **of_state(inputs, step, windows.reached, changes),
+        **of_state(inputs, step, seen, windows.reached, changes),
         "events_due": counted.get("events_due"),
         "events_fired": counted.get("events_fired"),
         "firings_unfounded": counted.get("rows_unfounded"),

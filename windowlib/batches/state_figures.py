@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from windowlib.batches.inputs import Inputs
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
+from windowlib.source.intake import Seen
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.publish import Changes
 
@@ -22,18 +23,20 @@ ELEMENTS = "elements"
 
 
 def of_state(
-    inputs: Inputs, step: Step, reached: Reach[DataFile], changes: Mapping[str, Changes]
+    inputs: Inputs, step: Step, seen: Seen, reached: Reach[DataFile], changes: Mapping[str, Changes]
 ) -> dict[str, int | None]:
-    """The figures by name; of files that a batch leaves as they are, how many hold a window that was due."""
+    """The figures by name; of files that a batch did not read, how many hold a window that was due or may be touched."""
     folder, change = inputs.definition.root / "open_windows", changes.get("open_windows", Changes())
     read = elements_in(folder, [*reached.rewritten, *reached.read])
     touched = {file.path for file in (*change.remove, *reached.rewritten, *reached.read)}
     left = [file for file in inputs.tables.files("open_windows") if file.path not in touched]
     kind = inputs.definition.plan
+    buckets = kind.buckets(seen.buckets, step)
     return {
         "events_in_state_read": read,
         "events_in_state_written": elements_in(folder, [*change.add, *reached.read]),
-        "windows_overdue": sum(kind.overdue(file, step) for file in left),
+        "windows_overdue": sum(kind.overdue(file, step) for file in left)
+        + sum(kind.touches(file, buckets, step) for file in (*left, *reached.dropped)),
     }
 
 

@@ -27,7 +27,7 @@ FIGURES = {
     "firings_unfounded": "windows that had passed and fired again without a new event; must be 0",
     "windows_miscounted": "windows, or slices, whose own `count(*)` is not the number of their events; must be 0",
     "windows_left_open": "rows for `open_windows`, as the plan counted them",
-    "windows_overdue": "files of `open_windows` left as they are that hold a window which was due; must be 0",
+    "windows_overdue": "files of `open_windows` left as they are with a window that was due or touched; must be 0",
     "windows_fired_on_time": "windows fired when the watermark reached their end",
     "windows_fired_late": "windows fired again, by a late event",
     "windows_entered": "rows added to `results`",

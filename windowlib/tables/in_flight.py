@@ -19,7 +19,7 @@ OPEN_WINDOWS = TableSpec(
         "every event that stays in state was written",
         "every window that stays in flight was written",
         "the count of a window is the number of its events: where an aggregate is count(*)",
-        "no window that was due was left as it is",
+        "no window that was due, or that an event may touch, was left as it is",
         "windows of a key never touch: of those in flight, and of sessions that the same batch fired",
         "no window in flight is past its cleanup time: max_timestamp_ms + allowed_lateness_ms > watermark_ms",
         "state windows of a key are distinct and lie inside their windows",
