@@ -25,7 +25,7 @@ ELEMENTS = "elements"
 def of_state(
     inputs: Inputs, step: Step, seen: Seen, reached: Reach[DataFile], changes: Mapping[str, Changes]
 ) -> dict[str, int | None]:
-    """The figures by name; of files that a batch did not read, how many hold a window that was due or may be touched."""
+    """The figures by name; of files that were not read, how many hold a window that was due or may be touched."""
     folder, change = inputs.definition.root / "open_windows", changes.get("open_windows", Changes())
     read = elements_in(folder, [*reached.rewritten, *reached.read])
     touched = {file.path for file in (*change.remove, *reached.rewritten, *reached.read)}
