@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
+from windowlib.batches.reading import admission_of
 from windowlib.batches.result_figures import in_ms, of_result_rows, rows_of, surplus
 from windowlib.batches.state_figures import of_state
 from windowlib.batches.windows_job import Windows
@@ -104,9 +105,9 @@ def of_results(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> di
 
 
 def rows_in_files(inputs: Inputs) -> int | None:
-    """The rows of the batch's source files by their footers; None where the format has none."""
+    """The rows of the files by their footers; None where the format has none, or erased rows may be left out."""
     source = inputs.definition.source
-    if source.format not in ("parquet", "delta"):
+    if source.format not in ("parquet", "delta") or admission_of(inputs).erased:
         return None
     return sum(int(pq.read_metadata(source.path / file.path).num_rows) for file in inputs.plan.files)
 
