@@ -17,10 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from tests.docs.pages import DOCS, PROJECT, Page, Reader, normal, pages, parsed, table
-from windowlib.cli.main import app
+from tests.docs.pages import DOCS, PROJECT, Page, Reader, installable, normal, pages, parsed, table
 from windowlib.definition.definition import load_definition
 from windowlib.quality.figure_words import FIGURES
 from windowlib.tables.meaning import TABLES
@@ -165,15 +163,27 @@ def test_every_command_is_one_that_is_understood(page: Page) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_units_start_commands_that_exist(page: Page) -> None:
-    group: Any = typer.main.get_command(app)
     for block in page.blocks:
         if block.language == "ini":
-            service = configparser.ConfigParser()
-            service.read_string(block.text)
-            for key in ("ExecStart", "ExecStop"):
-                program, name, command, *arguments = shlex.split(service["Service"][key])
+            unit = configparser.ConfigParser()
+            unit.optionxform = str  # type: ignore[assignment, method-assign]  # keys as they are written
+            unit.read_string(block.text)
+            assert {"Service", "Timer"} & {*unit.sections()}
+            service = dict(unit["Service"]) if "Service" in unit else {}
+            for key in {"ExecStart", "ExecStop"} & {*service}:
+                program, name, *arguments = shlex.split(service[key])
                 assert Path(program).name == "windowlib"
-                group.commands[name].commands[command].make_context(command, arguments)
+                parsed(name, arguments)
+
+
+def test_the_image_installs_this_wheel() -> None:
+    [image] = [one.text for page in PAGES for one in page.blocks if one.about == "Dockerfile"]
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    wheels = re.findall(r"windowlib-\S+?\.whl(?:\[[\w,]+\])?", image)
+    assert len(wheels) == 2
+    assert wheels[0] == f"windowlib-{version}-py3-none-any.whl"
+    installable(wheels[1])
+    assert "RUN windowlib setup\n" in image
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

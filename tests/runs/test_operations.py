@@ -94,6 +94,28 @@ def erase(definition: Definition, table: str = "results") -> int:
     return rows
 
 
+# -- backup -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault(
+    "a run publishes a batch while the warehouse is copied, the ledger's log first",
+    "over the copy, the next run takes the batch back and does it again",
+)
+def test_a_copy_taken_during_a_run_goes_on(
+    spark: SparkSession, pipeline: Definition, undisturbed: Definition, tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup"
+    shutil.copytree(pipeline.root / "ledger" / "_delta_log", backup / "ledger" / "_delta_log")
+    run(pipeline, spark)
+    ledger, left_out = pipeline.root / "ledger", shutil.ignore_patterns("_delta_log")
+    shutil.copytree(ledger, backup / "ledger", ignore=left_out, dirs_exist_ok=True)
+    shutil.copytree(pipeline.root, backup, ignore=shutil.ignore_patterns("ledger"), dirs_exist_ok=True)
+    shutil.rmtree(pipeline.root)
+    backup.rename(pipeline.root)
+    assert len(tables(pipeline)["source_files"]) == FILES - 1
+    assert tables(run(pipeline, spark)) == tables(undisturbed)
+
+
 # -- restore ----------------------------------------------------------------------------------------------------------
 
 
