@@ -15,7 +15,7 @@ from tests.clicks import CLICKS, clicks
 from windowlib.batches.planning import ledger_of, other_terms, plan, rerun_plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
-from windowlib.definition.file import Source
+from windowlib.definition.source import Source
 from windowlib.inspection.status import status
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.exits import USER, exit_code

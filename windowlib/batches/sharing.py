@@ -62,7 +62,7 @@ def sharing_key(batch: Inputs) -> Hashable | None:
         return None  # which keys are erased is each pipeline's own
     of = batch.definition.source
     files = tuple((file.path, file.size_bytes, file.modified_ns) for file in batch.plan.files)
-    columns = tuple(of.columns.items()), tuple(of.rename.items()), of.dialect.model_dump_json()
+    columns = tuple(of.columns.items()), tuple(of.rename.items()), (*of.nested.items(), of.dialect.model_dump_json())
     return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, columns, files
 
 

@@ -56,7 +56,7 @@ CHANGES = (
         "what else sorts by time now: the next run lists all files; how often that is done: from now on",
     ),
     Change(
-        ("source.format", "source.schema", "source.dialect"),
+        ("source.format", "source.schema", "source.nested", "source.dialect"),
         How.AT_ONCE,
         "files are read so from the next batch on; a column may not change its type",
     ),

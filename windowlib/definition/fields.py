@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
@@ -63,6 +64,27 @@ def _cron(schedule: str) -> str:
     return schedule
 
 
+def _time_format(pattern: str) -> str:
+    letters = re.sub(r"'[^']*'", "", pattern)
+    unknown = sorted(set(re.findall(r"[A-Za-z]", letters)) - set("GyMLdDEFaHhKkmsSVzOXxZQq"))
+    if unknown or not all(re.search(f"[{one}]", letters) for one in ("y", "MLD", "dD")):
+        lacks = f"{', '.join(unknown)} mean nothing" if unknown else "it lacks year, month or day"
+        raise ValueError(f"must be a pattern such as \"dd.MM.yyyy HH:mm:ss\", other letters in '…'; {lacks}")
+    return pattern
+
+
+def _time_zone(name: str) -> str:
+    if name not in available_timezones():
+        raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
+    return name
+
+
+def _locale(name: str) -> str:
+    if not re.fullmatch(r"[a-z]{2,3}(-[A-Z]{2})?", name):
+        raise ValueError('must be a language and a country, such as "de-DE" or "en-GB"')
+    return name
+
+
 def _kept(text: object) -> Kept:
     return text if isinstance(text, Kept) else Kept.parse(text)
 
@@ -97,6 +119,9 @@ KeyColumns = Annotated[tuple[KeyColumn, ...], BeforeValidator(_tuple)]
 OutputName = Annotated[str, AfterValidator(_output_name)]
 KeptCuts = Annotated[Kept, BeforeValidator(_kept)]
 Schedule = Annotated[str, AfterValidator(_cron)]
+TimeFormat = Annotated[str, AfterValidator(_time_format)]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
+Locale = Annotated[str, AfterValidator(_locale)]
 
 
 def _address(url: str) -> str:

@@ -13,15 +13,12 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from windowlib.definition.aggregate_sql import check_expression
 from windowlib.definition.fields import (
     Address,
-    Column,
     Folder,
     ImportPath,
     KeptCuts,
     KeyColumns,
     NotNegative,
     OutputName,
-    PathNearby,
-    Patterns,
     Positive,
     Schedule,
     Section,
@@ -33,100 +30,12 @@ from windowlib.definition.fields import (
 )
 from windowlib.definition.kept import ALLOWED as ALLOWED_KEPT
 from windowlib.definition.kept import Kept
+from windowlib.definition.source import Source
 from windowlib.definition.windows import AnyWindow
 from windowlib.plans.aggregate_set import MOST_VALUES
 
 MAX_WINDOWS_PER_EVENT = 10_000
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
-
-
-class Dialect(Section):
-    """`[source.dialect]`: how JSON and CSV are written; by default as RFC 4180 and JSON Lines have it."""
-
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: what stands between values")
-    quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: what stands around a value")
-    escape: str = Field(
-        default="",
-        max_length=1,
-        description="CSV: what stands before a quote inside of a value; empty: the quote itself, so it is doubled",
-    )
-    header: Literal["order", "names", "none"] = Field(
-        default="order",
-        description='CSV: "order": the first line has the columns of the schema in their order; "names": in any order,'
-        ' next to others; "none": there is no such line',
-    )
-    encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"] = Field(
-        default="UTF-8", description='"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"; what cannot be read is malformed'
-    )
-    multi_line: bool | None = Field(
-        default=None,
-        description="whether a record may have several lines, so that one task reads a file; without it, CSV: where a"
-        " file has quotes; JSON: no",
-    )
-
-
-class Source(Section):
-    """`[source]`: the folder (or Delta table) of events, and which of their columns mean what."""
-
-    format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
-    path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
-    key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
-    timestamp: Column = Field(description="the column that holds the event time")
-    timestamp_unit: Literal["s", "ms", "us"] | None = Field(
-        default=None, description='"s", "ms" or "us" for epoch numbers'
-    )
-    event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
-    dedup_horizon_ms: Positive | None = duration(
-        "dedup_horizon",
-        "how far behind the watermark event ids are remembered; without it as long as an event is not late by itself"
-        " (window or gap, allowed lateness and out of orderness together), and a day at the least",
-        None,
-    )
-    include: Patterns = Field(
-        default=(),
-        description='patterns of the files to read, such as ["*.parquet"]; `*` is any text; without a `/` of the'
-        " file's own name, else of its name in the folder; []: all",
-    )
-    exclude: Patterns = Field(
-        default=(), description='patterns of files to leave out, such as ["README*"]; before include'
-    )
-    moved_from: PathNearby | None = Field(
-        default=None, description="where the same files lay before, when path names another folder than in earlier runs"
-    )
-    max_files_per_run: int = Field(
-        default=0, ge=0, description="0 for everything new, or at most so many files a batch"
-    )
-    min_file_age_ms: NotNegative = duration(
-        "min_file_age", "a file that was changed less than this ago may still be written, and is left for later", "2s"
-    )
-    sorted_by_time: Literal["names", "folders"] | None = Field(
-        default=None,
-        description='"names" or "folders": which of a later file sort after those of earlier ones, so that a run lists'
-        " the newest alone; without it a run lists all files",
-    )
-    full_listing_every_ms: Positive = duration(
-        "full_listing_every", "with sorted_by_time: how often a run lists all files all the same", "1d"
-    )
-    removals: Literal["stop", "rerun", "skip"] = Field(
-        default="stop",
-        description='of a Delta source: "stop" at a version that removes rows which are in windows, "rerun" those'
-        ' windows, or "skip" the version',
-    )
-    columns: dict[str, str] = Field(
-        default={}, alias="schema", description='column = "spark type"; needed for JSON and CSV'
-    )
-    dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how JSON and CSV are written")
-    rename: dict[str, Column] = Field(
-        default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
-    )
-
-    def named(self, column: str) -> str:
-        """What the definition calls a column of the files."""
-        return self.rename.get(column, column)
-
-    def in_files(self, column: str) -> str:
-        """What the files call a column of the definition."""
-        return next((own for own, name in self.rename.items() if name == column), column)
 
 
 class Watermark(Section):

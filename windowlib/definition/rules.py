@@ -39,7 +39,9 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
     in_files = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
     rename = {name: to for name, to in _table(source, "rename").items() if isinstance(to, str)}
+    nested = {name: path for name, path in _table(source, "nested").items() if isinstance(path, str)}
     schema = {rename.get(name, name): kind for name, kind in in_files.items()}
+    schema |= {name: spark_types.field_type(in_files, path) or "" for name, path in nested.items()}
     yield from _keys(source)
     yield from _columns(in_files, rename)
     yield from _results(source, window, aggregates)
@@ -49,8 +51,10 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
     yield from _schema(source, in_files)
+    yield from _nested(source, in_files, nested)
     if schema:
-        yield from _columns_in_schema(source, window, aggregates, schema)
+        if source.get("format") in ("json", "csv"):  # of other files it may name some columns
+            yield from _columns_in_schema(source, window, aggregates, schema)
         yield from _types_fit(source, window, schema)
         yield from _numbers_are_added(aggregates, schema)
 
@@ -177,6 +181,23 @@ def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
         if isinstance(kind, str) and not spark_types.is_type(kind):
             allowed = f"{nearest(kind, spark_types.WORDS)}; allowed: {spark_types.ALLOWED}"
             yield Mistake(f"{section}.{name}", f"unknown type, given {given(kind)}{allowed}")
+
+
+def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, str]) -> Iterator[Mistake]:
+    """Columns that are taken out of objects."""
+    if nested and source.get("format") != "json":
+        yield Mistake("source.nested", "has a meaning for json alone; leave it out")
+        return
+    taken = {name.casefold() for name in in_files}
+    for name, path in nested.items():
+        if name.casefold() in taken:
+            yield Mistake(f"source.nested.{name}", "is a column of source.schema; give it another name")
+        elif is_reserved(name):
+            yield Mistake(f"source.nested.{name}", f"begins with {RESERVED}, which windowlib keeps for its own columns")
+        elif "." not in path or spark_types.field_type(in_files, path) is None:
+            problem = f'given {given(path)}; need a path into a struct of source.schema, such as "actor.login"'
+            yield Mistake(f"source.nested.{name}", problem)
+        taken.add(name.casefold())
 
 
 def _columns_in_schema(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 ALLOWED = (
     "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp, timestamp_ntz,"
@@ -14,6 +15,7 @@ WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "t
 
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL)
+_NAMED_FIELD = re.compile(r"\s*(`[^`]+`|\w+)\s*(?:\s|:)\s*(.*)", re.DOTALL)
 _FIELD = re.compile(r"\s*(?:`[^`]+`|\w+)\s*(?:\s|:)\s*(.*)", re.DOTALL)
 
 
@@ -30,6 +32,23 @@ def is_type(text: str) -> bool:
     if nested := _NESTED.fullmatch(text):
         return _are_types(nested[1], _split(nested[2]))
     return text in WORDS
+
+
+def field_type(columns: Mapping[str, str], path: str) -> str | None:
+    """The type of what a path leads to, from a column into its structs; None where it leads nowhere.
+
+    >>> field_type({"actor": "struct<id: bigint, at: struct<city string>>"}, "actor.at.city")
+    'string'
+    """
+    first, *rest = path.split(".")
+    kind = columns.get(first)
+    if kind is None or not rest:
+        return kind
+    nested = _NESTED.fullmatch(kind.strip())
+    if not nested or nested[1].casefold() != "struct":
+        return None
+    fields = (_NAMED_FIELD.fullmatch(part) for part in _split(nested[2]))
+    return field_type({one[1].strip("`"): one[2].strip() for one in fields if one}, ".".join(rest))
 
 
 def _are_types(kind: str, parts: list[str]) -> bool:

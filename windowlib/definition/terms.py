@@ -50,6 +50,8 @@ def terms_of(definition: Definition) -> str:
     for key in ("include", "exclude"):
         if patterns := getattr(source, key):
             terms[f"source.{key}"] = patterns
+    if source.nested:
+        terms["source.nested"] = source.nested
     if dialect := source.dialect.model_dump(exclude_defaults=True):
         terms["source.dialect"] = dialect
     return json.dumps(terms, sort_keys=True)

@@ -41,7 +41,7 @@ from windowlib.definition.mistakes import Mistake, invalid, listed, mistakes_of,
 from windowlib.definition.rules import RESULT_COLUMNS
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.replay.trial import Row, Trial
-from windowlib.source.column_types import arrow_type
+from windowlib.source.column_types import declared_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,11 +155,12 @@ def event_tables(file: Path, scenario: ScenarioFile, definition: Definition) -> 
 
     A column that `[source.schema]` names has the type it says; another the one that its values have.
     """
-    rows = [row for step in scenario.step for row in step.batch]
-    declared = definition.source.columns
+    steps = [[_flat(row, definition) for row in step.batch] for step in scenario.step]
+    rows = [row for step in steps for row in step]
+    declared = definition.source.kinds
     fields: list[pa.Field] = []
     for name in dict.fromkeys([*declared, *(name for row in rows for name in row)]):
-        kind = _declared(declared.get(name))
+        kind = declared_type(declared.get(name))
         values = [_cell(row.get(name), kind, definition, name) for row in rows]
         try:
             made = pa.array(values, kind)
@@ -168,20 +169,22 @@ def event_tables(file: Path, scenario: ScenarioFile, definition: Definition) -> 
             raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
         is_naive = pa.types.is_timestamp(made.type) and kind is None
         fields.append(pa.field(name, pa.timestamp("us", "UTC") if is_naive else made.type))
-    return [_table(step, pa.schema(fields), definition) if step.batch else None for step in scenario.step]
+    return [_table(step, pa.schema(fields), definition) if step else None for step in steps]
 
 
-def _declared(text: str | None) -> pa.DataType | None:
-    """Arrow's type for what `[source.schema]` says; None for no word, or one that Arrow lacks: then the values tell."""
-    kind = (text or "").strip().casefold()
-    found = arrow_type(kind)
-    return None if found == pa.string() and kind != "string" else found
+def _flat(row: Row, definition: Definition) -> Row:
+    """An event with the columns that the source takes out of its objects."""
+    found = dict(row)
+    for name, path in definition.source.nested.items():
+        value: Any = row
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        found.setdefault(name, value)
+    return found
 
 
-def _table(step: StepFile, schema: pa.Schema, definition: Definition) -> pa.Table:
-    cells = {
-        one.name: [_cell(row.get(one.name), one.type, definition, one.name) for row in step.batch] for one in schema
-    }
+def _table(events: Sequence[Row], schema: pa.Schema, definition: Definition) -> pa.Table:
+    cells = {one.name: [_cell(row.get(one.name), one.type, definition, one.name) for row in events] for one in schema}
     return pa.table(cells, schema=schema)
 
 

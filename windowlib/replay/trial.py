@@ -35,7 +35,7 @@ class Trial:
     def __init__(self, definition: Definition, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self.spark, self.incoming = spark, folder / "incoming"
         self.incoming.mkdir(parents=True)
-        files = {"format": "parquet", "path": self.incoming, "columns": {}, "include": (), "exclude": ()}
+        files = {"format": "parquet", "path": self.incoming, "columns": {}, "nested": {}, "include": (), "exclude": ()}
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
         # Its own warehouse, whatever the environment says.
         root = folder / "warehouse" / definition.name

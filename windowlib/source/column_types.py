@@ -23,6 +23,7 @@ from windowlib.plans.sql_kinds import NULL, STRING, decimal_of
 IN_FOLDERS = "partition "  # before the type of a column that stands in the names of folders
 NANOS_PER_MICRO = 1_000
 _CHAINS = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
+_ALSO_CALLED = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint", "real": "float"}
 _TYPES = {
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -90,6 +91,18 @@ def arrow_type(kind: str) -> pa.DataType:
     return pa.decimal128(*decimal) if decimal else _TYPES.get(kind, pa.string())
 
 
+def declared_type(text: str | None) -> pa.DataType | None:
+    """Arrow's type for what `[source.schema]` says of a column; None for no word, and for types with parts.
+
+    >>> declared_type(" LONG"), declared_type("dec(10, 2)"), declared_type("array<int>"), declared_type(None)
+    (DataType(int64), Decimal128Type(decimal128(10, 2)), None, None)
+    """
+    kind = re.sub(r"^(dec|numeric)(?=\()", "decimal", re.sub(r"\s", "", (text or "").casefold()))
+    kind = _ALSO_CALLED.get(kind, kind)
+    found = arrow_type(kind)
+    return None if found == pa.string() and kind != STRING else found
+
+
 def in_nanos(arrow: object) -> bool:
     """Whether it is a timestamp in nanoseconds."""
     return str(arrow).startswith("timestamp[ns")
@@ -109,10 +122,13 @@ def is_wider(a: str, b: str) -> bool:
     return False
 
 
-def misfit(path: Path, column: str, recorded: str, found: str, *, floored: bool = False) -> str | None:
+def misfit(
+    path: Path, column: str, recorded: str, found: str, *, floored: bool = False, declared: bool = False
+) -> str | None:
     """Why a column of a file cannot be read as the type that is recorded; None where it can, and nothing is lost.
 
-    `floored`: less than a microsecond does not matter.
+    `floored`: less than a microsecond does not matter. `declared`: the author has named the type, and takes other
+    numbers for what they are.
     """
     then, now = kind_of(recorded), kind_of(found)
     is_said = f"is {found}, but was recorded as {recorded}"
@@ -124,12 +140,16 @@ def misfit(path: Path, column: str, recorded: str, found: str, *, floored: bool 
         return lost and f"is {found}, which is read in microseconds, and has {lost} ns"
     if now == NULL and not _is_nested(recorded):
         return None
-    if is_wider(now, then):
+    if is_wider(now, then) or (declared and _is_number(then) and _is_number(now)):
         lost = _not_held(path, column, then)
         return lost and f"{is_said}, which cannot hold {lost}"
     if is_wider(then, now):
         return f"{is_said}: what its writer has cut off cannot be seen"
     return f"{is_said}: another meaning"
+
+
+def _is_number(kind: str) -> bool:
+    return kind in (*_CHAINS[0], *_CHAINS[1]) or decimal_of(kind) is not None
 
 
 def _is_nested(recorded: str) -> bool:

@@ -5,6 +5,7 @@ Which files are new, and whether they have changed: `windowlib.source.listing`. 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
 from windowlib.plans.sql_kinds import NULL
 from windowlib.source import text
-from windowlib.source.column_types import IN_FOLDERS, in_nanos, misfit, schema_of
+from windowlib.source.column_types import IN_FOLDERS, declared_type, in_nanos, is_wider, kind_of, misfit, schema_of
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -34,10 +35,12 @@ def check_readable(
     if definition.source.format in ("json", "csv"):
         for file in files:
             text.check_file(definition, definition.source.path / file.path)
-        return {name: definition.source.columns[definition.source.in_files(name)] for name in used_columns(definition)}
+        kinds = definition.source.kinds
+        return {name: kinds[definition.source.in_files(name)] for name in used_columns(definition)}
     seen = {
         name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()
     }  # as earlier releases say
+    seen |= _declared(definition, seen)
     in_folders = folder_types([file.path for file in files])
     empty: dict[str, Path] = {}
     for file in files:
@@ -85,13 +88,40 @@ def _check_fits(definition: Definition, file: str, name: str, recorded: str, fou
     if found == recorded and not in_nanos(found):
         return
     path, source = definition.source.path / file, definition.source
-    why = misfit(path, source.in_files(name), recorded, found, floored=name == source.timestamp)
+    column = source.in_files(name)
+    declared = column in source.columns
+    why = misfit(path, column, recorded, found, floored=name == source.timestamp, declared=declared)
     if why:
         raise StateMismatch(
-            f"column {name!r} of {path} {why}. Write the file with {recorded}; or leave it out: windowlib set-aside"
+            f"column {name!r} of {path} {why}. Write the file with {recorded}{_declaring(column, recorded, found)}; or"
+            " leave it out: windowlib set-aside"
             f' {definition.file} {file} --reason "…"; or start a pipeline under another name for the new type;'
             " nothing of this batch has been committed"
         )
+
+
+def _declared(definition: Definition, recorded: Mapping[str, str]) -> dict[str, str]:
+    """The types that `[source.schema]` names of columns in use; raises `StateMismatch` where another is recorded."""
+    source, found = definition.source, dict[str, str]()
+    for name in used_columns(definition):
+        text = source.columns.get(source.in_files(name))
+        kind = declared_type(text)
+        if kind is not None and name in recorded and kind_of(recorded[name]) != kind_of(kind):
+            raise StateMismatch(
+                f"source.schema in {definition.file} says {text} of column {name!r}, which was recorded as"
+                f" {recorded[name]}: a column keeps its type. Say {kind_of(recorded[name])}, or leave it out"
+            )
+        if kind is not None and name not in recorded:
+            found[name] = str(kind)
+    return found
+
+
+def _declaring(column: str, recorded: str, found: str) -> str:
+    """What to say where a narrower type is no fault of the file."""
+    if not is_wider(kind_of(recorded), kind_of(found)):
+        return ""
+    said = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
+    return f"; or, where nothing is cut off, say so in [source]: {said}"
 
 
 def folder_types(paths: Sequence[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.file import Source
+from windowlib.definition.source import Source
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
 

@@ -100,7 +100,8 @@ def _first_record(definition: Definition, path: Path) -> list[str] | None:
 def read(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
     """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE."""
     if definition.source.format == "json":
-        return _decoded(_json(spark, definition, paths), definition, list(definition.source.columns))
+        read = _decoded(_json(spark, definition, paths), definition, list(definition.source.columns))
+        return read.withColumns({name: F.col(_path(path)) for name, path in definition.source.nested.items()})
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for path in paths:
         of_file = _may_have_longer_records(definition, Path(path)), tuple(columns_of(definition, Path(path)))
@@ -147,11 +148,19 @@ def _loaded(
     source = definition.source
     schema = ", ".join(f"{quoted(name)} {source.columns.get(name, 'string')}" for name in columns)
     form: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-    if source.dialect.encoding != "UTF-8":
-        form["encoding"] = source.dialect.encoding
+    dialect = source.dialect
+    if dialect.encoding != "UTF-8":
+        form["encoding"] = dialect.encoding
+    written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}
+    written |= {"timeZone": dialect.time_zone, "locale": dialect.locale}
+    form |= {option: value for option, value in written.items() if value}
     reader = spark.read.schema(f"{schema}, {names.CORRUPT} string").options(**form, **options)
     loaded = reader.format(source.format).load([*map(no_pattern, paths)])
     return loaded.select("*", loaded.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+
+
+def _path(path: str) -> str:
+    return ".".join(map(quoted, path.split(".")))
 
 
 def _decoded(loaded: DataFrame, definition: Definition, columns: Sequence[str]) -> DataFrame:
