@@ -16,7 +16,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.check import check
 from windowlib.runs.history import history
-from windowlib.tables import delta
+from windowlib.tables import delta, small
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.opened import Tables
@@ -88,7 +88,7 @@ def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
     for batch_id, at_ms in enumerate(times, start=1):
         about = {"batch_id": batch_id, "plan_time": datetime.fromtimestamp(at_ms / 1000, UTC)}
         rows = [{**about, "figure": name, "value": at_ms if name == "plan_time_ms" else 1} for name in NEEDED]
-        version = delta.append_rows(tables[RUN_METRICS.name], version, rows)
+        version = small.append_rows(tables[RUN_METRICS.name], version, rows)
     commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0)
     found = history(tables, LedgerState(commit=commit), NOW_MS)
     same_hour = [one["plan_time_ms"] for one in found[:-20]]

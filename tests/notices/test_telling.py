@@ -26,7 +26,7 @@ from windowlib.notices.situations import situations
 from windowlib.notices.telling import Ended, tell
 from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta
+from windowlib.tables import delta, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, told
@@ -223,7 +223,7 @@ def test_an_acknowledgement_is_found_behind_many_rows(clicks):
     acknowledge(ledger, "warning", NOW_MS + 2, "ann", "known")
     acknowledge(ledger, "silence", NOW_MS + 2, "ann", "closed")
     acknowledge(ledger, "silence", NOW_MS + 1, "bob", "open again")
-    for _ in range(2 * delta.SMALL_FILES):
+    for _ in range(2 * small.SMALL_FILES):
         ledger.write({"kind": "clock", "plan_time_ms": NOW_MS, "who": "ann", "reason": ""})
     found = acknowledged(Tables(clicks.root), NOW_MS)
     assert {key: (one.who, one.until_ms) for key, one in found.items()} == {
@@ -251,7 +251,7 @@ def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
     for hour in [*range(30), 90]:  # every hour, and once after sixty
         at_ns = (NOW_MS + hour * HOUR_MS) * 1_000_000
         row = {"path": f"{hour}.parquet", "size_bytes": 1, "modified_ns": at_ns, "sequence": hour, "batch_id": 1}
-        version = delta.append_rows(tables[SOURCE_FILES.name], version, [row])
+        version = small.append_rows(tables[SOURCE_FILES.name], version, [row])
     newest_ms = NOW_MS + 90 * HOUR_MS
     committed(clicks, newest_ms, source_files=version)
     patient = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"freshness_ms": None})})

@@ -10,7 +10,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.quality.validations import KEPT_BATCHES
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import LEDGER
@@ -62,7 +62,7 @@ def _more_rows(definition: Definition, tables: Tables, name: str, version: int, 
             old, row["path"] = row["path"], f"{number}-{row['path']}"
             row["sequence"] += number * len(newest)
             os.link(definition.source.path / old, definition.source.path / row["path"])
-    return delta.append_rows(table, version, more)
+    return small.append_rows(table, version, more)
 
 
 def _more_ledger(tables: Tables, batch_id: int, runs: int, versions: dict[str, int]) -> None:
@@ -80,7 +80,7 @@ def _more_ledger(tables: Tables, batch_id: int, runs: int, versions: dict[str, i
                 later["versions"] = list(versions.items())
                 later["counts"] = [(key, value) for key, value in dict(row["counts"]).items()]
             more.append(later)
-    delta.append_rows(table, version, more)
+    small.append_rows(table, version, more)
 
 
 def _later(row: dict[str, Any], number: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from tests.golden.make import CASES, unpack
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import load_definition
-from windowlib.tables import compaction, data_files, delta, ledger_rows, row_groups
+from windowlib.tables import compaction, data_files, delta, ledger_rows, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
 from windowlib.tables.ledger import Superseded
 from windowlib.tables.ledger_rows import LedgerState, fold
@@ -27,7 +27,7 @@ def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkey
     for count in range(1, len(rows) + 1):
         one_file = Table(tmp_path / f"ledger-{count}")
         delta.create(one_file, LEDGER.schema())
-        delta.append_rows(one_file, 0, rows[:count])
+        small.append_rows(one_file, 0, rows[:count])
         expected = LedgerState(version=1)
         for row in rows[:count]:
             expected = ledger_rows._apply(replace(expected, sequence=row["sequence"]), row)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import checkpoints, data_files, delta, opened
+from windowlib.tables import checkpoints, data_files, delta, opened, small
 from windowlib.tables.log import CutLog
 from windowlib.tables.opened import Table, Tables
 
@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def test_commits_of_others_are_seen(table: Table) -> None:
-    delta.append_rows(Table(table.folder), 0, [{"number": 1}])
+    small.append_rows(Table(table.folder), 0, [{"number": 1}])
     assert delta.version(table) == 1
     assert [file.rows for file in delta.files(table, 1)] == [1]
     assert delta.files(table, 0) == []
@@ -35,15 +35,15 @@ def test_commits_of_others_are_seen(table: Table) -> None:
 
 @pytest.mark.fault("a table has moved on since it was read", "the commit is refused")
 def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
-    delta.append_rows(table, 0, [{"number": 1}])
+    small.append_rows(table, 0, [{"number": 1}])
     with pytest.raises(delta.Conflict):
-        delta.append_rows(table, 0, [{"number": 2}])
+        small.append_rows(table, 0, [{"number": 2}])
     assert delta.version(table) == 1
 
 
 @pytest.mark.fault("another program has made a table append-only", "the commit is refused with the reason, at once")
 def test_a_commit_that_the_table_refuses_is_no_conflict(table: Table) -> None:
-    delta.append_rows(table, 0, [{"number": 1}])
+    small.append_rows(table, 0, [{"number": 1}])
     DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
     before = delta.version(table)
     assert before is not None
@@ -61,7 +61,7 @@ def test_tries_end() -> None:
 
 
 def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
-    delta.append_rows(table, 0, [{"number": 1}])
+    small.append_rows(table, 0, [{"number": 1}])
     assert delta.version(table) == 1
     shutil.rmtree(table.folder)
     assert delta.version(table) is None
@@ -71,7 +71,7 @@ def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
 
 @pytest.mark.fault("the beginning of a table's log was cleaned up", "it is read from its checkpoint")
 def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> None:
-    delta.append_rows(table, 0, [{"number": 1}])
+    small.append_rows(table, 0, [{"number": 1}])
     newest = table.newest()
     assert newest is not None
     newest.create_checkpoint()
@@ -79,7 +79,7 @@ def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> Non
     for one in (table, Table(table.folder)):
         assert delta.version(one) == 1
         assert [file.rows for file in delta.files(one, 1)] == [1]
-    delta.append_rows(Table(table.folder), 1, [{"number": 2}])
+    small.append_rows(Table(table.folder), 1, [{"number": 2}])
     assert delta.version(table) == 2
 
 
@@ -91,13 +91,13 @@ def test_who_slept_while_the_log_was_shortened_writes_nothing(
     table: Table, sleeps: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 2, 3):
-        delta.append_rows(table, number - 1, [{"number": number}])
+        small.append_rows(table, number - 1, [{"number": number}])
     sleeper, real = Table(table.folder), DeltaTable.create_write_transaction
     assert delta.version(sleeper) == 3
 
     def shortened() -> None:
         for number in range(4, 16):
-            delta.append_rows(table, number - 1, [{"number": number}])
+            small.append_rows(table, number - 1, [{"number": number}])
         checkpoints.checkpoint(table, 15)
         checkpoints.delete(checkpoints.superfluous(table.folder, 15))
 
@@ -111,7 +111,7 @@ def test_who_slept_while_the_log_was_shortened_writes_nothing(
     else:
         monkeypatch.setattr(DeltaTable, "create_write_transaction", late)
     with pytest.raises(delta.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"):
-        delta.append_rows(sleeper, 3, [{"number": 99}])
+        small.append_rows(sleeper, 3, [{"number": 99}])
     with pytest.raises(CutLog, match="must start again"):
         Table(table.folder).at(3)
     numbers = [row["number"] for row in data_files.rows(table, delta.files(table, delta.version(table)), None)]
@@ -129,6 +129,6 @@ def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -
     tables = Tables(table.folder.parent)
     for number in (1, 2, 3):
         assert delta.version(tables["table"]) == number - 1
-        delta.append_rows(tables["table"], number - 1, [{"number": number}])
+        small.append_rows(tables["table"], number - 1, [{"number": number}])
         assert [file.rows for file in delta.files(tables["table"], number)] == [1] * number
     assert asked == [str(table.folder)]

@@ -20,7 +20,7 @@ from tests.clicks import FILES, clicks
 from tests.delta_reader import FILTERS, OLD
 from tests.docs.pages import PROJECT
 from windowlib.definition.definition import Definition
-from windowlib.tables import delta
+from windowlib.tables import delta, small
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table
 from windowlib.tables.read import duckdb_views, read_table, snapshot
@@ -171,7 +171,7 @@ def test_statistics_keep_to_what_readers_understand(tmp_path: Path) -> None:
     }
     table = pa.table(columns)
     version = delta.create(Table(tmp_path), Schema.from_arrow(table.schema))
-    version = delta.append_rows(Table(tmp_path), version, table.to_pylist())
+    version = small.append_rows(Table(tmp_path), version, table.to_pylist())
     [file] = delta.files(Table(tmp_path), version)
     assert file.low["at"] <= first
     assert file.high["at"] >= last

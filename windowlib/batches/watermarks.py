@@ -18,7 +18,7 @@ from windowlib.model.watermark import (
     observe,
 )
 from windowlib.source.intake import Seen
-from windowlib.tables import delta
+from windowlib.tables import delta, small
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.meaning import WATERMARKS
 from windowlib.tables.opened import Tables
@@ -34,7 +34,7 @@ def policy_of(definition: Definition) -> WatermarkPolicy:
 def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
     """The newest row of `watermarks` as of a commit."""
     table, version = tables[WATERMARKS.name], before.versions.get(WATERMARKS.name) if before else None
-    return delta.newest_of(table, delta.files(table, version), WATERMARKS.columns, "batch_id")
+    return small.newest_of(table, delta.files(table, version), WATERMARKS.columns, "batch_id")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from windowlib.definition.instants import time_of, utc
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, small
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import PREVIEWS
 from windowlib.tables.rerun import Rerun, RerunRefused
@@ -98,7 +98,7 @@ def keep(root: Path, made: Preview) -> None:
         "watermark_ms": made.watermark_ms,
         "summary": json.dumps(asdict(made.summary), default=str),
     }
-    delta.add_row(Table(root / PREVIEWS.name), PREVIEWS.schema(), row)
+    small.add_row(Table(root / PREVIEWS.name), PREVIEWS.schema(), row)
     oldest_ms = made.at_ms - KEPT_DAYS * DAY_MS
     for old in previews(root):
         if old.at_ms < oldest_ms:

@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import data_files, disk, log, row_groups
+from windowlib.tables import data_files, disk, log
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.footers import log_statistics
 from windowlib.tables.log import IDENTITY
@@ -32,11 +32,6 @@ CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
     "delta.logRetentionDuration": "interval 365 days",
 }
-# A table of small commits is folded into fewer files when it has this many small ones. A file that has become larger is
-# left alone, so that what folding costs does not grow with the table.
-SMALL_FILES = 64
-SMALL_BYTES = 256 << 10
-NUMBERED = ("sequence", "number", "batch_id")  # columns that rise from append to append
 NO_PARTITION = "no such value"  # of a partition column of texts
 RESTORED = "restored"  # the identity of commits that take back what no commit row names
 
@@ -112,10 +107,10 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
         if version(table) is not None:
             raise Conflict(f"{table.folder} was created by another run") from error
         raise
-    return _lasting(table, 0)
+    return lasting(table, 0)
 
 
-def _lasting(table: Table, made: int) -> int:
+def lasting(table: Table, made: int) -> int:
     """The version that was made, once its entry is on the disk."""
     disk.sync(log.written_by(table.folder, made), table.folder)
     table.lasting = made
@@ -174,7 +169,7 @@ def commit(
     since `expected`, and `RefusedCommit` when it has not.
     """
     change = Change(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
-    return _lasting(table, commit_logged(table, expected, change, identity))
+    return lasting(table, commit_logged(table, expected, change, identity))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +202,7 @@ def commit_logged(
 
     Its entry is not on the disk yet: a batch makes those of all its tables last together.
     """
-    _check_not_cut(table, expected)
+    check_not_cut(table, expected)
     before = table.at(expected)
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     partition_by = before.metadata().partition_columns
@@ -233,15 +228,15 @@ def commit_logged(
             commit_properties=_properties(identity, transaction),
         )
     except DeltaError as error:
-        _check_not_cut(table, expected)
+        check_not_cut(table, expected)
         if isinstance(error, CommitFailedError):
             raise _why(table, expected, error) from error
         raise
-    _check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
+    check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
     return expected + 1
 
 
-def _check_not_cut(table: Table, expected: int) -> None:
+def check_not_cut(table: Table, expected: int) -> None:
     """Raises `Conflict` where the log was shortened past a version: others have gone on from there long ago."""
     try:
         log.check_can_open(table.folder, expected)
@@ -279,77 +274,7 @@ def add_columns(table: Table, expected: int, wanted: Schema) -> int:
         DeltaTable(str(table.folder), version=expected).alter.add_columns(lacking, commit_properties=_properties(None))
     except DeltaError as error:
         raise _why(table, expected, error) from error
-    return _lasting(table, expected + 1)
-
-
-def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
-
-    The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
-    whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
-    """
-    _check_not_cut(table, expected)
-    if table.lasting != expected:
-        _lasting(table, expected)
-    add, remove = rows_file(table, expected, rows)
-    disk.sync((table.folder / file.path for file in add), table.folder)
-    return commit(table, expected, add=add, remove=remove)
-
-
-def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str | None = None) -> None:
-    """Appends a row to a table that need not exist yet, however often others are faster.
-
-    The column `numbered` gets a number above those of all rows before. Raises `RefusedCommit`.
-    """
-    tries = Tries()
-    while True:
-        tries.next()
-        try:
-            newest = version(table)
-            expected = create(table, schema) if newest is None else newest
-            append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
-        except Conflict:
-            continue  # somebody was faster
-        return
-
-
-def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
-    """The row that `add_row` numbered last; None without any."""
-    return newest_of(table, files(table, version(table)), schema, numbered)
-
-
-def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
-    """The row with the greatest number of some files of a small table, of which the last rows are read."""
-    if not chosen:
-        return None
-    newest = max(chosen, key=lambda file: file.high[numbered])
-    rows, _ = next(row_groups.newest_first(table.folder / newest.path, numbered, schema))
-    return max(data_files.rows_of(rows), key=lambda row: row[numbered])
-
-
-def rows_file(
-    table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
-) -> tuple[list[DataFile], list[DataFile]]:
-    """The file that a few rows become, and the small files of version `at` that it takes the place of.
-
-    `schema` is that of a table that may not exist yet, or may lack columns.
-    """
-    if schema is None:
-        assert at is not None, "a table that does not exist has a schema"
-        schema = table.at(at).schema()
-    arrow = pa.schema(schema.to_arrow())
-    data = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow)
-    small = [f for f in files(table, at) if f.size_bytes < SMALL_BYTES]
-    fold = small if len(small) >= SMALL_FILES else []
-    if fold:
-        parts = [data_files.read_parquet(table.folder / f.path, arrow) for f in sorted(fold, key=_place)]
-        data = pa.concat_tables([*parts, data])
-    return ([data_files.write(table.folder, data)] if data.num_rows else []), fold
-
-
-def _place(file: DataFile) -> tuple[int, str]:
-    """Where a file's rows stand among those of others that were appended before or after."""
-    return min((file.low[name] for name in NUMBERED if name in file.low), default=0), file.path
+    return lasting(table, expected + 1)
 
 
 def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
@@ -369,4 +294,4 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     columns = None  # as they are: of more columns than the files have the others are null
     if at is not None and len(remove) == len(have):
         columns = table.at(at).schema()
-    return _lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))
+    return lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))

@@ -16,7 +16,7 @@ from typing import Any
 
 from windowlib.definition.instants import time_of
 from windowlib.plans.erased import Erased, ErasedOf
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, small
 from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.migration import pipeline_of
 from windowlib.tables.opened import Table
@@ -49,7 +49,7 @@ class Erasure:
 
 def keep(root: Path, made: Erasure) -> None:
     """Adds an erasure: from then on the key's events are read no more."""
-    delta.add_row(Table(root / ERASURES.name), ERASURES.schema(), asdict(made), numbered="number")
+    small.add_row(Table(root / ERASURES.name), ERASURES.schema(), asdict(made), numbered="number")
 
 
 def erasures(root: Path) -> list[Erasure]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from windowlib.model.errors import ExpectationsFailed, WindowError
-from windowlib.tables import compaction, delta, disk, owner
+from windowlib.tables import compaction, delta, disk, owner, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_rows import (
@@ -212,7 +212,7 @@ class Ledger:
     def to_put_together(self) -> list[list[DataFile]]:
         """The files that `put_together` makes one of: those of history, which appended rows leave alone."""
         table = self.tables[LEDGER.name]
-        files = [one for one in delta.files(table, delta.version(table)) if one.size_bytes >= delta.SMALL_BYTES]
+        files = [one for one in delta.files(table, delta.version(table)) if one.size_bytes >= small.SMALL_BYTES]
         return list(compaction.groups(LEDGER.name, files, lambda partition: False, 1))
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
@@ -273,7 +273,7 @@ class Ledger:
             version = delta.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
         at = datetime.fromtimestamp(self.clock() / 1000, UTC)
         numbered = [{"sequence": state.sequence + n, "at": at, **row} for n, row in enumerate(rows, 1)]
-        delta.append_rows(table, version, numbered)
+        small.append_rows(table, version, numbered)
 
     def holder(self, claim: Claim) -> str | None:
         """Who holds the claim, in words, or None when no run does any more. By the clocks: only to be shown."""

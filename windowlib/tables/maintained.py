@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from windowlib.tables import delta
+from windowlib.tables import small
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import MAINTENANCE
 
@@ -33,12 +33,12 @@ class Maintained:
 
 def keep(root: Path, made: Maintained) -> None:
     """Adds a maintenance to those that are kept."""
-    delta.add_row(Table(root / MAINTENANCE.name), MAINTENANCE.schema(), asdict(made), numbered="number")
+    small.add_row(Table(root / MAINTENANCE.name), MAINTENANCE.schema(), asdict(made), numbered="number")
 
 
 def last(root: Path) -> Maintained | None:
     """The newest maintenance of a pipeline; None without any."""
-    row = delta.newest_row(Table(root / MAINTENANCE.name), MAINTENANCE.columns, "number")
+    row = small.newest_row(Table(root / MAINTENANCE.name), MAINTENANCE.columns, "number")
     if row is None:
         return None
     values: dict[str, Any] = {name: row[name] for name in Maintained.__dataclass_fields__}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from windowlib.definition.instants import time_of
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, small
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import NOTICES
 
@@ -74,7 +74,7 @@ def add(root: Path, after: Told, notices: Sequence[Notice]) -> bool:
     try:
         expected = delta.create(table, NOTICES.schema()) if after.version is None else after.version
         numbered = [{"number": expected * 1000 + n, **asdict(one)} for n, one in enumerate(notices)]
-        delta.append_rows(table, expected, numbered)
+        small.append_rows(table, expected, numbered)
     except delta.Conflict:
         return False
     return True

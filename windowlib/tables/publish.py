@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from deltalake import Schema
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import RESULT_CHANGES, TABLES
 from windowlib.tables.opened import Table, Tables
@@ -155,7 +155,7 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
             columns = schema.to_json()
     add, remove = changes.add, changes.remove
     if changes.rows is not None:
-        add, remove = delta.rows_file(table, start, changes.rows, schema)
+        add, remove = small.rows_file(table, start, changes.rows, schema)
     return TableChange(
         name,
         start,

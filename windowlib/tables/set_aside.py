@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, small
 from windowlib.tables.migration import pipeline_of
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import SET_ASIDE
@@ -30,7 +30,7 @@ class SetAside:
 
 def decide(root: Path, decision: SetAside) -> None:
     """Adds a decision to those that are kept."""
-    delta.add_row(Table(root / SET_ASIDE.name), SET_ASIDE.schema(), asdict(decision), numbered="number")
+    small.add_row(Table(root / SET_ASIDE.name), SET_ASIDE.schema(), asdict(decision), numbered="number")
 
 
 def files_set_aside(root: Path) -> dict[str, SetAside]:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from windowlib.tables import delta
+from windowlib.tables import small
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import VERIFICATIONS
 
@@ -45,12 +45,12 @@ class Verification:
 
 def keep(root: Path, made: Verification) -> None:
     """Adds a verification to those that are kept. Raises OSError, `DeltaError` where the disk refuses."""
-    delta.add_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.schema(), _row(made), numbered="number")
+    small.add_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.schema(), _row(made), numbered="number")
 
 
 def last(root: Path) -> Verification | None:
     """The newest verification of a pipeline; None without any."""
-    row = delta.newest_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.columns, "number")
+    row = small.newest_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.columns, "number")
     if row is None:
         return None
     values: dict[str, Any] = {name: row[name] for name in Verification.__dataclass_fields__}

@@ -1,0 +1,170 @@
+"""What there is to do for `windowlib maintain`: files to put together, and what no kept cut of the tables needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.partitions import DAY_MS
+from windowlib.reruns import previews
+from windowlib.tables import checkpoints, compaction, delta, erasures, kept, maintained, prepare, sweep
+from windowlib.tables.compaction import Partition
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Commit, LedgerState
+from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
+from windowlib.tables.migration import switched
+from windowlib.tables.publish import staging_folder
+from windowlib.tables.sweep import Unneeded
+
+LOGS_KEPT_MS = 90 * DAY_MS  # tracebacks of unexpected errors
+UNFINISHED_MS = DAY_MS  # of what a dead process has left next to tables
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is to do. `told` are the files by which followers were told of keys that were erased long ago.
+
+    A checkpoint is written where the last is `worth` entries back.
+    """
+
+    kept_from: Commit
+    groups: Mapping[str, list[list[DataFile]]]
+    told: Sequence[DataFile]
+    unneeded: Sequence[Unneeded]
+    logs: Mapping[str, list[Path]]
+    others: Mapping[str, list[Path]]
+    live: Mapping[str, int]
+    of_ledger: Sequence[Sequence[DataFile]]
+    worth: int
+
+    @property
+    def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
+        """The files that are put together, by table: of those that batches publish, and of the ledger."""
+        return {**self.groups, LEDGER.name: self.of_ledger} if self.of_ledger else self.groups
+
+
+def look(
+    definition: Definition,
+    ledger: Ledger,
+    state: LedgerState,
+    versions: Mapping[str, int],
+    now_ms: int,
+    *,
+    only_newest: bool = False,
+) -> Found:
+    """Looks at every table of a pipeline that has committed a batch; changes nothing."""
+    tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
+    assert state.commit is not None, "there is a batch"
+    kept_from = state.commit if only_newest else _kept_from(definition, ledger, now_ms)
+    worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
+    there = [name for name in COMMIT_ORDER if name in versions]
+    oldest = {name: kept_from.versions.get(name) for name in there}
+    outside = [name for name in OUTSIDE if delta.version(tables[name]) is not None]
+    unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in there]
+    unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
+    return Found(
+        kept_from,
+        {} if state.plan else dict(_groups(definition, ledger, state, versions)),
+        () if state.plan else _told(ledger, versions, kept_from),
+        [one for one in unneeded if one.files],
+        {
+            name: files
+            for name, files in _logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest).items()
+            if files
+        },
+        {name: files for name, files in _others(ledger.root, now_ms).items() if files},
+        {name: len(delta.files(tables[name], delta.version(tables[name]))) for name in (*there, *outside)},
+        ledger.to_put_together(),
+        worth,
+    )
+
+
+def _told(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
+    """The files of removals of erased keys, where no cut is kept that still had the key."""
+    name = RESULT_CHANGES.name
+    files = delta.files(ledger.tables[name], versions.get(name))
+    return [
+        file for file in files if file.partition["cause"] == FORGET and int(file.high["batch_id"]) <= kept_from.batch_id
+    ]
+
+
+def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
+    """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
+    before = maintained.last(ledger.root)
+    commits = [one for one in ledger.commits() if before is None or one.batch_id >= before.kept_from]
+    chosen = kept.first_kept(commits, definition.retention.cuts, now_ms)
+    if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
+        chosen = min(chosen, base, key=lambda one: one.batch_id)
+    for one in commits[commits.index(chosen) :]:
+        if all(checkpoints.can_open(ledger.root / name, version) for name, version in one.versions.items()):
+            return one
+    return commits[-1]
+
+
+def _groups(
+    definition: Definition, ledger: Ledger, state: LedgerState, versions: Mapping[str, int]
+) -> Iterator[tuple[str, list[list[DataFile]]]]:
+    assert state.commit is not None, "there is a batch"
+    watermark_ms = state.commit.watermark_out_ms
+    passed_ms = (MIN_WATERMARK if watermark_ms is None else watermark_ms) - definition.window.allowed_lateness_ms
+
+    def is_closed(partition: Partition) -> bool:
+        day = partition["window_day"]
+        return isinstance(day, date) and time_of(datetime.combine(day, time())) + DAY_MS <= passed_ms
+
+    bucket_ms = max(definition.dedup_horizon_ms // 4, 1)
+    for name in COMMIT_ORDER:
+        if name in compaction.SORTED and name in versions:
+            files = delta.files(ledger.tables[name], versions[name])
+            if found := list(compaction.groups(name, files, is_closed, bucket_ms)):
+                yield name, found
+
+
+def _logs(
+    ledger: Ledger,
+    oldest: Mapping[str, int | None],
+    outside: Sequence[str],
+    now_ms: int,
+    worth: int,
+    *,
+    at_once: bool,
+) -> dict[str, list[Path]]:
+    """The log files that no kept version needs. A table that no batch publishes is read as it is: those of the time
+    that a reader may take are kept."""
+    kept_versions = {name: version for name, version in oldest.items() if version is not None}
+    found = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
+    for name in outside:
+        newest = delta.version(ledger.tables[name])
+        assert newest is not None, "the table exists"
+        old = checkpoints.superfluous(ledger.root / name, newest, worth)
+        is_old = (lambda path: True) if at_once else partial(_is_older, now_ms - kept.READING_MS)
+        found[name] = list(takewhile(is_old, old))
+    return found
+
+
+def _is_older(than_ms: int, path: Path) -> bool:
+    return path.stat().st_mtime_ns // 1_000_000 < than_ms
+
+
+def _others(root: Path, now_ms: int) -> dict[str, list[Path]]:
+    """What lies next to the tables and is of no use any more, by what it is."""
+    shown = {one.preview_id for one in previews.previews(root) if now_ms - one.at_ms <= previews.KEPT_DAYS * DAY_MS}
+
+    def old(folder: str, pattern: str, than_ms: int) -> list[Path]:
+        paths = sorted((root / folder).glob(pattern))
+        return [path for path in paths if now_ms - path.stat().st_mtime_ns // 1_000_000 > than_ms]
+
+    unfinished = [*old("checks", "*.[0-9]*", UNFINISHED_MS), *old(staging_folder(root).name, "*", UNFINISHED_MS)]
+    return {
+        "previews": [one for one in old(previews.FOLDER, "*", UNFINISHED_MS) if one.name not in shown],
+        "unfinished work": unfinished,
+        "old tracebacks": old("logs", "*.log", LOGS_KEPT_MS),
+    }

@@ -1,0 +1,89 @@
+"""Small tables of rows: a few are appended at a time, small files are folded into one, the newest row is read alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from deltalake import Schema
+
+from windowlib.tables import data_files, delta, disk, row_groups
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.opened import Table
+
+# A table of small commits is folded into fewer files when it has this many small ones. A file that has become larger is
+# left alone, so that what folding costs does not grow with the table.
+SMALL_FILES = 64
+SMALL_BYTES = 256 << 10
+NUMBERED = ("sequence", "number", "batch_id")  # columns that rise from append to append
+
+
+def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
+
+    The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
+    whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
+    """
+    delta.check_not_cut(table, expected)
+    if table.lasting != expected:
+        delta.lasting(table, expected)
+    add, remove = rows_file(table, expected, rows)
+    disk.sync((table.folder / file.path for file in add), table.folder)
+    return delta.commit(table, expected, add=add, remove=remove)
+
+
+def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str | None = None) -> None:
+    """Appends a row to a table that need not exist yet, however often others are faster.
+
+    The column `numbered` gets a number above those of all rows before. Raises `RefusedCommit`.
+    """
+    tries = delta.Tries()
+    while True:
+        tries.next()
+        try:
+            newest = delta.version(table)
+            expected = delta.create(table, schema) if newest is None else newest
+            append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
+        except delta.Conflict:
+            continue  # somebody was faster
+        return
+
+
+def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
+    """The row that `add_row` numbered last; None without any."""
+    return newest_of(table, delta.files(table, delta.version(table)), schema, numbered)
+
+
+def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
+    """The row with the greatest number of some files of a small table, of which the last rows are read."""
+    if not chosen:
+        return None
+    newest = max(chosen, key=lambda file: file.high[numbered])
+    rows, _ = next(row_groups.newest_first(table.folder / newest.path, numbered, schema))
+    return max(data_files.rows_of(rows), key=lambda row: row[numbered])
+
+
+def rows_file(
+    table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
+) -> tuple[list[DataFile], list[DataFile]]:
+    """The file that a few rows become, and the small files of version `at` that it takes the place of.
+
+    `schema` is that of a table that may not exist yet, or may lack columns.
+    """
+    if schema is None:
+        assert at is not None, "a table that does not exist has a schema"
+        schema = table.at(at).schema()
+    arrow = pa.schema(schema.to_arrow())
+    data = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow)
+    small = [f for f in delta.files(table, at) if f.size_bytes < SMALL_BYTES]
+    fold = small if len(small) >= SMALL_FILES else []
+    if fold:
+        parts = [data_files.read_parquet(table.folder / f.path, arrow) for f in sorted(fold, key=_place)]
+        data = pa.concat_tables([*parts, data])
+    return ([data_files.write(table.folder, data)] if data.num_rows else []), fold
+
+
+def _place(file: DataFile) -> tuple[int, str]:
+    """Where a file's rows stand among those of others that were appended before or after."""
+    return min((file.low[name] for name in NUMBERED if name in file.low), default=0), file.path
