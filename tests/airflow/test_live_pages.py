@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError, URLError
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
@@ -51,7 +52,13 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
     (preview / "index.html").write_text("what would change", encoding="utf-8")
     (made.root / "secret").write_text("not a page", encoding="utf-8")
 
-    def ask(address: str, *, logged_in: bool = True, reads: tuple[str, ...] = ("windows_clicks",)):
+    def ask(
+        address: str,
+        *,
+        logged_in: bool = True,
+        reads: tuple[str, ...] = ("windows_clicks",),
+        headers: dict[str, str] | None = None,
+    ):
         monkeypatch.setattr(plugin, "may_read", lambda user, dag: dag in reads)
         monkeypatch.setattr(plugin, "next_run", {"windows_clicks": "next run tomorrow"}.__getitem__)
         monkeypatch.setattr(plugin.app, "dependency_overrides", {plugin.logged_in: lambda: "ann"} if logged_in else {})
@@ -59,7 +66,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         async def request() -> httpx.Response:
             transport = httpx.ASGITransport(plugin.app)
             async with httpx.AsyncClient(transport=transport, base_url="http://airflow") as client:
-                return await client.get(address)
+                return await client.get(address, headers=headers)
 
         answer = asyncio.run(request())
         return answer.status_code, answer.text, dict(answer.headers)
@@ -95,6 +102,34 @@ def test_pages_are_shown(get: Get, address: str, status: int, text: str) -> None
 @pytest.mark.parametrize("address", ["/", "/clicks/", "/clicks/results", "/clicks/previews/p1"])
 def test_pages_are_shown_only_after_login(get: Get, address: str) -> None:
     assert get(address, logged_in=False)[0] == 401
+
+
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("under", ["", "/team/airflow"])
+def test_a_browser_is_led_to_the_login_and_back(get: Get, monkeypatch: pytest.MonkeyPatch, under: str) -> None:
+    from windowlib.airflow import plugin
+
+    monkeypatch.setattr(plugin.conf, "get", lambda *_, **__: f"https://example.org{under}/")
+    status, _, headers = get("/clicks/results?key.user=a%26b&from=", logged_in=False, headers=BROWSER)
+    asked = f"{under}/windowlib/clicks/results?key.user=a%26b&from="
+    to = urlsplit(headers["location"])
+    assert (status, to.netloc, to.path) == (303, "", f"{under}/api/v2/auth/login")
+    assert parse_qs(to.query) == {"next": [asked]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ({}, 401),
+        ({"accept": "application/json"}, 401),
+        ({**BROWSER, "authorization": "Basic YTph"}, 401),
+        (BROWSER, 303),
+    ],
+)
+def test_only_a_browser_is_led_to_the_login(get: Get, sent: dict[str, str], status: int) -> None:
+    assert get("/clicks/", logged_in=False, headers=sent)[0] == status
 
 
 def test_a_pipeline_whose_dag_the_user_may_not_read_is_not_there(get: Get) -> None:
@@ -207,6 +242,10 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
         }
         with pytest.raises(HTTPError, match="401"):
             urlopen(f"{address}/windowlib/")
+        for cookie in ("", "_token=given by another Airflow"):
+            asked = Request(f"{address}/windowlib/{WELL}/", headers={**BROWSER, "cookie": cookie})
+            with urlopen(asked) as shown:
+                assert shown.url == f"{address}/auth/login?next=%2Fwindowlib%2F{WELL}%2F"
         for page in ("", *(f"{name}/" for name in (WELL, TROUBLE, WAITING, NEW)), f"{TROUBLE}/results"):
             for size in (browser.DESKTOP, browser.PHONE):
                 for dark in (False, True):

@@ -6,31 +6,62 @@ Installed with this project; every Airflow process loads it, so what only the AP
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlparse
+from urllib.parse import quote, urlparse
 
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 PREFIX = "/windowlib"
+NO_LOGIN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN  # none, or one that this Airflow did not give
+LOGIN = "/api/v2/auth/login"  # Airflow's; leads to the login page of whichever auth manager it has
 PREVIEW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"  # no script at all
 
 
+class LoginFirst(Exception):
+    """A browser asks for a page without a login that counts."""
+
+
 async def logged_in(request: Request) -> Any:
-    """The user; refuses with 401 one who is not logged in to this Airflow."""
+    """The user; one who is not logged in to this Airflow is refused with 401, and in a browser led to the login."""
     from airflow.api_fastapi.core_api.security import get_user
 
-    return await get_user(request, None, None)
+    try:
+        return await get_user(request, None, None)
+    except HTTPException as error:
+        if error.status_code in NO_LOGIN and _is_browser(request):
+            raise LoginFirst from error
+        raise
+
+
+def _is_browser(request: Request) -> bool:
+    """Whether a person waits for a page: a browser asks for HTML by name and has no token of its own to send."""
+    return "text/html" in request.headers.get("accept", "") and "authorization" not in request.headers
+
+
+async def show_login(request: Request, _: Exception) -> RedirectResponse:
+    """Airflow's login page, which leads back to the page that was asked for."""
+    inside = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    asked = f"{_outside()}{PREFIX}{inside}" + (f"?{request.url.query}" if request.url.query else "")
+    to = f"{_outside()}{LOGIN}?next={quote(asked, safe='')}"
+    return RedirectResponse(to, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
+
+
+def _outside() -> str:
+    """The path under which Airflow is reached, without a slash at its end."""
+    return urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
 
 
 User = Annotated[Any, Depends(logged_in)]
 app = FastAPI(title="windowlib", docs_url=None, redoc_url=None, openapi_url=None)
+app.add_exception_handler(LoginFirst, show_login)
 
 
 @app.get("/")
@@ -139,7 +170,7 @@ class WindowlibPlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Pipelines",
-            "href": f"{urlparse(conf.get('api', 'base_url', fallback='')).path.rstrip('/')}{PREFIX}/",
+            "href": f"{_outside()}{PREFIX}/",
             "destination": "nav",
         }
     ]
