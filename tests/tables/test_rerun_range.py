@@ -18,8 +18,9 @@ from windowlib.cli.main import app
 from windowlib.definition.instants import iso_instant
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, needed, readmitted
+from windowlib.plans.partitions import DAY_MS
 from windowlib.runs.exits import USER
-from windowlib.tables.rerun import Rerun, RerunRefused, time_ms, time_range
+from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, time_ms, time_range
 
 NOW_MS = 1_800_000_000_000
 
@@ -42,6 +43,34 @@ NOW_MS = 1_800_000_000_000
 def test_ranges_that_are_refused(start: str, end: str, says: str) -> None:
     with pytest.raises(RerunRefused, match=re.escape(says)):
         time_range(start, end, NOW_MS)
+
+
+def test_the_longest_range_that_is_taken_ends_now_and_lasts_as_long_as_one_rerun_can() -> None:
+    longest_ms = LONGEST_DAYS * DAY_MS
+    texts = [str(iso_instant(at_ms)) for at_ms in (NOW_MS - longest_ms, NOW_MS)]
+    assert time_range(texts[0], texts[1], NOW_MS) == TimeRange(NOW_MS - longest_ms, NOW_MS)
+    with pytest.raises(RerunRefused, match="is in the future"):
+        time_range(texts[0], texts[1], NOW_MS - 1)
+    with pytest.raises(RerunRefused, match="401 days is more than the 400"):
+        time_range(str(iso_instant(NOW_MS - longest_ms - 1)), texts[1], NOW_MS)
+
+
+def test_a_rerun_is_that_of_its_dry_run_whoever_asked_and_else_only_the_very_same() -> None:
+    asked = Rerun(1, 2, "why", "ann")
+    shown = asked.expecting("p1")
+    assert asked.is_that_of(Rerun(1, 2, "why", "ann"))
+    assert not asked.is_that_of(Rerun(1, 2, "why", "bob"))
+    assert not asked.is_that_of(shown)
+    assert shown.is_that_of(Rerun(5, 6, "", "bob", preview_id="p1"))
+    assert not shown.is_that_of(asked.expecting("p2"))
+    assert not shown.is_that_of(None)
+    assert not asked.is_that_of(None)
+
+
+def test_a_rerun_says_what_it_does() -> None:
+    assert Rerun(0, DAY_MS, "", "ann").title == "rerun 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC"
+    readmitted = Rerun(0, DAY_MS, "", "ann", late_only=True, key=("u1", "x")).title
+    assert readmitted == "readmit late events of 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC, key u1, x"
 
 
 @given(st.integers(0, NOW_MS))

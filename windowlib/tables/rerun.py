@@ -115,7 +115,7 @@ def time_range(from_text: str, to_text: str, now_ms: int) -> TimeRange:
         raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now")
     if to_ms - from_ms > LONGEST_DAYS * DAY_MS:
         raise RerunRefused(
-            f"{(to_ms - from_ms) // DAY_MS:,} days is more than the {LONGEST_DAYS} that one rerun can recompute:"
+            f"{-((from_ms - to_ms) // DAY_MS):,} days is more than the {LONGEST_DAYS} that one rerun can recompute:"
             " rerun shorter ranges one after another, or recompute everything under another name"
         )
     return TimeRange(from_ms, to_ms)

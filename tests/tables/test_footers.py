@@ -1,0 +1,77 @@
+"""The statistics of a file say of its rows what plain Python says; what they cannot say they leave out."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windowlib.tables.footers import LONGEST_TEXT, bounds_of, log_statistics
+
+BY_GROUPS_OF_TWO = 2
+
+
+def footer(path: Path, columns: dict[str, pa.Array], **options: Any) -> pq.FileMetaData:
+    pq.write_table(pa.table(columns), path, row_group_size=BY_GROUPS_OF_TWO, **options)
+    return pq.read_metadata(path)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-9, 9)), min_size=1, max_size=7))
+def test_bounds_and_nulls_are_those_of_all_row_groups(
+    tmp_path_factory: pytest.TempPathFactory, values: list[int | None]
+) -> None:
+    path = tmp_path_factory.mktemp("files") / "a.parquet"
+    low, high, nulls = bounds_of(footer(path, {"a": pa.array(values, pa.int64())}))
+    there = [value for value in values if value is not None]
+    assert (low, high) == (({"a": min(there)}, {"a": max(there)}) if there else ({}, {}))
+    assert nulls == {"a": len(values) - len(there)}
+
+
+def test_a_column_without_statistics_has_none_and_the_next_one_has_its_own(tmp_path: Path) -> None:
+    columns = {"bare": pa.array([1, 2, 3]), "point": pa.array([{"x": 1}] * 3), "a": pa.array([5, 4, 6])}
+    assert bounds_of(footer(tmp_path / "a.parquet", columns, write_statistics=["point.x", "a"])) == (
+        {"a": 4},
+        {"a": 6},
+        {"a": 0},
+    )
+
+
+def test_a_row_group_without_bounds_leaves_the_whole_column_without(tmp_path: Path) -> None:
+    values = pa.array([1.0, 2.0, float("nan"), float("nan")])  # whose footer has no bounds for NaN alone
+    found = footer(tmp_path / "a.parquet", {"a": values})
+    assert [found.row_group(n).column(0).statistics.has_min_max for n in range(2)] == [True, False]
+    assert bounds_of(found) == ({}, {}, {"a": 0})
+
+
+MOMENT = datetime(2026, 3, 2, 1, 2, 3, 4_005, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        (3, 3, 3),
+        (True, None, None),
+        (1.5, None, None),
+        (b"x", None, None),
+        (date(2026, 3, 2), "2026-03-02", "2026-03-02"),
+        ("x" * LONGEST_TEXT, "x" * LONGEST_TEXT, "x" * LONGEST_TEXT),
+        ("x" * (LONGEST_TEXT + 1), "x" * LONGEST_TEXT, None),
+        (MOMENT, "2026-03-02T01:02:03.004Z", "2026-03-02T01:02:03.005Z"),
+        (MOMENT - timedelta(microseconds=5), "2026-03-02T01:02:03.004Z", "2026-03-02T01:02:03.004Z"),
+    ],
+)
+def test_the_log_never_says_a_tighter_bound_than_the_file(value: Any, low: Any, high: Any) -> None:
+    said = json.loads(log_statistics(7, {"a": value}, {"a": value}, {"a": 2}))
+    assert said == {
+        "numRecords": 7,
+        "minValues": {} if low is None else {"a": low},
+        "maxValues": {} if high is None else {"a": high},
+        "nullCount": {"a": 2},
+    }

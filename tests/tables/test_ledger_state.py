@@ -1,0 +1,146 @@
+"""What the rows of a ledger come to, row by row: who runs, what is planned, what waits, what is committed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+import pytest
+
+from windowlib.model.errors import StateMismatch
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, SourceFile, rows_of_kinds
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.prepare import Prepared
+from windowlib.tables.rerun import Rerun
+
+PLAN = Plan(
+    batch_id=1,
+    plan_time_ms=5_000,
+    watermark_in_ms=None,
+    from_sequence=3,
+    files=(SourceFile("a.parquet", 10, 11, 4), SourceFile("b.parquet", 12, 13, 5)),
+    fingerprint="f",
+    definition="{}",
+    finished=True,
+    rerun=Rerun(1, 2, "why", "ann"),
+    terms="{}",
+    decision=Decision("adopt", "ann", "right"),
+    replaces=("c.parquet",),
+)
+COMMIT: dict[str, Any] = {
+    "kind": "commit",
+    "batch_id": 1,
+    "versions": {"results": 2},
+    "watermark_out_ms": 70,
+    "to_sequence": 5,
+    "fingerprint": "f",
+    "definition": "{}",
+    "counts": {"events": 9},
+    "plan_time_ms": 5_000,
+}
+PREPARE = {"kind": "prepare", "batch_id": 1, "prepared": "_prepared/1", "sha256": "s"}
+
+
+class Told:
+    """A ledger whose clock is simulated, and the state expected of it after each row."""
+
+    def __init__(self, root: Path) -> None:
+        self.now_ms = 1_000
+        self.ledger = Ledger(root, lambda: self.now_ms)
+        self.expected = LedgerState()
+
+    def wrote(self, **changes: Any) -> None:
+        """The newest row made exactly these changes: as this ledger says it, and one that reads it all again."""
+        before = self.expected
+        fresh = Ledger(self.ledger.root, lambda: self.now_ms).state()
+        self.expected = replace(before, version=fresh.version, sequence=before.sequence + 1, **changes)
+        assert fresh == self.ledger.state() == self.expected
+
+
+def test_the_life_of_a_batch(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    ledger = told.ledger
+    assert not ledger.state().left_by_a_dead_run
+    _, claim = ledger.claim()
+    told.wrote(claim=Claim(1, claim.owner, 1_000, 1))
+    assert ledger.state().left_by_a_dead_run
+    ledger.freeze(lambda state: PLAN)
+    told.wrote(plan=PLAN, last_batch_id=1)
+    assert PLAN.to_sequence == 5
+    told.now_ms = 1_500
+    ledger.write({"kind": "heartbeat"}, 1)
+    told.wrote(claim=Claim(1, claim.owner, 1_500, 3))
+    ledger.write({**PREPARE, "reason": "too few"}, 1)
+    told.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
+    ledger.write({"kind": "approve", "batch_id": 1, "who": "ann"})
+    told.wrote(approved_by="ann")
+    ledger.write(PREPARE, 1)
+    told.wrote(rejection=None, approved_by=None)
+    ledger.write({"kind": "reject", "reason": "of an earlier release"}, 1)
+    told.wrote(rejection="of an earlier release")
+    ledger.write({"kind": "approve", "batch_id": 1, "who": "bob"})
+    told.wrote(approved_by="bob")
+    ledger.write(COMMIT, 1)
+    commit = Commit(1, {"results": 2}, 70, 5, "f", "{}", {"events": 9}, 1_500, plan_time_ms=5_000)
+    done = {"plan": None, "prepared": None, "rejection": None, "approved_by": None}
+    told.wrote(commit=commit, time_ms=5_000, **done)
+    assert (ledger.state().pinned("results"), ledger.state().pinned("quarantine")) == (2, None)
+    ledger.write({"kind": "clock", "plan_time_ms": 4_000}, 1)
+    told.wrote(time_ms=4_000)
+    for kind in ("acknowledge", "restore"):
+        ledger.write({"kind": kind}, 1)
+        told.wrote()
+    ledger.write({"kind": "release"}, 1)
+    told.wrote(claim=Claim(1, claim.owner, 1_500, 3, released=True))
+    assert not ledger.state().left_by_a_dead_run
+
+
+def test_an_abandoned_batch_leaves_nothing_but_its_number(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    told.ledger.freeze(lambda state: PLAN)
+    told.wrote(plan=PLAN, last_batch_id=1)
+    told.ledger.write({**PREPARE, "reason": "too few"})
+    told.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
+    told.ledger.write({"kind": "abandon", "batch_id": 1, "who": "ann"})
+    told.wrote(plan=None, prepared=None, rejection=None)
+    told.ledger.write({"kind": "heartbeat"})  # of a claim that nobody made
+    told.wrote()
+    plain = replace(PLAN, batch_id=7, finished=False, rerun=None, terms=None, decision=None, replaces=(), files=())
+    told.ledger.freeze(lambda state: plain)
+    told.wrote(plan=plain, last_batch_id=7)
+    told.ledger.write({"kind": "abandon", "batch_id": 6, "who": "ann"})  # numbers never go back
+    told.wrote(plan=None)
+
+
+def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_path: Path) -> None:
+    ledger = Told(tmp_path).ledger
+    ledger.claim()
+    ledger.write({"kind": "clock", "plan_time_ms": 1})
+    together = [{"kind": kind, "plan_time_ms": 2} for kind in ("restore", "clock", "clock", "restore")]
+    ledger.write_together(together, ledger.state(), 1)
+    table, version = ledger.tables[LEDGER.name], ledger.state().version
+    written = ["claim", "clock", "restore", "clock", "clock", "restore"]
+    for kinds in ({"clock"}, {"restore", "clock"}, {"claim"}, {"heartbeat"}, {"zebra"}):
+        rows = sorted(rows_of_kinds(table, version, kinds, ("sequence",)), key=lambda row: row["sequence"])
+        expected = [(number, kind) for number, kind in enumerate(written, 1) if kind in kinds]
+        assert [(row["sequence"], row["kind"]) for row in rows] == expected
+
+
+def test_a_ledger_that_was_deleted_is_as_none(tmp_path: Path) -> None:
+    ledger = Told(tmp_path).ledger
+    ledger.write({"kind": "clock", "plan_time_ms": 1})
+    assert ledger.state().time_ms == 1
+    rmtree(ledger.tables[LEDGER.name].folder)
+    assert ledger.state() == LedgerState()
+
+
+def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
+    ledger = Told(tmp_path).ledger
+    ledger.write({"kind": "clock", "plan_time_ms": 1})
+    ledger.write({"kind": "zebra"})
+    with pytest.raises(StateMismatch, match=r"row 2 of the ledger is of a kind that this version .*: zebra"):
+        ledger.state()
