@@ -579,7 +579,44 @@ def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> 
 
     with pytest.raises(exceptions.AirflowException, match=message) as raised:
         job(tmp_path, f"import sys; print('busy\\nerror: said why', file=sys.stderr); sys.exit({code})").execute({})
-    assert type(raised.value) is getattr(exceptions, exception)
+    tried_again = not isinstance(raised.value, exceptions.AirflowFailException | exceptions.AirflowSkipException)
+    assert isinstance(raised.value, getattr(exceptions, exception))
+    assert tried_again == (exception == "AirflowException")
+
+
+@pytest.mark.parametrize("code", [1, 2])
+def test_an_error_is_one_sentence_in_the_log(tmp_path: Path, code: int) -> None:
+    """In a process of its own, as Airflow runs tasks, with the log that it sends to the supervisor."""
+    program = tmp_path / "task.py"
+    program.write_text(
+        textwrap.dedent(f"""
+        import structlog, sys
+        from airflow.sdk.log import configure_logging
+        configure_logging(json_output=True, output=sys.stdout.buffer)
+        from windowlib.airflow.job import Job
+        log = structlog.get_logger("task")
+        log.info("begins")  # loggers are in use before the task's own code is imported
+        command = "print('10:00 WARN slow'); print('error: no column x'); print('there: y'); raise SystemExit({code})"
+        try:
+            Job(task_id="one", command=[sys.executable, "-c", command]).execute({{}})
+        except Exception:
+            log.exception("Task failed with exception")
+        try:
+            raise ValueError("of somebody else")
+        except Exception:
+            log.exception("Task failed with exception")
+        """),
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
+    said = [
+        one for one in map(json.loads, done.stdout.splitlines()) if "outside of the Task Runner" not in one["event"]
+    ]
+    begins, slow, failed, other = said
+    assert [begins["level"], slow["level"], failed["level"]] == ["info", "warning", "error"]
+    assert failed["event"].endswith(": no column x\nthere: y")
+    assert "exception" not in failed
+    assert other["exception"][0]["exc_value"] == "of somebody else"
 
 
 @pytest.mark.fault("the command of a task is killed", "the task is tried again")
@@ -588,7 +625,7 @@ def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
 
     with pytest.raises(exceptions.AirflowException, match="exit code -9") as raised:
         job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
-    assert type(raised.value) is exceptions.AirflowException
+    assert not isinstance(raised.value, exceptions.AirflowFailException | exceptions.AirflowSkipException)
 
 
 def test_an_error_of_several_lines_is_reported_whole(tmp_path: Path) -> None:

@@ -153,7 +153,9 @@ def test_a_cleared_task_says_who_has_decided(refused: Definition) -> None:
     abandon(refused, "bob", "no use", batch_id=2)
     with pytest.raises(AirflowSkipException, match="batch 2 is already abandoned by bob: no use"):
         task(refused).execute(Context(2))
-    with pytest.raises(AirflowSkipException, match="no batch waits for a decision: advance failed for another reason"):
+    with pytest.raises(
+        AirflowSkipException, match=r"no batch waits for a decision: advance failed for another\sreason"
+    ):
         task(refused).execute(Context(2, due=NOW + timedelta(hours=1)))
 
 

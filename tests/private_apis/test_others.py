@@ -54,6 +54,26 @@ def test_airflow_refuses_who_is_not_logged_in() -> None:
         assert refused.value.status_code == 401
 
 
+@OF_AIRFLOW
+@pytest.mark.airflow
+@holds("airflow/sentences.py", "structlog")
+def test_a_logger_in_use_takes_another_step() -> None:
+    import structlog
+
+    logger, steps, seen = structlog.get_logger("task").bind(), structlog.get_config()["processors"], []
+
+    def see(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        seen.append(event["event"])
+        raise structlog.DropEvent
+
+    steps.insert(0, see)
+    try:
+        logger.error("said")
+    finally:
+        steps.remove(see)
+    assert seen == ["said"]
+
+
 JUDGE = """
 import json, sys
 sys.modules.update(dict.fromkeys(["pyspark", "sqlalchemy"]))

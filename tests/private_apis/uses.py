@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-PACKAGES = {"pyspark", "py4j", "airflow", "great_expectations", "deltalake", "pyarrow", "pysail", "grpc"}
+PACKAGES = {"pyspark", "py4j", "airflow", "great_expectations", "deltalake", "pyarrow", "pysail", "grpc", "structlog"}
 MACHINERY = {"gc", "ctypes", "importlib.abc", "importlib.machinery", "importlib.util"}
 INTERPRETER = {"sys.modules", "sys.meta_path", "sys.path", "os.fork", "os._exit"}
 TEXTS = re.compile(

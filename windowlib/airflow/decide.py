@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import BaseOperator, Context, Param
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow import pipelines
 from windowlib.airflow.approval import refused_answer, responder, text_of
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines
 from windowlib.airflow.operators import Advance, Report, Verify
+from windowlib.airflow.sentences import Final
 from windowlib.definition.definition import Definition
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Decide(Job, HITLOperator):
         if _decided(definition, batch_id):
             return self._already(definition, batch_id)
         if choice == LEAVE:
-            raise AirflowFailException(in_lines(_left_waiting(definition, batch_id, who, reason)))
+            raise Final(in_lines(_left_waiting(definition, batch_id, who, reason)))
         why_not = "there is no reason" if not reason else refused_answer(definition, who, context)
         if why_not or who is None:
             self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
@@ -120,7 +121,7 @@ class Decide(Job, HITLOperator):
             return self._already(definition, batch_id)
         except WindowError as error:
             again = "nothing is decided; clear this task to be asked again"
-            raise AirflowFailException(in_lines(f"{error}\n{again}")) from None
+            raise Final(in_lines(f"{error}\n{again}")) from None
         said = f"batch {batch_id} is {DONE[choice]} by {who}: {reason}"
         if choice == ABANDON:
             raise AirflowSkipException(in_lines(f"{said}\nthis run publishes nothing; the next one plans again"))

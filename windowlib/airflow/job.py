@@ -8,29 +8,42 @@ Whatever the command prints goes to the task's log. Its outcomes, which it also 
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.notifiers import send
 from windowlib.airflow.processes import ProcessGroup
+from windowlib.airflow.sentences import Final, Foreseen
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
 from windowlib.cli.telling import TRIES_LEFT
 from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 
 Record = dict[str, Any]  # one outcome of a command
 WAIT = "1h"  # for another run that is in progress
+ERROR = "error: "  # how the last words of a command begin (`windowlib.runs.exits`)
 LOG_WIDTH = 90  # characters of an error that a task's page shows in a line
+LOG_INDENT = 30  # of the first of them, by the time and the level
+_LEVEL = re.compile(r"(?:\d\S* )*(?P<level>WARN|WARNING|ERROR|FATAL|CRITICAL)\b:? ")
+_LEVELS = {"WARN": logging.WARNING, "WARNING": logging.WARNING, "ERROR": logging.ERROR, "FATAL": logging.CRITICAL}
+_LEVELS["CRITICAL"] = logging.CRITICAL
 
 
 class Job(BaseOperator):
-    """Runs a command; ends all its processes when the task is killed or takes too long."""
+    """Runs a command; ends all its processes when the task is killed or takes too long.
+
+    The error that a command ends with is left to what is raised for it (`raise_for`), so that the log says it once.
+    """
+
+    errors_at_once: ClassVar[bool] = False  # of a command that goes on after an error, and where none may be raised
 
     def __init__(self, *, command: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -54,7 +67,8 @@ class Job(BaseOperator):
             with ProcessGroup(self.command, settings) as self._process:
                 for line in filter(None, self._process.lines()):
                     lines.append(line)
-                    self.log.info("%s", line)
+                    if self.errors_at_once or not any(one.startswith(ERROR) for one in lines):
+                        self.log.log(level_of(line), "%s", line)
                 code = self._process.wait()
             found = list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines()))
         for one in found:
@@ -69,9 +83,23 @@ class Job(BaseOperator):
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """The error a command ended with: from the last line that begins one (`windowlib.runs.exits`), or the last line."""
-    begins = [number for number, line in enumerate(lines) if line.startswith("error: ")]
-    return "\n".join(lines[begins[-1] if begins else -1 :]).removeprefix("error: ") or "no output"
+    """The error a command ended with: from the last line that begins one, or the last line."""
+    begins = [number for number, line in enumerate(lines) if line.startswith(ERROR)]
+    return "\n".join(lines[begins[-1] if begins else -1 :]).removeprefix(ERROR) or "no output"
+
+
+def level_of(line: str) -> int:
+    """The level of a line that a command has printed: its own, as windowlib, Spark's log or Python's says it.
+
+    >>> level_of("error: no such column"), level_of("26/03/05 12:00:00 WARN TaskSetManager: Lost task 0.0")
+    (40, 30)
+    >>> level_of("batch 1  fired 2  late 0")
+    20
+    """
+    if line.startswith(ERROR):
+        return logging.ERROR
+    said = _LEVEL.match(line)
+    return logging.INFO if said is None else _LEVELS[said["level"]]
 
 
 def tries_left(context: Context) -> int:
@@ -96,25 +124,32 @@ def catching_up(context: Context) -> list[str]:
 
 
 def in_lines(message: str) -> str:
-    """A message in lines that Airflow's page of a log shows whole."""
+    """A message in lines that Airflow's page of a log shows whole; the first stands after the time and the level."""
+    before = [" " * LOG_INDENT]
     return "\n".join(
-        part
+        part.strip()
         for line in message.splitlines()
-        for part in wrap(line, LOG_WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
+        for part in wrap(
+            line,
+            LOG_WIDTH,
+            initial_indent=before.pop() if before else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        or [""]
     )
 
 
 def raise_for(code: int, why: str, *, retried: bool = False) -> None:
     """Ends the task as the exit code of its command says (`windowlib.runs.exits`)."""
-    why = in_lines(why)
     match task_state(code, retried=retried):
         case TaskState.SKIPPED:
-            raise AirflowSkipException(why)
+            raise AirflowSkipException(in_lines(why))
         case TaskState.FAILED if code == REJECTED:
-            raise AirflowFailException(f"refused by its checks: {why}")
+            raise Final(in_lines(f"refused by its checks: {why}"))
         case TaskState.FAILED if code == DIFFERS:
-            raise AirflowFailException(f"verified, and found to differ: {why}")
+            raise Final(in_lines(f"verified, and found to differ: {why}"))
         case TaskState.FAILED:
-            raise AirflowFailException(f"an error that a retry cannot fix: {why}")
+            raise Final(in_lines(f"an error that a retry cannot fix: {why}"))
         case TaskState.RETRY:
-            raise AirflowException(f"exit code {code}: {why}")
+            raise Foreseen(in_lines(f"exit code {code}: {why}"))

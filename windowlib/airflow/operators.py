@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
 from windowlib.airflow.outcome import in_a_line
+from windowlib.airflow.sentences import Final
 from windowlib.airflow.statistics import count
 
 BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
@@ -80,6 +81,8 @@ class Together(Advance):
     """Runs several pipelines with one command, and returns its outcomes. The task of each pipeline says what became of
     it, so this one fails only where the command did not get so far."""
 
+    errors_at_once = True
+
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command(context)
         if not any("exit_code" in record for record in records):
@@ -141,4 +144,4 @@ class BrokenDefinition(BaseOperator):
         self.message = message
 
     def execute(self, context: Context) -> None:
-        raise AirflowFailException(f"this definition cannot be used:\n{in_lines(self.message)}")
+        raise Final(f"this definition cannot be used:\n{in_lines(self.message)}")

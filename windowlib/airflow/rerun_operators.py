@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.approval import asked_by, must_ask, refused_answer, responder, text_of
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
+from windowlib.airflow.sentences import Final
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -41,7 +42,7 @@ class Check(BaseOperator):
             wanted = _asked(definition, params, _who(context))
             check_can_rerun(definition, wanted)
         except WindowError as error:
-            raise AirflowFailException(in_lines(str(error))) from None
+            raise Final(in_lines(str(error))) from None
         self.log.info("%s: %s", definition.name, wanted.title)
         return {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms), "what": wanted.title}
 
@@ -140,7 +141,7 @@ class Approve(ApprovalOperator):
             self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
             return super().execute(context)
         if choice == self.REJECT:
-            raise AirflowFailException(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
+            raise Final(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
         return answer
 
     def _definition(self, context: Context) -> Definition:
@@ -172,9 +173,9 @@ class ReportRerun(OfPipeline):
 
 
 def _file(pipelines: Mapping[str, str], name: str) -> str:
-    """Where a pipeline is defined. Raises AirflowFailException for one that the form does not offer."""
+    """Where a pipeline is defined. Raises `Final` for one that the form does not offer."""
     if name not in pipelines:
-        raise AirflowFailException(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
+        raise Final(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
     return str(Path(pipelines[name]))
 
 
