@@ -71,3 +71,9 @@ def test_the_watermark_never_goes_back(runs: list[tuple[int | None, int]]) -> No
 def test_a_policy_that_cannot_be_is_refused(policy: dict[str, int]) -> None:
     with pytest.raises(InvalidSpec, match="need out_of_orderness_ms >= 0"):
         WatermarkPolicy(**policy)
+
+
+def test_the_shortest_idle_timeout_is_a_millisecond() -> None:
+    assert WatermarkPolicy(out_of_orderness_ms=0, idle_timeout_ms=1).is_idle(5, 6)
+    with pytest.raises(InvalidSpec, match="idle_timeout_ms > 0"):
+        WatermarkPolicy(out_of_orderness_ms=0, idle_timeout_ms=0)

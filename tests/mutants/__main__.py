@@ -144,12 +144,6 @@ class Planting:
         self.written += 1
         os.utime(self.folder / file, (self.written, self.written))
 
-    def _exit_code(self, tests: list[str]) -> int:
-        code = self.runner.exit_code(tests)
-        if code == NO_TESTS:
-            raise SystemExit(self.runner.said)
-        return code
-
 
 def run(texts: list[str], seed: int, count: int, seconds_of_tests: float) -> bool:
     """Plants what the seed draws; whether at least nine of ten were noticed in every module."""

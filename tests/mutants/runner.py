@@ -29,9 +29,7 @@ class Runner:
         self.process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()  # at the end of its input it ends
 
     def exit_code(self, tests: list[str]) -> int:
         """Of pytest over the tests, which ends at the first that fails."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shutil import copytree
+
 from tests.mutants.__main__ import ROOT, files, named, survivors
 from tests.mutants.mutations import mutants
+from tests.mutants.runner import Runner
 
 CODE = '''
 def of(a: int = 1, *, b: bool = True) -> int:
@@ -44,3 +48,19 @@ def test_survivors_with_a_reason_are_there() -> None:
         if file not in known:
             known[file] = {named(file, mutant) for mutant in mutants((ROOT / file).read_text())}
         assert (file, line, change) in known[file], f"{file} has no such mutant any more: {line}: {change}"
+
+
+def test_the_runner_says_what_failed_each_time_anew(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "__init__.py").touch()
+    copytree(ROOT / "tests" / "mutants", tmp_path / "tests" / "mutants")
+    (tmp_path / "test_one.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
+    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
+    runner = Runner(tmp_path)
+    try:
+        assert [runner.exit_code(["test_one.py::test_good"]), runner.failed] == [0, []]
+        assert [runner.exit_code(["test_one.py"]), runner.failed] == [1, ["test_one.py::test_bad"]]
+        assert [runner.exit_code(["broken.py"]), runner.failed] == [2, []]
+        assert [runner.exit_code(["test_one.py::test_good"]), runner.failed] == [0, []]
+    finally:
+        runner.close()

@@ -41,7 +41,11 @@ class TimeRange:
         return window.start_ms < self.to_ms and self.from_ms < window.end_ms
 
     def holds(self, other: "TimeRange") -> bool:
-        """Whether all of another range is in this one."""
+        """Whether all of another range is in this one.
+
+        >>> [TimeRange(10, 20).holds(TimeRange(*bounds)) for bounds in ((10, 20), (9, 20), (10, 21), (12, 15))]
+        [True, False, False, True]
+        """
         return self.from_ms <= other.from_ms and other.to_ms <= self.to_ms
 
 
