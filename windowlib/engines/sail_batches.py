@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -100,7 +100,7 @@ class PassingCounters(Counters):
     def __init__(self) -> None:
         self._number = next(_numbers)
 
-    def over(self, rows: DataFrame, sums: Mapping[str, str]) -> DataFrame:
+    def over(self, rows: DataFrame, sums: Mapping[str, str], *, without: Collection[str] = ()) -> DataFrame:
         """See `Counters`."""
         from pyspark.sql import functions as F
         from pyspark.sql.types import StructType
@@ -108,8 +108,9 @@ class PassingCounters(Counters):
         _sums[self._number] = dict.fromkeys(sums, 0)
         summed = [F.expr(f"cast({sql} AS bigint)").alias(f"_sum_{name}") for name, sql in sums.items()]
         wider = rows.select("*", *summed)
-        own = StructType([*wider.schema][: -len(sums)])  # not `rows.schema`, which Sail would be asked for, too
-        return wider.mapInArrow(_Pass(self._number, tuple(sums)), own)
+        # Not `rows.schema`, which Sail would be asked for, too.
+        own = StructType([field for field in [*wider.schema][: -len(sums)] if field.name not in without])
+        return wider.mapInArrow(_Pass(self._number, tuple(sums), tuple(own.names)), own)
 
     def values(self) -> dict[str, int]:
         """See `Counters`."""
@@ -118,20 +119,18 @@ class PassingCounters(Counters):
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Adds up the last columns of each batch, and lets the others pass."""
+    """Adds up the last columns of each batch, and lets those of `kept` pass."""
 
     number: int
     names: tuple[str, ...]
+    kept: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            kept = batch.num_columns - len(self.names)
-            found = [pc.sum(batch.column(kept + index)).as_py() or 0 for index in range(len(self.names))]
+            first = batch.num_columns - len(self.names)
+            found = [pc.sum(batch.column(first + index)).as_py() or 0 for index in range(len(self.names))]
             with _adding:
                 totals = _sums[self.number]
                 for name, value in zip(self.names, found, strict=True):
                     totals[name] += value
-            yield pa.RecordBatch.from_arrays(
-                [batch.column(index) for index in range(kept)],
-                schema=pa.schema([batch.schema.field(index) for index in range(kept)]),
-            )
+            yield batch.select(self.kept)

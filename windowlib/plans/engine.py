@@ -6,7 +6,7 @@ own means. Another engine overrides what it does its own way; its answers are th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,13 @@ class Counters:
 
         self._observation = Observation()
 
-    def over(self, rows: DataFrame, sums: Mapping[str, str]) -> DataFrame:
-        """`rows`, adding up on the way: each name is the sum of a whole number per row, as SQL (0 without rows)."""
+    def over(self, rows: DataFrame, sums: Mapping[str, str], *, without: Collection[str] = ()) -> DataFrame:
+        """`rows`, adding up on the way: each name is the sum of a whole number per row, as SQL (0 without rows).
+
+        Columns `without` are there for the sums alone, and are not returned.
+        """
         summed = (F.expr(f"coalesce(sum({sql}), 0)").cast("long").alias(name) for name, sql in sums.items())
-        return rows.observe(self._observation, *summed)
+        return rows.observe(self._observation, *summed).drop(*without)
 
     def values(self) -> dict[str, int]:
         """The sums by name; to be asked for after the job."""

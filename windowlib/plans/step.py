@@ -191,7 +191,7 @@ def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = 
     if not with_events:
         return counters.over(rows, sums)
     sums |= {"events_fired": f"coalesce({FIRED_EVENTS}, 0)", "rows_unfounded": f"if({FIRED_EVENTS} = 0, 1, 0)"}
-    return counters.over(rows, sums).drop(FIRED_EVENTS)
+    return counters.over(rows, sums, without=[FIRED_EVENTS])
 
 
 def events_of_a_firing(fired: str) -> str:
