@@ -29,6 +29,7 @@ WINDOWS = {
     "tumbling": 'type = "tumbling"\nsize = "20m"\nallowed_lateness = "0s"',
     "count": 'type = "tumbling_count"\nsize = 3',
 }
+ALIGNED = pytest.mark.long("sessions and count windows, in make test, end by the same rule")
 
 
 def after_two(folder: Path, spark: SparkSession, window: str = SESSION) -> Definition:
@@ -44,7 +45,13 @@ def watermark(definition: Definition) -> int:
     return commit.watermark_out_ms
 
 
-@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param(text, id=name, marks=[ALIGNED] if name in ("sliding", "tumbling") else [])
+        for name, text in WINDOWS.items()
+    ],
+)
 def test_windows_that_end_by_then_fire(spark: SparkSession, tmp_path: Path, window: str) -> None:
     definition = after_two(tmp_path, spark, window)
     to_ms = watermark(definition) + 30 * MINUTE_MS

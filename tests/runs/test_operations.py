@@ -37,6 +37,7 @@ from windowlib.tables.roll_forward import ForeignChange
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
+BETWEEN = pytest.mark.long("moments before and after it are in make test")
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +263,15 @@ def test_a_rollback_is_rolled_back(pipeline: Definition) -> None:
 
 
 @pytest.mark.fault("the process that rolls back is killed", "nothing is done, or the next run finishes it")
-@pytest.mark.parametrize("moment", ["ledger:plan", "commit:open_windows", "commit:results", "ledger:commit"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param("ledger:plan", marks=BETWEEN),
+        "commit:open_windows",
+        pytest.param("commit:results", marks=BETWEEN),
+        "ledger:commit",
+    ],
+)
 def test_a_rollback_is_killed(spark: SparkSession, pipeline: Definition, undisturbed: Definition, moment: str) -> None:
     before = tables(pipeline)
     with stopped(moment):

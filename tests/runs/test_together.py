@@ -113,7 +113,8 @@ def test_killed_together_and_finished_alone_or_together(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.long("killed together and finished alone or together, in make test, takes turns too")
+@pytest.mark.parametrize("seed", range(3))
 def test_random_files_read_alone_or_together_in_turns(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     lists = [pipelines(tmp_path / way) for way in ("alone", "together")]

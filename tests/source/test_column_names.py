@@ -33,7 +33,7 @@ STRANGE = [
     *("a.b", "a b", "a`b", 'a"b', "it's", "é 🙂", "select", "{0}", "a;b", "a=b", "a%b", "a/b", "a,b", "(a)", "1", "#"),
 ]
 NAMES = [*OURS, *STRANGE]
-FEW = ["reason", "timestamp_ms", "window_start_ms", "batch_id", "_source_row", "a.b", "a`b", "é 🙂"]
+FEW = ["reason", "batch_id", "a.b", "a`b"]
 OTHERS = {name: 1_000 + number for number, name in enumerate(NAMES)}
 SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), *((name, pa.int64()) for name in NAMES)])
 HEAD = """
