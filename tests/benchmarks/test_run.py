@@ -30,7 +30,7 @@ TWO_ROW_GROUPS = 1_100_000  # as Arrow writes them: two tasks read such a file
 WITH_FLINK = ("sessions", "sliding", "unkeyed", "count", "late")  # a JVM for each case: not all of them
 
 
-QUICK = ("sessions", "count")
+QUICK = ("sessions",)
 AS_OTHERS = pytest.mark.long("a workload more; what sides publish is compared for some in make test")
 
 

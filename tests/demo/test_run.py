@@ -104,6 +104,7 @@ def test_nothing_differs_in_json(tmp_path: Path, spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long("unusable rows of CSV are in tests/source; those of the demo in Parquet are in make test")
 def test_every_unusable_row_is_refused_in_csv(tmp_path: Path, spark: SparkSession) -> None:
     truth, unusable = text_data(tmp_path / "incoming", "csv")
     definition = text_pipeline(tmp_path, "csv")

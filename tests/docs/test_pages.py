@@ -63,7 +63,7 @@ def followed(page: Page) -> Any:
 @pytest.mark.parametrize("page", [*map(followed, FOLLOWED)])
 def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
     for one in reader.follow(page)[1]:
-        refused = bool(one.command.shown) and one.command.shown[0].startswith("error: ")
+        refused = any(line.startswith("error: ") for line in one.command.shown)
         assert one.exit_code in ((2, 3, 5) if refused else (0,)), f"{one.command.text}\n{one.output}"
         lines = iter([normal(line) for line in one.output.splitlines()])
         for line in one.command.shown:

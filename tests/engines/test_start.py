@@ -51,13 +51,18 @@ def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
     assert empty_run(definition.file) == NOTHING
 
 
+ALIKE = pytest.mark.long("what is due is planned by one rule for all kinds")
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "window",
     [
         pytest.param('type = "session"\ngap = "10m"', id="sessions"),
-        pytest.param('type = "sliding"\nsize = "1h"\nslide = "10m"\nallowed_lateness = "2h"', id="aligned"),
-        pytest.param('type = "session"\ngap = "10m"\ntrigger = { type = "count", n = 3 }', id="general"),
+        pytest.param(
+            'type = "sliding"\nsize = "1h"\nslide = "10m"\nallowed_lateness = "2h"', id="aligned", marks=ALIKE
+        ),
+        pytest.param('type = "session"\ngap = "10m"\ntrigger = { type = "count", n = 3 }', id="general", marks=ALIKE),
     ],
 )
 def test_nothing_new(spark: SparkSession, tmp_path: Path, window: str) -> None:

@@ -280,6 +280,7 @@ def test_nothing_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long("that nothing answers is said in make test")
 def test_something_else_answers(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

@@ -27,6 +27,7 @@ IN_ONE_PROCESS = [name for name in CASES if name != "csv"]  # Spark alone parses
 BY_SPARK = [name for name, case in CASES.items() if case.engine == "spark"]
 WITHOUT_END = ["tumbling_count", "sliding_count", "kept_elements"]  # their windows never end by time
 ALSO_BY_SPARK = ["sessions", "half_committed"]
+AS_SAIL = pytest.mark.long("Sail goes on with the same folder in make test")
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def test_continued(name: str, spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.classic
-@pytest.mark.parametrize("name", [*BY_SPARK, *ALSO_BY_SPARK])
+@pytest.mark.parametrize("name", [*BY_SPARK, *(pytest.param(name, marks=AS_SAIL) for name in ALSO_BY_SPARK)])
 def test_continued_by_spark(name: str, spark: SparkSession, tmp_path: Path) -> None:
     _continued(name, spark, tmp_path)
 

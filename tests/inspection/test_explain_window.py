@@ -427,7 +427,9 @@ total = "sum(value)"
 
 
 @pytest.mark.classic
-@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize(
+    "kind", ["csv", pytest.param("json", marks=pytest.mark.long("CSV is read by the same reader"))]
+)
 def test_text_is_read_as_a_run_reads_it(kind: str, spark: Any, tmp_path: Path) -> None:
     file = tmp_path / "clicks.toml"
     file.write_text(TEXT.replace("FORMAT", kind))

@@ -79,7 +79,9 @@ def starts(installed: Environment) -> dict[str, list[str]]:
     }
 
 
-SUBMIT_AGAIN = pytest.mark.long("spark-submit of a start file is in make test")
+SUBMIT_AGAIN = pytest.mark.long(
+    "the console script runs the same lines in make test; each way to start is tried there without an engine"
+)
 WAYS = (
     "console script",
     "module",
@@ -127,7 +129,8 @@ def test_the_twelve_lines_give_the_results_of_the_readme(way: str, installed: En
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["spark-submit of a start file", pytest.param("spark-submit", marks=SUBMIT_AGAIN)])
+@pytest.mark.long("workers of a cluster are in tests/engines; its console script and start file are run in make test")
+@pytest.mark.parametrize("way", ["spark-submit of a start file", "spark-submit"])
 def test_python_workers_find_windowlib(way: str, installed: Environment, tmp_path: Path) -> None:
     """Count windows are computed by the operator in Spark's Python workers. Here the JARs are in the cache."""
     name = small(tmp_path / "folder", COUNTS)

@@ -84,7 +84,10 @@ SESSIONS = Case("client", 'type = "session"\ngap = "30m"', session(30 * MINUTE_M
 SLIDING = Case(
     "status", 'type = "sliding"\nsize = "6h"\nslide = "1h"', sliding(6 * HOUR_MS, HOUR_MS), False, SLIDING_SQL
 )
-CASES = pytest.mark.parametrize("case", [SESSIONS, SLIDING], ids=lambda case: case.key)
+ALIKE = pytest.mark.long("the same log in sessions is in make test")
+CASES = pytest.mark.parametrize(
+    "case", [pytest.param(SESSIONS, id=SESSIONS.key), pytest.param(SLIDING, id=SLIDING.key, marks=ALIKE)]
+)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from windowlib.tables.read import duckdb_views, read_table, snapshot
 
 Row = dict[str, Any]
 # No window of the clicks keeps elements, no run is a dry run, no file is set aside, nobody is told, nothing maintained.
-NOT_WRITTEN = ("state_windows", "previews", "set_aside", "verifications", "notices", "maintenance")
+NOT_WRITTEN = ("state_windows", "previews", "set_aside", "verifications", "notices", "maintenance", "erasures")
 WRITTEN = [name for name in TABLES if name not in NOT_WRITTEN]
 
 
