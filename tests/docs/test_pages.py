@@ -41,7 +41,7 @@ out_of_orderness = "3m"
 WINDOW = '[window]\ntype = "session"\ngap = "30m"\n'
 AGGREGATES = '[aggregates]\nevents = "count(*)"\n'
 ELSEWHERE = pytest.mark.long("other tests run these commands on tables of their own; make test only reads them here")
-COVERED = ("cluster", "explain", "operations", "replay", "sharing", "verify")  # guides
+COVERED = ("change", "cluster", "explain", "operations", "replay", "sharing", "test", "verify")  # guides
 # What a block of code may be.
 KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "text"}
 

@@ -55,7 +55,10 @@ def pipeline(folder: Path, spark: Any, window: str, lateness: str) -> Definition
     return definition
 
 
-@pytest.fixture(scope="module", params=list(WINDOWS))
+@pytest.fixture(
+    scope="module",
+    params=["session", "sliding", *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes"))],
+)
 def ran(request: pytest.FixtureRequest, spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Definition]:
     folder = tmp_path_factory.mktemp(request.param)
     return request.param, pipeline(folder, spark, WINDOWS[request.param], "15m")

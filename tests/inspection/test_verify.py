@@ -77,6 +77,7 @@ SESSIONS, TUMBLING, SLIDING = (
 )
 COUNTS, COUNTS_THAT_OVERLAP = 'type = "tumbling_count"\nsize = 2', 'type = "sliding_count"\nsize = 4\nslide = 2'
 SLIDING_DO = pytest.mark.long("a tumbling window is a sliding one; count windows that overlap are count windows")
+COUNTS_ELSEWHERE = pytest.mark.long("count windows that need all of their files are compared in make test")
 EVERY_KIND = pytest.mark.parametrize(
     "window",
     [
@@ -84,7 +85,7 @@ EVERY_KIND = pytest.mark.parametrize(
         pytest.param(TUMBLING, marks=SLIDING_DO),
         SLIDING,
         pytest.param(COUNTS, marks=SLIDING_DO),
-        COUNTS_THAT_OVERLAP,
+        pytest.param(COUNTS_THAT_OVERLAP, marks=COUNTS_ELSEWHERE),
     ],
 )
 DEFINITION = """

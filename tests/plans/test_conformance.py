@@ -94,7 +94,7 @@ def test_a_plan_is_the_reference_state_included(spark: Any, history: History) ->
     assert_as_the_reference(spark, history)
 
 
-@examples(6, 30)
+@examples(3, 30)
 @given(histories(slidings()))
 def test_slices_that_are_combined_first_make_the_same_windows(spark: Any, history: History) -> None:
     """As where windows are much longer than what fires in a batch, which is not so with the few events of a test."""

@@ -129,6 +129,7 @@ def test_a_batch_that_hangs_in_the_engine_is_ended_and_done_again(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("a batch that hangs, of one pipeline, is ended in make test")
 def test_one_of_several_pipelines_that_hangs_leaves_the_others_alone(
     spark: SparkSession, tmp_path: Path, hangs: set[str]
 ) -> None:

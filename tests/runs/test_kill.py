@@ -40,7 +40,6 @@ MARKS = {
         *([pytest.mark.classic] if name in ("general", "kept elements") else []),
     ]
     for name in KINDS
-    if name != "counts"
 }
 
 
