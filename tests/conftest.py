@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,3 +81,21 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     spark = session("local[2]", conf | QUICK)
     yield spark
     spark.stop()
+
+
+@pytest.fixture(scope="session")
+def after_three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the pipeline of clicks (`tests.clicks`) that has read three files, each in a batch."""
+    from tests.clicks import clicks, clock
+    from windowlib.runs.advance import advance
+
+    folder = tmp_path_factory.mktemp("after") / "three"
+    advance(clicks(folder, 3), lambda: spark, clock=clock)
+    return folder
+
+
+@pytest.fixture
+def folder(after_three: Path, tmp_path: Path) -> Path:
+    """A copy of it, for one test."""
+    shutil.copytree(after_three, tmp_path / "pipeline")
+    return tmp_path / "pipeline"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from functools import partial
 from pathlib import Path
@@ -46,20 +45,6 @@ USER = "u3"
 HOUR_MS = 3_600_000
 GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 ASKED = ToMigrate("ann", "sessions were cut too early", clock)
-
-
-@pytest.fixture(scope="module")
-def after_three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a pipeline that has read three files, each in a batch."""
-    folder = tmp_path_factory.mktemp("forget") / "three"
-    advance(clicks(folder, FILES), lambda: spark, clock=clock)
-    return folder
-
-
-@pytest.fixture
-def folder(after_three: Path, tmp_path: Path) -> Path:
-    shutil.copytree(after_three, tmp_path / "pipeline")
-    return tmp_path / "pipeline"
 
 
 def asked(**more: Any) -> Asked:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,20 +50,6 @@ KINDS = {
     "lateness": CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "4h"'),
 }
 OUTCOME = ("results", "open_windows", "late_events", "quarantine", "seen_ids")
-
-
-@pytest.fixture(scope="module")
-def after_three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a pipeline that has read three files, each in a batch."""
-    folder = tmp_path_factory.mktemp("migrate") / "three"
-    advance(clicks(folder, FILES), lambda: spark, clock=clock)
-    return folder
-
-
-@pytest.fixture
-def folder(after_three: Path, tmp_path: Path) -> Path:
-    shutil.copytree(after_three, tmp_path / "pipeline")
-    return tmp_path / "pipeline"
 
 
 def run(definition: Definition, spark: SparkSession) -> Definition:

@@ -119,8 +119,8 @@ def late_too_early(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -
     late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS)
     folder, early = inputs.definition.root / "late_events", 0
     for file in changes.get("late_events", Changes()).add:
-        ends = pq.ParquetFile(folder / file.path).read(columns=["window_end"])["window_end"]
-        early += pc.sum(pc.greater(pc.subtract(in_ms(ends), 1), late_ms)).as_py() or 0
+        for rows in rows_of(folder, file, ["window_end"]):
+            early += pc.sum(pc.greater(pc.subtract(in_ms(rows["window_end"]), 1), late_ms)).as_py() or 0
     return early
 
 
