@@ -29,7 +29,7 @@ def pipeline_dag(one: Definition) -> DAG:
     with DAG(
         f"windows_{one.name}", schedule=pipelines.timetable(one), doc_md=page(one), **pipelines.dag_settings([one])
     ) as dag:
-        plan = Plan(task_id="plan", command=of_pipeline("plan", one))
+        plan = Plan(task_id="plan", file=one.file, command=of_pipeline("plan", one))
         outlets, command = [pipelines.results_asset(one)], advance_command(one)
         advance = Advance(task_id="advance", command=command, outlets=outlets, **pipelines.engine_task(one))
         report = Report(task_id="report", command=of_pipeline("report", one), root=one.root)
@@ -47,6 +47,7 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
             advance = AfterTogether(
                 task_id=f"advance_{one.name}",
                 pipeline=one.name,
+                file=one.file,
                 command=advance_command(one),
                 outlets=[pipelines.results_asset(one)],
                 trigger_rule="all_done",

@@ -15,10 +15,11 @@ one command, the code is the one that needs attention first: 1, then 2, 3, 5, 4,
 TAIL = """
 A command that a signal ended (137 and the like) is treated as 1.
 
-A task of Airflow is *skipped* in two cases only: another run of its pipeline is in progress, or there is nothing to do
-(nothing was planned, nothing can be reported or verified), which the task says. A run that cannot be seen, on another
-machine or in another container, counts as in progress once a heartbeat of it has come in; the task waits for one,
-at most `lease_timeout`.
+A task of Airflow is *skipped* in three cases only: another run of its pipeline is in progress; there is nothing to do
+(nothing was planned, nothing can be reported or verified); or a batch waits for a decision about which a user has been
+asked in Required Actions, in this run or in another that is still open. The task says which, or `plan` does. A run
+that cannot be seen, on another machine or in another container, counts as in progress once a heartbeat of it has come
+in; the task waits for one, at most `lease_timeout`.
 
 In cron, act on all but 0 and 4. With `--json` the last line names the code of each pipeline where several ran.
 """

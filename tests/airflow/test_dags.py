@@ -89,9 +89,9 @@ def test_plan_advance_report(name: str) -> None:
         "end": {"report"},
         "report": set(),
     }
-    # The scheduler itself skips decide and publish where advance is done, and runs no process for end.
+    # Where advance is done, it has decide skipped; the scheduler skips publish, and runs no process for end.
     rules = {name: dag.get_task(name).trigger_rule for name in ("decide", "publish", "end")}
-    assert rules == {"decide": "all_failed", "publish": "all_success", "end": "one_success"}
+    assert rules == {"decide": "all_done", "publish": "all_success", "end": "one_success"}
     assert type(dag.get_task("end")).__name__ == "EmptyOperator"
     assert {task.task_id: task.pool for task in dag.tasks} == {
         "plan": "windowlib",
@@ -680,9 +680,22 @@ class PlanSays:
         self.pushed[key] = value
 
 
+def done(task: Any, ti: Any, **context: Any) -> tuple[Any, list[str]]:
+    """What a task returned that has ended as done, and the tasks that it has the scheduler skip."""
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    with pytest.raises(DownstreamTasksSkipped) as ended:
+        task.execute({"ti": ti, **context})
+    return ti.pushed.pop("return_value"), ended.value.tasks
+
+
 def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
+    records = [{"batch_id": None, "files": 0}]
+    plan = job(tmp_path, outcomes(*records), "Plan", file=tmp_path / "one.toml")
+    assert done(plan, PlanSays(None)) == (records, ["advance", "decide"])
+    # One that was cleared alone:
     advance = job(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", "Advance")
     with pytest.raises(AirflowSkipException, match="nothing was planned: nothing was changed"):
         advance.execute({"ti": PlanSays(None)})
@@ -717,7 +730,7 @@ def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
     advance = job(tmp_path, program, "Advance", outlets=[asset])
     ti = PlanSays(7)
     line = "2 batches, 0 results, watermark 1970-01-01T00:00:00Z"
-    assert advance.execute({"ti": ti, "outlet_events": events}) == line
+    assert done(advance, ti, outlet_events=events) == (line, ["decide"])
     assert [batch["batch_id"] for batch in ti.pushed["batches"]] == [7, 8]
     assert events[asset].extra == {"outcome": line, "batches": 2, **RECORD, "batch_id": 8}
 
@@ -738,7 +751,8 @@ class TogetherSays:
 
 
 def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> None:
-    """One was done, one had nothing new, one was refused: that one runs alone, and says so itself."""
+    """One was done, one had nothing new, one was refused: that one runs alone, and says so itself. A batch of the last
+    was refused before: it is not red for that, and its own task decide asks."""
     from airflow.sdk import Asset
     from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -747,25 +761,31 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
         {"pipeline": "three", "batch_id": 8, **RECORD},
         *({"pipeline": name, "batches": n, "exit_code": code} for name, n, code in (("one", 1, 0), ("two", 0, 0))),
         {"pipeline": "three", "batches": 1, "exit_code": 3},
+        {"pipeline": "four", "batches": 0, "exit_code": 3, "waits": 2},
     ]
     program = outcomes(*lines) + "import sys; sys.exit(3)"
-    records = job(tmp_path, program, "Together").execute({})
-    assert records == lines
+    records, skipped = done(job(tmp_path, program, "Together"), TogetherSays(None))
+    assert (records, skipped) == (lines, ["advance_two", "decide_two"])
 
     refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
     asset, events = Asset("results"), Events()
     context: dict[str, Any] = {"ti": TogetherSays(records), "outlet_events": events}
+    (tmp_path / "four.toml").write_text(DEFINITION.format(name="four"), encoding="utf-8")
     each = {
-        name: job(tmp_path, refused, "AfterTogether", pipeline=name, outlets=[asset])
-        for name in ("one", "two", "three")
+        name: job(tmp_path, refused, "AfterTogether", pipeline=name, file=tmp_path / f"{name}.toml", outlets=[asset])
+        for name in ("one", "two", "three", "four")
     }
-    assert each["one"].execute(context) == ONE_BATCH
+    assert done(each["one"], **context) == (ONE_BATCH, ["decide_one"])
     assert context["ti"].pushed == {"batches": [{"batch_id": 3, **RECORD}]}
     assert events[asset].extra == {"outcome": ONE_BATCH, "batches": 1, "batch_id": 3, **RECORD}
     with pytest.raises(AirflowSkipException, match="nothing is new"):
         each["two"].execute(context)
     with pytest.raises(AirflowFailException, match="refused by its checks: batch 9 was refused"):
         each["three"].execute(context)
+    with pytest.raises(
+        AirflowSkipException, match=r"batch 2 of four waits for a decision(.|\n)*task\sdecide_four asks"
+    ):
+        each["four"].execute(context)
 
 
 @pytest.mark.fault("the task of several pipelines breaks", "each runs alone")
@@ -775,8 +795,8 @@ def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
     with pytest.raises(AirflowException, match="exit code -9"):
         job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
     program = outcomes({"batch_id": 1, **RECORD})
-    advance = job(tmp_path, program, "AfterTogether", pipeline="one")
-    assert advance.execute({"ti": TogetherSays(None), "outlet_events": Events()}) == ONE_BATCH
+    advance = job(tmp_path, program, "AfterTogether", pipeline="one", file=tmp_path / "one.toml")
+    assert done(advance, TogetherSays(None), outlet_events=Events()) == (ONE_BATCH, ["decide_one"])
 
 
 def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:

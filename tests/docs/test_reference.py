@@ -80,9 +80,9 @@ def test_every_command_is_there() -> None:
 
 def test_every_exit_code_is_there() -> None:
     codes = [exits.DONE, exits.UNEXPECTED, exits.USER, exits.REJECTED, exits.SUPERSEDED, exits.DIFFERS]
-    assert [end.code for end in exits.ENDS] == codes == list(range(6))
+    assert sorted({end.code for end in exits.ENDS}) == codes == list(range(6))
     assert all(cell for row in exit_codes.rows() for cell in row)
-    assert re.findall(r"^\| `(\d)` \|", text("exit-codes"), re.MULTILINE) == ["0", "1", "2", "3", "4", "5"]
+    assert re.findall(r"^\| `(\d)` \|", text("exit-codes"), re.MULTILINE) == ["0", "1", "2", "3", "3", "4", "5"]
 
 
 def test_every_environment_variable_is_there() -> None:

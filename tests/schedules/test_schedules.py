@@ -107,7 +107,7 @@ def without_counts(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_approval(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(attempt, "check_may_run", lambda *_: None)
+    patch.setattr(attempt, "why_it_waits", lambda *_: None)
 
 
 GUARDS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], dict[str, Any]]] = {

@@ -32,6 +32,16 @@ def must_ask(definition: Definition) -> bool:
     return definition.airflow.approval != "asked"
 
 
+def waits_for_decision(definition: Definition, batch_id: int, decide: str) -> str:
+    """That a batch of an earlier run waits: who may decide about it, and where; `decide` is the task that asks."""
+    others = ", but not the user who triggered this run" if definition.airflow.approval == "another user" else ""
+    return (
+        f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and nothing else is done"
+        f" until then: every user who may answer the Required Actions of this DAG can decide{others}, where the task"
+        f" {decide} asks; so can windowlib approve and windowlib abandon in a shell"
+    )
+
+
 def refused_answer(definition: Definition, who: str | None, context: Context) -> str | None:
     """Why this user's approval does not count, or None: with `approval = "another user"` nobody approves what he asked
     for himself. Airflow's own list of users who may answer is checked before.

@@ -25,7 +25,7 @@ _PAGE = """\
 | definition | `{file}` |
 
 * **plan** fixes what is read: everything that has arrived, whatever the date of the run. If nothing is new,
-  advance is skipped.
+  the rest is skipped.
 * **advance** computes it in a process of its own, and publishes it only if its checks pass.
 * **report** brings the page of the pipeline up to date, after a failure too; *Page* among its details opens it.
 
@@ -41,7 +41,8 @@ range, trigger the DAG `rerun_windows`.
 
 #### If it is red
 *Refused by its checks*: **decide** waits in *Required Actions*. Look at the report, give a reason, and press *approve*
-(**publish** publishes the batch in this run), *abandon* or *leave waiting*. Until then no later run starts.
+(**publish** publishes the batch in this run), *abandon* or *leave waiting*. Until then no later run starts. One that
+starts after *leave waiting* is not red: **plan** says that the batch waits, and **decide** asks again.
 
 *An error that a retry cannot fix*: the end of the log names it. Anything else is tried again {retries} times.
 """

@@ -1,10 +1,12 @@
 """A batch that its checks refused, decided in Airflow (*Required Actions*), and what follows from the decision.
 
-    advance ─ failed ─> decide ─ approve ─> publish ─┐
-       └──── done ─────────────────────────────────> end ─> report
+    plan ─ a batch waits ─────┐
+      └> advance ─ failed ─> decide ─ approve ─> publish ─┐
+            └──── done ─────────────────────────────────> end ─> report
 
 The decision is the ledger's, as that of `windowlib approve` and `abandon`: who first decides about a batch has decided,
-wherever. `decide` runs only where advance has failed; the scheduler skips it otherwise, without a process.
+wherever. `decide` runs where advance has failed, or where plan found a batch that waits and skipped it; where nothing
+is planned, and where advance is done, those tasks have it skipped, without a process.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from airflow.sdk import BaseOperator, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow import pipelines
-from windowlib.airflow.approval import refused_answer, responder, text_of
+from windowlib.airflow.approval import refused_answer, responder, text_of, waits_for_decision
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines
 from windowlib.airflow.operators import Advance, Report, Verify
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
 BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
+ASKING = "awaiting_input"  # Airflow's state of a task whose question is open
 ROWS = 6  # of the batch, that the question shows
 
 _BODY = """\
@@ -65,7 +68,9 @@ def question(name: str, batch_id: int, failed: Sequence[str], rows: Sequence[str
 
 
 class Decide(Job, HITLOperator):
-    """Asks what becomes of the batch that waits, once its report is built (`command`). Done where it is approved."""
+    """Asks what becomes of the batch that waits, once its report is built (`command`). Done where it is approved;
+    skipped where another run has asked already and is not answered yet.
+    """
 
     def __init__(self, *, file: Path, **kwargs: Any) -> None:
         reason = Param("", type="string", title="Reason", description="Why; kept in the ledger.")
@@ -87,6 +92,10 @@ class Decide(Job, HITLOperator):
         batch_id = state.plan.batch_id
         if state.approved_by:
             return self._already(definition, batch_id)
+        if asking := self._asking_elsewhere(context, batch_id):
+            raise AirflowSkipException(
+                in_lines(f"{waits_for_decision(definition, batch_id, self.task_id)}\nit is asked in the run {asking}")
+            )
         Job.execute(self, context)
         rows = [line for found in put_away(definition, ledger.tables, state) for line in lines(found)]
         failed = _failed(definition, batch_id, state.rejection)
@@ -128,6 +137,19 @@ class Decide(Job, HITLOperator):
         self.log.info("%s", said)
         return {"batch_id": batch_id, "decision": choice, "who": who, "reason": reason}
 
+    def _asking_elsewhere(self, context: Context, batch_id: int) -> str | None:
+        """Another run of the DAG that has asked about this batch and has no answer yet; None where there is none."""
+        task: Any = context["ti"]
+        asked = {"dag_id": self.dag_id, "task_ids": [self.task_id]}
+        if not task.get_ti_count(**asked, states=[ASKING]):
+            return None
+        for run_id, states in task.get_task_states(**asked).items():
+            if run_id != task.run_id and states.get(self.task_id) == ASKING:
+                about = task.xcom_pull(task_ids=self.task_id, key=BATCH, run_id=run_id)
+                if about == batch_id:
+                    return str(run_id)
+        return None
+
     def _already(self, definition: Definition, batch_id: int) -> Record:
         """What was decided elsewhere: done where it is approved and still to be published, else skipped."""
         from windowlib.batches.planning import ledger_of
@@ -151,13 +173,14 @@ class Publish(Advance):
 def followed(one: Definition, advance: Advance, report: Report, suffix: str = "") -> None:
     """What comes after advance: the decision about a refused batch, the check of a sample, and report as a teardown.
 
-    The run is as good as its end: done where advance or publish is, failed where neither is.
+    The run is as good as its end: done where advance or publish is, skipped where nothing was to do or what waited was
+    abandoned, failed otherwise.
     """
     decide = Decide(
         task_id=f"decide{suffix}",
         file=one.file,
         command=of_pipeline("report", one),
-        trigger_rule="all_failed",
+        trigger_rule="all_done",
         execution_timeout=None,  # a person may take longer
         **pipelines.retries(one),
     )
@@ -209,7 +232,7 @@ def _nothing_waits(definition: Definition, context: Context) -> str:
     due_ms = context["dag_run"].run_after.timestamp() * 1000
     if newest := next((one for one in _said(definition) if one.at_ms >= due_ms), None):
         return _in_words(newest)
-    return "no batch waits for a decision: advance failed for another reason, which its log says"
+    return "no batch waits for a decision: why advance published nothing is in its log"
 
 
 def _in_words(said: Said) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
+from windowlib.airflow.approval import waits_for_decision
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
 from windowlib.airflow.outcome import in_a_line
 from windowlib.airflow.sentences import Final
 from windowlib.airflow.statistics import count
+from windowlib.runs.exits import TaskState, task_state
 
 BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
+PLAN, TOGETHER, ADVANCE, DECIDE = "plan", "together", "advance", "decide"  # the tasks; of several, with _PIPELINE
+RETURNED = "return_value"  # the key under which Airflow keeps what a task returns
 
 
 class Page(BaseOperatorLink):
@@ -29,34 +34,64 @@ class Page(BaseOperatorLink):
         return f"/windowlib/{pipeline}/" if pipeline else "/windowlib/"
 
 
+def done_without(context: Context, returned: object, *tasks: str) -> NoReturn:
+    """Ends a task as done: the scheduler skips these tasks after it, and starts no process for them."""
+    context["ti"].xcom_push(key=RETURNED, value=returned)
+    raise DownstreamTasksSkipped(tasks=list(tasks))  # type: ignore[no-untyped-call]
+
+
 class Plan(Job):
-    """Fixes what the next batch reads, or finds that there is nothing to do."""
+    """Fixes what the next batch reads, or finds that there is nothing to do, or that a refused batch waits.
+
+    Where one waits, nothing is broken: this task says so and is done, `advance` is skipped, and `decide` asks.
+    """
 
     operator_extra_links = (Page(),)
 
+    def __init__(self, *, file: Path, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.file = str(file)
+
     def execute(self, context: Context) -> Any:
-        planned = super().execute(context)
-        if planned[-1]["batch_id"] is None:
+        records, lines, code = self.run_command(context)
+        if task_state(code, waits=_waits(records)) is TaskState.WAITS:
+            self.log.warning("%s", in_lines(_waiting(self.file, records[-1]["batch_id"], DECIDE)))
+            self.log.warning("%s", in_lines(last_words(lines)))
+            done_without(context, records, ADVANCE)
+        raise_for(code, last_words(lines), retried=is_retry(context))
+        if records[-1]["batch_id"] is None:
             self.log.info(
-                "the results stay as they are: a run reads whatever input is new, not that of its date;"
-                " to recompute a past range, trigger the DAG rerun_windows"
+                "nothing was planned: nothing was changed. The results stay as they are: a run reads whatever input is"
+                " new, not that of its date; to recompute a past range, trigger the DAG rerun_windows"
             )
-        return planned
+            done_without(context, records, ADVANCE, DECIDE)
+        return records
+
+
+def _waits(records: Sequence[Record]) -> bool:
+    """Whether a command found a batch that an earlier run refused."""
+    return bool(records) and "waits" in records[-1]
+
+
+def _waiting(file: str, batch_id: int, decide: str) -> str:
+    from windowlib.definition.definition import load_definition
+
+    return waits_for_decision(load_definition(Path(file)), batch_id, decide)
 
 
 class Advance(Job):
     """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset.
 
-    Returns what it did in a line; the outcome of each batch is under the key `batches`.
+    Returns what it did in a line; the outcome of each batch is under the key `batches`. `decide` is skipped then.
     """
 
     operator_extra_links = (Page(),)
 
     def execute(self, context: Context) -> Any:
-        planned = context["ti"].xcom_pull(task_ids="plan")
-        if planned[-1]["batch_id"] is None:
+        planned = context["ti"].xcom_pull(task_ids=PLAN)
+        if planned[-1]["batch_id"] is None:  # this task alone was cleared: else plan has skipped it
             raise AirflowSkipException("nothing was planned: nothing was changed")
-        return self.run_pipeline(context)
+        done_without(context, self.run_pipeline(context), DECIDE)
 
     def run_pipeline(self, context: Context) -> str:
         """Runs the command; where it was tried before, waits for what that try has left behind, and reports it."""
@@ -79,33 +114,42 @@ class Advance(Job):
 
 class Together(Advance):
     """Runs several pipelines with one command, and returns its outcomes. The task of each pipeline says what became of
-    it, so this one fails only where the command did not get so far."""
+    it, so this one fails only where the command did not get so far; pipelines without new input have none."""
 
     errors_at_once = True
 
-    def execute(self, context: Context) -> list[Record]:
+    def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command(context)
-        if not any("exit_code" in record for record in records):
+        ends = [record for record in records if "exit_code" in record]
+        if not ends:
             raise_for(code, last_words(lines), retried=is_retry(context))
+        if idle := [one["pipeline"] for one in ends if one["exit_code"] == 0 and not one["batches"]]:
+            done_without(context, records, *(f"{task}_{name}" for name in idle for task in (ADVANCE, DECIDE)))
         return records
 
 
 class AfterTogether(Advance):
-    """One of several pipelines: done where `Together` has run it to its end, else it runs alone."""
+    """One of several pipelines: done where `Together` has run it to its end, skipped where a batch of it waits for a
+    decision, else it runs alone."""
 
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+    def __init__(self, *, pipeline: str, file: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
+        self.file = str(file)
 
-    def execute(self, context: Context) -> str:
-        outcomes = context["ti"].xcom_pull(task_ids="together") or []
+    def execute(self, context: Context) -> Any:
+        outcomes = context["ti"].xcom_pull(task_ids=TOGETHER) or []
         *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
+        decide = f"{DECIDE}_{self.pipeline}"
+        if "waits" in end and not batches:
+            raise AirflowSkipException(in_lines(_waiting(self.file, end["waits"], decide)))
         if end["exit_code"] != 0:
             self.command += catching_up(context)
-            return self.published(Job.execute(self, context), context)
-        if not batches:
+            batches = Job.execute(self, context)
+        elif not batches:  # this task alone was cleared: else together has skipped it
             raise AirflowSkipException("nothing is new: nothing was changed")
-        return self.published([{k: v for k, v in one.items() if k != "pipeline"} for one in batches], context)
+        published = [{k: v for k, v in one.items() if k != "pipeline"} for one in batches]
+        done_without(context, self.published(published, context), decide)
 
 
 class Verify(Job):

@@ -28,7 +28,7 @@ from windowlib.source.files import check_readable
 from windowlib.source.place import PLACE, check_place, place_of
 from windowlib.tables import delta
 from windowlib.tables.decision import Decision
-from windowlib.tables.ledger import Clock, Ledger, Rejected, wall_clock_ms
+from windowlib.tables.ledger import Clock, Ledger, Waiting, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.migration import MIGRATED
 from windowlib.tables.opened import Tables
@@ -54,7 +54,7 @@ def plan(
     `look` finds the files that are there. With `finish`, once nothing new is left, a last batch says that no more
     events will come: every window fires.
 
-    Raises `Rejected` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
+    Raises `Waiting` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
     another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong.
     """
     ledger = ledger_of(definition, clock)
@@ -220,7 +220,7 @@ def plan_again(
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
-    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Rejected`."""
+    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Waiting`."""
     if state.plan and state.plan.decision and state.plan.decision.switches:
         check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition)}`")
         return
@@ -228,12 +228,19 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
     if state.prepared:
         drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
         check_fingerprint(definition, state.plan, drop)
-    if state.plan and state.rejection and not state.approved_by:
-        raise Rejected(
-            f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
-            f"to publish it all the same: {decision_command('approve', definition, state.plan)}\n"
-            f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
-        )
+    if state.plan and (why := why_it_waits(definition, state)):
+        raise Waiting(why, state.plan.batch_id)
+
+
+def why_it_waits(definition: Definition, state: LedgerState) -> str | None:
+    """Which batch waits for a decision, why, and the commands that decide; None where none waits."""
+    if state.plan is None or not state.rejection or state.approved_by:
+        return None
+    return (
+        f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
+        f"to publish it all the same: {decision_command('approve', definition, state.plan)}\n"
+        f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
+    )
 
 
 def decision_command(command: str, definition: Definition, waiting: Plan) -> str:

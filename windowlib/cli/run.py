@@ -74,10 +74,15 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.batches.planning import plan as freeze
     from windowlib.source.folder import left_out
     from windowlib.source.marker import marker_of, words
+    from windowlib.tables.ledger import Waiting
 
     definition = load_pipeline(pipeline)
     with telling(definition, lambda: frozen is None):
-        frozen = freeze(definition)
+        try:
+            frozen = freeze(definition)
+        except Waiting as waits:
+            show_outcome({"batch_id": waits.batch_id, "waits": True}, None, as_json)
+            raise
     since = marker_of(definition, frozen or ledger_of(definition).state().commit)
     out, changed = left_out(definition, since), formulas_changed(definition)
     lines = [_plan_line(frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
@@ -182,6 +187,7 @@ def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) ->
 def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
     """Runs several pipelines; the worst of their exit codes."""
     from windowlib.runs.start import run_together
+    from windowlib.tables.ledger import Waiting
 
     def on_batch(definition: Definition, report: BatchReport) -> None:
         named = {"pipeline": definition.name, **batch_record(report)}
@@ -204,5 +210,6 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         tell_about(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)
         codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
+        ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}
         show_outcome(ended, None if end.reports or end.error else f"{name}  {NOTHING_NEW}", as_json)
     return worst(codes)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
-from windowlib.batches.planning import check_may_run
+from windowlib.batches.planning import why_it_waits
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
@@ -30,7 +30,7 @@ from windowlib.runs.spark_errors import explained
 from windowlib.source import listing as source
 from windowlib.tables import delta, disk, prepare
 from windowlib.tables.lease import superseded_explains
-from windowlib.tables.ledger import Superseded
+from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
 from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import Changes, staging_folder
@@ -103,8 +103,8 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     refused = _refusal(checks, attempt.due.state)
     fix(run.ledger, attempt.claim, made, prepared, refused)
     _remove_staging(attempt)
-    if refused:
-        check_may_run(run.definition, run.ledger.state())
+    if refused and (waits := why_it_waits(run.definition, run.ledger.state())):
+        raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
     return _report(made, started)

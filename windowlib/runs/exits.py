@@ -40,6 +40,7 @@ class TaskState(Enum):
     SKIPPED = "skipped"
     FAILED = "failed"
     RETRY = "up for retry, and failed after the last one"
+    WAITS = "`plan` success, `advance` skipped, and `decide` asks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,14 @@ ENDS = (
         REJECTED,
         "refused by its checks: waits for `windowlib approve` or `windowlib abandon`",
         TaskState.FAILED,
-        "the operator, by the sentence, the report and in Airflow the task `decide`; every later run says the same"
-        " until a decision",
+        "the operator, by the sentence, the report and in Airflow the task `decide`, which asks in Required Actions",
+    ),
+    End(
+        REJECTED,
+        "a batch that an earlier run refused still waits: nothing was done",
+        TaskState.WAITS,
+        "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again where no question"
+        " about the batch is open; else it is skipped, and names the run that asks",
     ),
     End(
         SUPERSEDED,
@@ -174,13 +181,18 @@ def worst(codes: Iterable[int]) -> int:
     return min(codes, key=(UNEXPECTED, USER, REJECTED, DIFFERS, SUPERSEDED, DONE).index)
 
 
-def task_state(code: int, *, retried: bool = False) -> TaskState:
+def task_state(code: int, *, retried: bool = False, waits: bool = False) -> TaskState:
     """What becomes of a task whose command ended so; a code that is not ours (a signal, 137) is tried again.
+
+    `waits`: what was refused, was so by an earlier run.
 
     >>> task_state(SUPERSEDED), task_state(SUPERSEDED, retried=True), task_state(-9)  # doctest: +ELLIPSIS
     (<TaskState.SKIPPED: 'skipped'>, <TaskState.RETRY: ...>, <TaskState.RETRY: ...>)
+    >>> task_state(REJECTED).value, task_state(REJECTED, waits=True).name
+    ('failed', 'WAITS')
     """
-    end = next((one for one in ENDS if one.code == code), ENDS[UNEXPECTED])
+    found = [one for one in ENDS if one.code == code and (waits or one.state is not TaskState.WAITS)]
+    end = found[-1] if found else ENDS[UNEXPECTED]
     return end.on_retry if retried and end.on_retry else end.state
 
 

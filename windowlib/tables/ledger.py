@@ -67,6 +67,14 @@ class Rejected(ExpectationsFailed):
     """The checks refused this batch; it waits for `windowlib approve` or `windowlib abandon`."""
 
 
+class Waiting(Rejected):
+    """The checks refused a batch in an earlier run, and it still waits: nothing was done."""
+
+    def __init__(self, sentence: str, batch_id: int) -> None:
+        super().__init__(sentence)
+        self.batch_id = batch_id
+
+
 @dataclass(slots=True)
 class Ledger:
     """The ledger of one pipeline, and its `tables`, which a run opens once and passes on.
