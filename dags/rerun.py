@@ -34,9 +34,16 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
                 type=["null", "string"],
                 format="date-time",
                 title="From",
-                description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
+                description="Inclusive, in the zone at the lower left; empty: from the first result on. Windows that"
+                " meet the range are recomputed.",
             ),
-            "to": Param(None, type=["null", "string"], format="date-time", title="To", description="Exclusive."),
+            "to": Param(
+                None,
+                type=["null", "string"],
+                format="date-time",
+                title="To",
+                description="Exclusive; empty: to the end of the last result.",
+            ),
             "reason": Param("", type="string", title="Reason", description="Why; kept with the batch."),
             "dry_run": Param(
                 True, type="boolean", title="Dry run", description="Show what would change, and stop there."

@@ -17,6 +17,7 @@ import pytest
 
 from windowlib.cli.display import batch_record
 from windowlib.definition.definition import load_definition
+from windowlib.model.rerun import TimeRange
 from windowlib.reruns.previews import Preview, Summary, keep
 from windowlib.runs.attempt import BatchReport
 from windowlib.tables.rerun import Rerun
@@ -185,6 +186,9 @@ def test_the_form_offers_what_can_be_rerun(pipelines: Path) -> None:
     assert dag_bag().dags["rerun_windows"].params.get_param("pipeline").schema["enum"] == ["one"]
 
 
+FROM_MS = 1_772_496_000_000
+
+
 class RunOf:
     """The context of a run with this form, whose preview returned that."""
 
@@ -192,9 +196,10 @@ class RunOf:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
         self.form |= {"dry_run": False, "approval": True, "accept_gap": False, "preview": None} | form
         self.returned = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
+        self.checked: dict[str, Any] | None = None
 
     def xcom_pull(self, task_ids: str) -> Any:
-        return self.returned if task_ids == "preview" else None
+        return {"preview": self.returned, "check": self.checked}.get(task_ids)
 
     @property
     def context(self) -> dict[str, Any]:
@@ -208,7 +213,7 @@ class RunOf:
         ({"to": "2026-03-01T00:00:00+00:00"}, "is not before"),
         ({"from": "2026-03-02T00:00:00"}, "has no time zone"),
         ({"to": "2926-03-03T00:00:00Z"}, "is in the future"),
-        ({"to": None}, "^to must be given, or the id of a preview"),
+        ({"to": None}, r"^to must be given, each a time(.|\n)*there are no\sresults yet"),
         ({"preview": " p2 ", "from": None, "to": None}, "no preview 'p2' here"),
         ({"pipeline": "four"}, "no pipeline 'four' can be rerun; allowed: one"),
     ],
@@ -311,6 +316,40 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(pipelines: Path) ->
     [shown] = dag.get_task("preview").execute(run.context)  # it has no command: one would fail
     assert (shown["preview_id"], shown["changes_nothing"]) == ("p1", False)
     assert "euros" in shown["markdown"]
+
+
+def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was proposed is in the text that is approved."""
+    import windowlib.tables.data_range
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    dag, run = dag_bag().dags["rerun_windows"], RunOf(**{"from": None, "to": ""})
+    with monkeypatch.context() as patch:
+        patch.setattr(windowlib.tables.data_range, "data_range", lambda *_: TimeRange(FROM_MS, FROM_MS + 1_500))
+        run.checked = dag.get_task("check").execute(run.context)
+    assert run.checked == {
+        "from": "2026-03-03T00:00:00Z",
+        "to": "2026-03-03T00:00:01.500Z",
+        "what": "rerun 2026-03-03 00:00:00 UTC to 2026-03-03 00:00:01.500 UTC",
+        "proposed": [
+            "from was empty: 2026-03-03T00:00:00Z, the first result's window start",
+            "to was empty: 2026-03-03T00:00:01.500Z, the last result's window end",
+        ],
+    }
+    preview = dag.get_task("preview")
+    asked: list[str] = []
+
+    def prepare(name: str, context: Any, *options: str) -> None:
+        asked.extend(options)
+        preview.command = [sys.executable, "-c", outcomes({"preview_id": "p1"})]
+
+    preview.prepare = prepare
+    definition = load_definition(pipelines / "one.toml")
+    summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
+    keep(definition.root, Preview("p1", FROM_MS + 2_000, Rerun(FROM_MS, FROM_MS + 1_500, "r", "ann"), 3, None, summary))
+    [shown] = preview.execute(run.context)
+    assert asked[:4] == ["--from", "2026-03-03T00:00:00Z", "--to", "2026-03-03T00:00:01.500Z"]
+    assert shown["markdown"].startswith("From was empty: 2026-03-03T00:00:00Z, the first result's window start.\n\nTo")
 
 
 @pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")

@@ -20,9 +20,38 @@ from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, needed, readmitted
 from windowlib.plans.partitions import DAY_MS
 from windowlib.runs.exits import USER
+from windowlib.tables.data_range import asked_range
 from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, can_rerun, time_ms, time_range
 
 NOW_MS = 1_800_000_000_000
+
+
+DATA = TimeRange(time_ms("from", "2025-01-01Z"), time_ms("to", "2026-12-01Z"))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "data", "says"),
+    [
+        ("", "", None, "from and to must be given, each a time with its zone"),
+        ("2026-03-03Z", " ", None, "to must be given"),
+        ("", "", DATA, "699 days is more than the 400 that one rerun can recompute: rerun shorter ranges"),
+        ("", "", DATA, "(from was empty: 2025-01-01T00:00:00Z, the first result's window start; to was empty: 2026-"),
+        ("2026-12-02Z", "", DATA, "is not before to 2026-12-01 00:00:00 UTC"),
+        ("", "2024-12-01Z", DATA, "is not before to 2024-12-01 00:00:00 UTC"),
+    ],
+)
+def test_a_range_that_is_proposed_is_judged_as_one_that_is_given(
+    start: str, end: str, data: TimeRange | None, says: str
+) -> None:
+    with pytest.raises(RerunRefused, match=re.escape(says)):
+        asked_range(start, end, data, NOW_MS)
+
+
+def test_an_end_in_the_future_is_not_proposed() -> None:
+    after = TimeRange(NOW_MS - 10, NOW_MS + 10)
+    asked = asked_range("", "", after, NOW_MS)
+    assert asked.range == TimeRange(NOW_MS - 10, NOW_MS)
+    assert asked.proposed[1] == "to was empty: 2027-01-15T08:00:00Z, now; the last result's window ends later"
 
 
 @pytest.mark.parametrize(

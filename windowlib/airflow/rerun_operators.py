@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,10 +20,14 @@ if TYPE_CHECKING:
     from windowlib.tables.rerun import Rerun
 
 WHY = "why"  # the field of the question about a preview
+CHECK, PROPOSED = "check", "proposed"  # the task that fixes the range; the key of what it has put for an empty end
 
 
 class Check(BaseOperator):
-    """Refuses a range that cannot be rerun, before anything starts; says in words what will be done."""
+    """Refuses a range that cannot be rerun, before anything starts; says in words what will be done.
+
+    An empty from or to is the data's own: what is proposed is said here, and in the text that is approved.
+    """
 
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -39,12 +42,14 @@ class Check(BaseOperator):
         params = context["params"]
         try:
             definition = load_definition(_file(self.pipelines, params["pipeline"]))
-            wanted = _asked(definition, params, _who(context))
+            wanted, proposed = _asked(definition, params, _who(context))
             check_can_rerun(definition, wanted)
         except WindowError as error:
             raise Final(in_lines(str(error))) from None
-        self.log.info("%s: %s", definition.name, wanted.title)
-        return {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms), "what": wanted.title}
+        for one in [*proposed, f"{definition.name}: {wanted.title}"]:
+            self.log.info("%s", one)
+        bounds = {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms)}
+        return {**bounds, "what": wanted.title, PROPOSED: list(proposed)}
 
 
 class PreviewPage(BaseOperatorLink):
@@ -83,15 +88,17 @@ class PreviewRerun(OfPipeline):
 
         params = context["params"]
         definition, preview_id = load_definition(_file(self.pipelines, params["pipeline"])), _preview_id(params)
+        checked = context["ti"].xcom_pull(task_ids=CHECK) or {}
         if not preview_id:
-            options = ["--from", str(params["from"]), "--to", str(params["to"]), "--reason", params["reason"]]
+            options = ["--from", checked["from"], "--to", checked["to"], "--reason", params["reason"]]
             options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
             self.prepare("rerun", context, *options)
             preview_id = super().execute(context)[-1]["preview_id"]
         found = load(definition.root, preview_id)
         text = markdown(found, definition.source.key, definition.pages.hide)
         self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
-        text += f"\n\n[As a page]({self.page})"
+        said = "".join(f"{one[0].upper()}{one[1:]}.\n\n" for one in checked.get(PROPOSED, ()))
+        text = f"{said}{text}\n\n[As a page]({self.page})"
         return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]
 
 
@@ -179,17 +186,19 @@ def _file(pipelines: Mapping[str, str], name: str) -> str:
     return str(Path(pipelines[name]))
 
 
-def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> Rerun:
-    """What the form asks for. Raises `RerunRefused`."""
+def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
+    """What the form asks for, and a sentence for each end of the range that it leaves empty. Raises `RerunRefused`."""
+    from windowlib.batches.planning import ledger_of
     from windowlib.reruns.previews import load
-    from windowlib.tables.rerun import Rerun, RerunRefused, time_range
+    from windowlib.tables.data_range import asked_range, data_range
+    from windowlib.tables.rerun import Rerun
 
     if preview_id := _preview_id(params):
-        return load(definition.root, preview_id).rerun
-    if missing := [name for name in ("from", "to") if not params[name]]:
-        raise RerunRefused(f"{' and '.join(missing)} must be given, or the id of a preview, which has its own")
-    asked = time_range(str(params["from"]), str(params["to"]), time.time_ns() // 1_000_000)
-    return Rerun(asked.from_ms, asked.to_ms, params["reason"], who)
+        return load(definition.root, preview_id).rerun, ()
+    ledger, bounds = ledger_of(definition), [str(params[name] or "") for name in ("from", "to")]
+    data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
+    asked = asked_range(bounds[0], bounds[1], data, ledger.clock())
+    return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
 
 
 def _preview_id(params: Mapping[str, Any]) -> str:

@@ -14,10 +14,12 @@ from windowlib.inspection.status import Status
 from windowlib.inspection.status import status as look
 from windowlib.model.errors import WindowError
 from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import RUNS_SHOWN, Run, Tail, tail
 from windowlib.quality.figures import share
 from windowlib.quality.validations import Validated, kept
+from windowlib.tables.data_range import data_range
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState, Plan
 from windowlib.tables.opened import Tables
@@ -49,7 +51,8 @@ class Mark:
 class Overview:
     """The row. Times are ms; `final_ms` is exclusive: windows that end at or before it change by reruns alone.
 
-    `late_share` is that of the newest batches together (`RUNS_SHOWN` at most), `changed_ms` when results last changed.
+    `data` is the range of all published results, `late_share` that of the newest batches together (`RUNS_SHOWN` at
+    most), `changed_ms` when results last changed.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Overview:
     held_by: Sequence[str]
     changed_ms: int | None
     run_ms: int | None
+    data: TimeRange | None
     late_share: float | None
     strip: Sequence[Mark]
     schedule: str | None
@@ -129,6 +133,7 @@ def overview(found: Looked) -> Overview:
         held_by=time.explanation if time else [],
         changed_ms=next((run.at_ms for run in found.tail.runs if run.figures.get("changes_rows_written")), None),
         run_ms=commit.at_ms if commit else None,
+        data=data_range(found.tables, commit),
         late_share=late_share(runs),
         strip=strip[::-1],
         schedule=found.definition.airflow.schedule,
@@ -150,6 +155,7 @@ def unreadable(definition_name: str, error: Exception) -> Overview:
         held_by=(),
         changed_ms=None,
         run_ms=None,
+        data=None,
         late_share=None,
         strip=(),
         schedule=None,

@@ -15,6 +15,7 @@ import jinja2
 
 from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant
+from windowlib.model.rerun import TimeRange
 from windowlib.pages.balance import REFUSED
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.overview import Mark, Overview
@@ -132,6 +133,7 @@ def _environment() -> jinja2.Environment:
     made.filters |= {
         "at": instant,
         "minute": minute,
+        "range": range_words,
         "ago": ago,
         "count": lambda value: "–" if value is None else f"{value:,}",
         "share": lambda value: "–" if value is None else measure(value, Measure.SHARE),
@@ -197,6 +199,15 @@ def minute(time_ms: int | None) -> str:
     """
     shown = instant(time_ms)
     return f"{shown[: len('1970-01-01 00:00')]} UTC" if shown.endswith(" UTC") else shown
+
+
+def range_words(span: TimeRange) -> str:
+    """A range to the minute.
+
+    >>> range_words(TimeRange(0, 7_260_000))
+    '1970-01-01 00:00 to 1970-01-01 02:01 UTC'
+    """
+    return f"{minute(span.from_ms).removesuffix(' UTC')} to {minute(span.to_ms)}"
 
 
 def measure(value: float, kind: Measure) -> str:
