@@ -60,6 +60,7 @@ FIGURES: Mapping[str, int | None] = {
     "windows_left_open": 90,
     "windows_written_open": 90,
     "windows_overdue": 0,
+    "windows_fired_early": 0,
     "windows_fired_on_time": 50,
     "windows_fired_late": 5,
     "windows_entered": 53,

@@ -44,6 +44,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]  # what files and tables 
 SECOND = 1000
 OUT_OF_ORDERNESS_MS = 20 * SECOND
 BATCHES = 4
+TIMINGS = ("early", "on_time", "late")
 PLAN_TIME_MS = 10_000_000
 COUNT_AND_SUM = Together((Count(), Sum("v")))
 EVENTS = pa.schema([("user", pa.string()), ("at", pa.int64()), ("v", pa.int64()), ("id", pa.string())])
@@ -195,6 +196,9 @@ def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSe
     emitted, _ = by_operator(spec, definition)
     assert len(fired(emitted)) > 10
     assert published(definition) == fired(emitted)
+    counted = {how: sum(report.figures[f"windows_fired_{how}"] or 0 for report in reports) for how in TIMINGS}
+    assert counted == {how: sum(one[-1] == how for one in fired(emitted)) for how in TIMINGS}
+    assert counted["early"]
     assert late_published(definition) == late(emitted)
     numbers = [(r["user"], r["window_start"], r["window_end"], r["firing"]) for r in _rows(definition, "results")]
     assert len(set(numbers)) == len(numbers)

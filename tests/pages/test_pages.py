@@ -22,6 +22,7 @@ from tests import browser, page_samples
 from tests.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import utc
 from windowlib.inspection.verify.report import Difference
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages.overview import State, looked, overviews
@@ -78,6 +79,13 @@ def test_trouble_comes_first(folder: Path) -> None:
     assert clicks.watermark_ms is not None
     assert clicks.final_ms == clicks.watermark_ms + 1 - 30 * 60_000
     assert "row" in clicks.held_by[0]
+    kept = rows(folder, "results")
+    assert clicks.data is not None
+    assert (utc(clicks.data.from_ms), utc(clicks.data.to_ms)) == (
+        min(row["window_start"] for row in kept),  # type: ignore[type-var]
+        max(row["window_end"] for row in kept),  # type: ignore[type-var]
+    )
+    assert found[3].data is None
     assert clicks.changed_ms is not None
     assert NOW_MS < clicks.changed_ms < AS_OF_MS
 
@@ -383,7 +391,7 @@ def test_metrics_are_those_of_the_newest_batch(folder: Path, tmp_path: Path, tro
         "windowlib_watermark_timestamp_seconds": (newest.watermark_out_ms or 0) / 1000,
         "windowlib_watermark_lag_seconds": ((newest.plan_time_ms or 0) - (newest.watermark_out_ms or 0)) / 1000,
         "windowlib_results": float(len(rows(folder, "results"))),
-        "windowlib_fired": read.figures["windows_fired_on_time"] + read.figures["windows_fired_late"],
+        "windowlib_fired": sum(read.figures[f"windows_fired_{how}"] for how in ("early", "on_time", "late")),
         "windowlib_read": read.figures["rows_read"],
         "windowlib_late": read.figures["rows_late"],
         "windowlib_quarantined": read.figures["rows_quarantined"],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from windowlib.quality.firings import windows_fired
+
 
 def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     """What some batches did together, from their outcomes (`windowlib.cli.display.batch_record`), oldest first.
@@ -30,8 +32,8 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
 
 
 def results_of(batches: Sequence[dict[str, Any]]) -> int:
-    """How many results some batches published: windows that fired, on time and by late events."""
-    return sum(_figure(one, f"windows_{how}") for one in batches for how in ("fired_on_time", "fired_late"))
+    """How many results some batches published: windows that fired, early, on time and by late events."""
+    return sum(map(windows_fired, batches))
 
 
 def _figure(batch: dict[str, Any], name: str) -> int:

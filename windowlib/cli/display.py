@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from windowlib.definition.instants import instant, iso_instant
+from windowlib.quality.firings import windows_fired
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,9 +102,7 @@ def batch_line(report: BatchReport) -> str:
     if reasons:
         quarantined += f" ({', '.join(f'{reason} {count:,}' for reason, count in reasons.items())})"
     late_firings = figures.get("windows_fired_late", 0)
-    fired = f"fired {figures['windows_fired_on_time'] + late_firings:,}" + (
-        f" (late {late_firings:,})" if late_firings else ""
-    )
+    fired = f"fired {windows_fired(figures):,}" + (f" (late {late_firings:,})" if late_firings else "")
     parts = [
         f"batch {report.batch_id}",
         fired,
@@ -225,9 +224,8 @@ def _show_commits(screen: Console, status: Status) -> None:
     table = table_of(["batch", "committed (UTC)", *numbers, "watermark (UTC)"], ("batch", *numbers), wraps=False)
     for commit in status.commits:
         counts = commit.counts
-        fired = counts.get("windows_fired_on_time", 0) + counts.get("windows_fired_late", 0)
-        rows = [counts.get(f"rows_{name}", 0) for name in numbers[:-1]]
-        figures = ["", "", "", "", commit.what] if commit.rerun else [f"{number:,}" for number in [*rows, fired]]
+        shown = [*(counts.get(f"rows_{name}", 0) for name in numbers[:-1]), windows_fired(counts)]
+        figures = ["", "", "", "", commit.what] if commit.rerun else [f"{number:,}" for number in shown]
         cells = [str(commit.batch_id), _seconds(commit.at_ms), *figures]
         table.add_row(*cells, _seconds(commit.watermark_ms))
     screen.print(table)

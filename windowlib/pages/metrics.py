@@ -15,6 +15,7 @@ from windowlib.definition.definition import Definition
 from windowlib.inspection.told import situations
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run, tail
+from windowlib.quality.firings import windows_fired
 from windowlib.tables.ledger import Ledger
 
 FILE = "metrics.prom"
@@ -104,7 +105,7 @@ def _of_reading(run: Run) -> dict[str, float | None]:
     """What the newest batch did that was no rerun and no decision."""
     figures = run.figures
     return {
-        "fired": figures.get("windows_fired_on_time", 0) + figures.get("windows_fired_late", 0),
+        "fired": windows_fired(figures),
         "read": figures.get("rows_read"),
         "late": figures.get("rows_late"),
         "quarantined": figures.get("rows_quarantined"),

@@ -105,6 +105,12 @@ _FIGURES: Sequence[tuple[str, Measure, Callable[[Run], float | None], str]] = (
     ("Watermark lag", Measure.DURATION, _lag_ms, "how far the watermark is behind the time of the run"),
     ("Rows read", Measure.COUNT, lambda run: run.figures.get("rows_read"), "rows of the files that a batch read"),
     (
+        "Windows fired early",
+        Measure.COUNT,
+        lambda run: run.figures.get("windows_fired_early"),
+        "results that a trigger fired before the end of their window",
+    ),
+    (
         "Windows fired on time",
         Measure.COUNT,
         lambda run: run.figures.get("windows_fired_on_time"),

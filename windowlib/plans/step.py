@@ -188,7 +188,9 @@ def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = 
     The column is not in what is returned: no table has it.
     """
     sums = {f"{part}_rows": f"if(part = '{part}', 1, 0)" for part in (OPEN, *FIRED, DROPPED)}
-    if not with_events:
+    if not with_events:  # the other plans fire at the end of a window alone
+        early = "timing = 'early' AND part"
+        sums |= {"early_rows": f"if({early} = '{ON_TIME}', 1, 0)", "early_updates": f"if({early} = '{UPDATE}', 1, 0)"}
         return counters.over(rows, sums)
     sums |= {"events_fired": f"coalesce({FIRED_EVENTS}, 0)", "rows_unfounded": f"if({FIRED_EVENTS} = 0, 1, 0)"}
     return counters.over(rows, sums, without=[FIRED_EVENTS])

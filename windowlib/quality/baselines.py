@@ -14,13 +14,14 @@ from typing import TypeAlias
 
 from windowlib.definition.durations import UNITS
 from windowlib.quality.bands import usual
+from windowlib.quality.firings import LATE, ON_TIME, windows_fired
 
 WEEK_MS, HOUR_MS = 7 * UNITS["d"], UNITS["h"]
 WEEKS, ENOUGH_WEEKS = 8, 4
 LEAST_DEVIATION = 0.25  # of the median
 LEAST_LATE_SHARE = 0.01  # a share below this is no news
-NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", "windows_fired_on_time", "windows_fired_late")
-"""The figures of an earlier batch that bands are made from."""
+NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", ON_TIME, LATE)
+"""The figures of an earlier batch that bands are made from; those of earlier releases have no early ones."""
 
 Figures: TypeAlias = Mapping[str, int | None]
 
@@ -51,7 +52,7 @@ def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | No
     {0.0, None}
     """
     same = _same_hour(figures, history) if figures.get("rows_read") else []
-    rows, late, fired = (_band(same, one) for one in (_rows_read, _late_share, _windows_fired))
+    rows, late, fired = (_band(same, one) for one in (_rows_read, _late_share, windows_fired))
     return {
         "usual_rows_read_low": rows[0],
         "usual_rows_read_high": rows[1],
@@ -80,7 +81,3 @@ def _rows_read(figures: Figures) -> float:
 
 def _late_share(figures: Figures) -> float:
     return (figures["rows_late"] or 0) / (figures["rows_admitted"] or 1)
-
-
-def _windows_fired(figures: Figures) -> float:
-    return (figures["windows_fired_on_time"] or 0) + (figures["windows_fired_late"] or 0)

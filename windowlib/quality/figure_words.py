@@ -28,6 +28,7 @@ FIGURES = {
     "windows_miscounted": "windows, or slices, whose own `count(*)` is not the number of their events; must be 0",
     "windows_left_open": "rows for `open_windows`, as the plan counted them",
     "windows_overdue": "files of `open_windows` left as they are with a window that was due or touched; must be 0",
+    "windows_fired_early": "windows fired before their end, by a trigger: each firing counts",
     "windows_fired_on_time": "windows fired when the watermark reached their end",
     "windows_fired_late": "windows fired again, by a late event",
     "windows_entered": "rows added to `results`",
@@ -84,7 +85,7 @@ DERIVED = {
     "watermark_ahead_by_ms": "how far the watermark is ahead of what the events, or a silence, allow, in ms",
     "results_unaccounted": "`results` before, with what was added and without what was removed, less `results` after",
     "changes_unaccounted": "firings and removals (of a rerun: differences), less the rows of `result_changes` written",
-    "windows_fired": "windows fired, on time and by late events",
+    "windows_fired": "windows fired: early, on time and by late events",
     "late_unaccounted": "late events before, less those gone with their file and those still listed",
     "watermark_moved_ms": "how far a rerun moved the watermark, in ms",
 }

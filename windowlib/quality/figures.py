@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from windowlib.model.watermark import MIN_WATERMARK, WatermarkPolicy
 from windowlib.quality import baselines
+from windowlib.quality.firings import windows_fired
 from windowlib.quality.terms import Terms
 
 Figures: TypeAlias = Mapping[str, int | None]  # None where there is no such number, as of a watermark at first
@@ -57,11 +58,6 @@ def parameters(terms: Terms, figures: Figures, history: Sequence[Figures]) -> di
         **usual(history[-RECENT:]),
         **baselines.bounds(figures, history),
     }
-
-
-def windows_fired(figures: Figures) -> int:
-    """How many windows a batch fired: on time, and again for late events."""
-    return (figures["windows_fired_on_time"] or 0) + (figures["windows_fired_late"] or 0)
 
 
 def usual(history: Sequence[Figures]) -> dict[str, float | None]:

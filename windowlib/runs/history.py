@@ -13,6 +13,7 @@ from windowlib.definition.instants import time_of, utc
 from windowlib.model.rerun import TimeRange
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.figures import RECENT
+from windowlib.quality.firings import EARLY
 from windowlib.tables import data_files, delta, row_groups
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
@@ -34,7 +35,8 @@ def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[
     newest = {number: one for number, one in _newest(tables, state).items() if number > since}
     same_hour = sorted(one for one in _same_hour(tables, state, plan_time_ms).items() if one[0] > since)
     ordinary = [one for _, one in sorted(newest.items()) if OF_RERUN not in one][-RECENT:]
-    before = [one for batch_id, one in same_hour if batch_id not in newest and one.keys() == {*NEEDED}]
+    same_hour = [(number, one) for number, one in same_hour if OF_RERUN not in one]
+    before = [one for batch_id, one in same_hour if batch_id not in newest and {*NEEDED} <= one.keys()]
     return [*before, *ordinary]
 
 
@@ -77,7 +79,7 @@ def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
                 columns=["batch_id", "plan_time", "figure", "value"],
                 filters=(pc.field("plan_time") >= utc(begin_ms))
                 & (pc.field("plan_time") < utc(begin_ms + HOUR_MS))
-                & pc.field("figure").isin([*NEEDED, OF_RERUN]),
+                & pc.field("figure").isin([*NEEDED, EARLY, OF_RERUN]),
                 partitioning=None,
             )
             for row in data_files.rows_of(rows):
