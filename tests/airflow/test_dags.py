@@ -733,7 +733,7 @@ def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
 
     records = [{"batch_id": None, "files": 0}]
     plan = job(tmp_path, outcomes(*records), "Plan", file=tmp_path / "one.toml")
-    assert done(plan, PlanSays(None)) == (records, ["advance", "decide"])
+    assert done(plan, PlanSays(None)) == (records, ["advance", "decide", "report"])
     # One that was cleared alone:
     advance = job(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", "Advance")
     with pytest.raises(AirflowSkipException, match="nothing was planned: nothing was changed"):
@@ -804,7 +804,7 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
     ]
     program = outcomes(*lines) + "import sys; sys.exit(3)"
     records, skipped = done(job(tmp_path, program, "Together"), TogetherSays(None))
-    assert (records, skipped) == (lines, ["advance_two", "decide_two"])
+    assert (records, skipped) == (lines, ["advance_two", "decide_two", "report_two"])
 
     refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
     asset, events = Asset("results"), Events()

@@ -17,7 +17,9 @@ from windowlib.airflow.statistics import count
 from windowlib.runs.exits import TaskState, task_state
 
 BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
-PLAN, TOGETHER, ADVANCE, DECIDE = "plan", "together", "advance", "decide"  # the tasks; of several, with _PIPELINE
+PLAN, TOGETHER = "plan", "together"
+ADVANCE, DECIDE, REPORT = "advance", "decide", "report"  # the tasks; those of one of several with _PIPELINE
+IDLE = (ADVANCE, DECIDE, REPORT)  # the scheduler skips what else comes after them
 RETURNED = "return_value"  # the key under which Airflow keeps what a task returns
 
 
@@ -64,7 +66,7 @@ class Plan(Job):
                 "nothing was planned: nothing was changed. The results stay as they are: a run reads whatever input is"
                 " new, not that of its date; to recompute a past range, trigger the DAG rerun_windows"
             )
-            done_without(context, records, ADVANCE, DECIDE)
+            done_without(context, records, *IDLE)
         return records
 
 
@@ -124,7 +126,7 @@ class Together(Advance):
         if not ends:
             raise_for(code, last_words(lines), retried=is_retry(context))
         if idle := [one["pipeline"] for one in ends if one["exit_code"] == 0 and not one["batches"]]:
-            done_without(context, records, *(f"{task}_{name}" for name in idle for task in (ADVANCE, DECIDE)))
+            done_without(context, records, *(f"{task}_{name}" for name in idle for task in IDLE))
         return records
 
 
