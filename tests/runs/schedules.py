@@ -44,6 +44,7 @@ STEPS: tuple[tuple[Any, str], ...] = (
     (disk, "sync"),
 )
 
+GAP = "10ms"
 DEFINITION = """
 name = "values"
 warehouse = "warehouse"
@@ -61,7 +62,7 @@ out_of_orderness = "{delay}"
 
 [window]
 type = "session"
-gap = "10ms"
+gap = "{gap}"
 
 [aggregates]
 events = "count(*)"
@@ -72,11 +73,11 @@ cuts = "1 batch"
 VALUE = pa.schema([("value", pa.int64())])
 
 
-def pipeline(folder: Path, delay: str = "0s") -> Definition:
-    """The pipeline in a folder, with this delay."""
+def pipeline(folder: Path, delay: str = "0s", gap: str = GAP) -> Definition:
+    """The pipeline in a folder, with this delay, and this gap."""
     (folder / "incoming").mkdir(parents=True, exist_ok=True)
-    file = folder / f"values-{delay}.toml"
-    file.write_text(DEFINITION.format(delay=delay), encoding="utf-8")
+    file = folder / (f"values-{delay}.toml" if gap == GAP else f"values-{delay}-{gap}.toml")
+    file.write_text(DEFINITION.format(delay=delay, gap=gap), encoding="utf-8")
     return load_definition(file)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -14,9 +14,28 @@ from deltalake.exceptions import CommitFailedError
 
 from tests.runs.schedules import no_spark
 from tests.schedules.explorer import REFUSING
-from tests.schedules.pipeline import FILE_MS, LONG_DELAY, NO_DELAY, OUTDATED, RERUN_FILE, SHOWN, pipeline, root_of
+from tests.schedules.pipeline import (
+    FILE_MS,
+    LONG_DELAY,
+    NEW,
+    NO_DELAY,
+    OLD,
+    OUTDATED,
+    RERUN_FILE,
+    SHOWN,
+    pipeline,
+    root_of,
+)
 from tests.schedules.reader import DELETED
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.erasure import forget
+from windowlib.erasure.forget import ForgetRefused
+from windowlib.migrations.batch import Asked
+from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
+from windowlib.migrations.switch import build, switch
+from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
+from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.runs.maintenance import maintain
@@ -31,13 +50,17 @@ from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
 from windowlib.tables.roll_forward import ForeignChange
 
-Actor = Callable[[Path], object]
+Actor = Callable[[Path, str], object]  # acts on the pipeline in a folder, whose definition has this gap
 BY = ("ann", "to see what happens")
-OUTCOMES = (Superseded, Rejected, ForeignChange, NothingToDecide, NothingToDo, CannotUndo, CutExpired, DoneAlready)
+OUTCOMES = (
+    *(Superseded, Rejected, ForeignChange, NothingToDecide, NothingToDo, CannotUndo, CutExpired, DoneAlready),
+    *(StateMismatch, MigrationRefused, NothingToMigrate, ForgetRefused),
+)
+ERASED, UNREAD = 11, 30  # of a file that was read, and of one that was not
 
 
-def a_run(folder: Path, delay: str = NO_DELAY) -> None:
-    advance(pipeline(folder, delay), no_spark)
+def a_run(folder: Path, gap: str = OLD, delay: str = NO_DELAY) -> None:
+    advance(pipeline(folder, delay, gap), no_spark)
 
 
 def rerun_of(preview_id: str) -> Rerun:
@@ -45,29 +68,63 @@ def rerun_of(preview_id: str) -> Rerun:
     return Rerun(10 * RERUN_FILE, 10 * RERUN_FILE + 3, BY[1], BY[0], preview_id=preview_id)
 
 
-def a_rerun(folder: Path, preview_id: str = SHOWN) -> None:
-    advance(pipeline(folder), no_spark, rerun=rerun_of(preview_id))
+def a_rerun(folder: Path, gap: str = OLD, preview_id: str = SHOWN) -> None:
+    advance(of(folder, gap), no_spark, rerun=rerun_of(preview_id))
 
 
-def outdated_rerun(folder: Path) -> None:
+def outdated_rerun(folder: Path, gap: str) -> None:
     """Applies what a dry run has shown and does not hold any more."""
     with suppress(RerunRefused):
-        a_rerun(folder, OUTDATED)
+        a_rerun(folder, gap, OUTDATED)
 
 
-def optimize(folder: Path) -> None:
+def of(folder: Path, gap: str) -> Definition:
+    return pipeline(folder, NO_DELAY, gap)
+
+
+def erase(folder: Path, gap: str, value: int = ERASED, *, now: bool = False) -> None:
+    forget.forget(of(folder, gap), no_spark, forget.Asked([str(value)], *BY, now=now))
+
+
+def migrate(folder: Path, gap: str = NEW) -> None:
+    """What the command does where nobody is asked."""
+    new = of(folder, gap)
+    if not _finished(new):
+        switch(new, build(new, no_spark, Asked(*BY)), no_spark, Asked(*BY))
+
+
+def undo_migration(folder: Path, *_: str) -> None:
+    new = of(folder, NEW)
+    if not _finished(new):
+        undo(new, no_spark, Asked(*BY))
+
+
+def keep_migration(folder: Path, *_: str) -> None:
+    new = of(folder, NEW)
+    if not _finished(new):
+        finish(new)
+
+
+def _finished(definition: Definition) -> bool:
+    """Whether a command that was killed had prepared something, which now is published."""
+    done = finish_prepared(definition)
+    tidy(definition)
+    return done is not None
+
+
+def optimize(folder: Path, *_: str) -> None:
     results = root_of(folder) / "results"
     if (results / "_delta_log").exists():
         with suppress(CommitFailedError):
             DeltaTable(results).optimize.compact()
 
 
-def delete(folder: Path, value: int = DELETED) -> None:
+def delete(folder: Path, *_: str, value: int = DELETED) -> None:
     with suppress(CommitFailedError):
         DeltaTable(root_of(folder) / "results").delete(f"value = {value}")
 
 
-def lossy_optimize(folder: Path) -> None:
+def lossy_optimize(folder: Path, *_: str) -> None:
     """Says that it changes no row, and leaves a file out."""
     table = Tables(root_of(folder))["results"]
     newest = delta.version(table)
@@ -78,24 +135,35 @@ def lossy_optimize(folder: Path) -> None:
 
 ACTORS: dict[str, Actor] = {
     "run": a_run,
-    "run under other terms": lambda folder: a_run(folder, LONG_DELAY),
+    "run under other terms": lambda folder, gap: a_run(folder, gap, LONG_DELAY),
     REFUSING: a_run,
     "rerun": a_rerun,
     "outdated rerun": outdated_rerun,
-    "approve": lambda folder: approve(pipeline(folder), *BY),
-    "abandon": lambda folder: abandon(pipeline(folder), *BY),
-    "rollback": lambda folder: rollback(pipeline(folder), 1, *BY),
-    "restore": lambda folder: restore(pipeline(folder), *BY),
-    "adopt": lambda folder: adopt(pipeline(folder), *BY),
-    "advance-watermark": lambda folder: advance_watermark(pipeline(folder), 50 * FILE_MS, *BY),
-    "maintain": lambda folder: maintain(pipeline(folder), BY[0]),
-    "acknowledge": lambda folder: acknowledge(ledger_of(pipeline(folder)), "failure", 2**53, *BY),
+    "approve": lambda *at: approve(of(*at), *BY),
+    "abandon": lambda *at: abandon(of(*at), *BY),
+    "rollback": lambda *at: rollback(of(*at), 1, *BY),
+    "restore": lambda *at: restore(of(*at), *BY),
+    "adopt": lambda *at: adopt(of(*at), *BY),
+    "advance-watermark": lambda *at: advance_watermark(of(*at), 50 * FILE_MS, *BY),
+    "maintain": lambda *at: maintain(of(*at), BY[0]),
+    "acknowledge": lambda *at: acknowledge(ledger_of(of(*at)), "failure", 2**53, *BY),
     "foreign OPTIMIZE": optimize,
     "foreign DELETE": delete,
+}
+CHANGING: dict[str, Actor] = {
+    "forget": erase,
+    "forget --now": lambda *at: erase(*at, UNREAD, now=True),
+    "migrate": lambda folder, _: migrate(folder),
+    "migrate --undo": undo_migration,
+    "migrate --finish": keep_migration,
 }
 LOSSY = "foreign OPTIMIZE that loses a file"  # no run can go on after it: in no group
 PAIRS = [*combinations(ACTORS, 2), ("run", "run"), ("rerun", "rerun"), ("rollback", "rollback")]
 TRIPLES = list(combinations_with_replacement(ACTORS, 3))
+PAIRS_OF_CHANGES = [*product(CHANGING, ACTORS), *combinations_with_replacement(CHANGING, 2)]
+TRIPLES_OF_CHANGES = [
+    *((one, *others) for one in CHANGING for others in combinations_with_replacement([*ACTORS, *CHANGING], 2))
+]
 OWN = [name for name in ACTORS if not name.startswith("foreign")]
 KINDS = {
     "run": ("run", REFUSING),
@@ -108,6 +176,10 @@ TRIPLES_OF_KINDS = list(combinations_with_replacement(KINDS, 3))
 
 
 def act(name: str, folder: Path) -> None:
-    """One actor's command, whose foreseen outcomes are not raised."""
+    """One actor's command, whose foreseen outcomes are not raised; under the new definition where that is in force."""
+    actor = lossy_optimize if name == LOSSY else {**ACTORS, **CHANGING}[name]
     with suppress(*OUTCOMES):
-        (lossy_optimize if name == LOSSY else ACTORS[name])(folder)
+        try:
+            actor(folder, OLD)
+        except StateMismatch:
+            actor(folder, NEW)

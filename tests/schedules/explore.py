@@ -9,6 +9,7 @@ decides what waits, a last run reads what is left, and everything must be there,
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import shutil
@@ -19,27 +20,44 @@ from contextlib import contextmanager
 from itertools import cycle, islice
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from tests.schedules.actors import BY, OWN, PAIRS, TRIPLES, a_run, act, delete
+from tests.schedules.actors import (
+    BY,
+    OWN,
+    PAIRS,
+    PAIRS_OF_CHANGES,
+    TRIPLES,
+    TRIPLES_OF_CHANGES,
+    a_run,
+    act,
+    delete,
+    erase,
+    migrate,
+    of,
+)
 from tests.schedules.explorer import REFUSING, Disk, Explorer, explored
 from tests.schedules.pipeline import arrive, pipeline, root_of, rows_of, values_of
-from tests.schedules.reader import DELETED, Reader
+from tests.schedules.reader import DELETED, Erased, Reader
 from windowlib.batches.planning import ledger_of
+from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta, maintained
 from windowlib.tables.foreign import CannotUndo
-from windowlib.tables.ledger import Rejected, wall_clock_ms
+from windowlib.tables.ledger import Ledger, Rejected, wall_clock_ms
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
 
+GROUPS = [*PAIRS, *PAIRS_OF_CHANGES, *TRIPLES, *TRIPLES_OF_CHANGES]
 FILES = 4  # two of them are read before
+HOLDING = {"results", "result_changes", "open_windows"}  # the tables that name values
 DECISIONS = 9  # at most, before the last run ends
-BEGUN, REFUSED, CHANGED = "begun", "refused", "changed"
+BEGUN, REFUSED, CHANGED, MIGRATED = "begun", "refused", "changed", "migrated"
 
 
 @contextmanager
@@ -52,8 +70,10 @@ def fast_folder() -> Iterator[Path]:
 
 
 def begin(folder: Path) -> None:
-    """Pipelines that have run, from which schedules begin: one at rest, a refused batch, a foreign change."""
-    for name in (BEGUN, REFUSED, CHANGED):
+    """Pipelines that have run, from which schedules begin: one at rest, a refused batch, a foreign change, a
+    migration that can be undone.
+    """
+    for name in (BEGUN, REFUSED, CHANGED, MIGRATED):
         place = folder / name
         pipeline(place)
         explorer = Explorer(0, lambda: None)
@@ -61,6 +81,8 @@ def begin(folder: Path) -> None:
             for number in (1, 2):
                 arrive(place, number)
                 a_run(place)
+            if name == MIGRATED:
+                migrate(place)
             for number in range(3, 1 + FILES):
                 arrive(place, number)
             if name == REFUSED:
@@ -76,11 +98,12 @@ def explore(
 ) -> None:
     """One schedule of a group, and what ends it. AssertionError, with the last moves, where something is wrong."""
     chance = random.Random(f"{seed} {group} {kills} {power_cut}")
-    start = start or chance.choice((BEGUN, BEGUN, REFUSED, CHANGED))
+    starts = (BEGUN, MIGRATED) if any(name.startswith("migrate") for name in group) else (BEGUN, REFUSED, CHANGED)
+    start = start or chance.choice((BEGUN, *starts))
     folder = begun / "explored"  # always the same, so that its definition is read once
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(begun / start, folder, copy_function=shutil.copy2 if power_cut else os.link)
-    reader, safe = Reader(folder), Disk(folder / "warehouse")
+    reader, safe = Reader(root_of(folder)), Disk(folder / "warehouse")
     safe.keep()
     explorer = Explorer(chance.randrange(1 << 30), reader.watch, kills, power_cut)
     for name in group:
@@ -91,11 +114,13 @@ def explore(
             explorer.run()
             if power_cut:
                 safe.cut(explorer.random)
-                reader = Reader(folder)
+                reader = Reader(root_of(folder))
             settle(folder, chance)
             tidy(folder)
             reader.watch()
+            erase_again(folder, reader)
             check_all_is_there(reader)
+            check_is_gone(folder, reader)
         except BaseException as error:
             moves = "\n".join(explorer.moves[-80:])
             error.add_note(f"seed {seed} of {group} from {start}, kills={kills}, power_cut={power_cut}:\n{moves}")
@@ -104,14 +129,14 @@ def explore(
 
 def settle(folder: Path, chance: random.Random) -> None:
     """Decides what waits, goes the ways back that errors name, and runs all that is left."""
-    definition = pipeline(folder)
     decide: Callable[..., object] | None = None
     for _ in range(DECISIONS):
         try:
+            gap = gap_in_force(folder)
             if decide is None:
-                a_run(folder)
+                a_run(folder, gap)
                 return
-            decide(definition, *BY)
+            decide(of(folder, gap), *BY)
             decide = None
         except Rejected:
             decide = chance.choice((approve, abandon))
@@ -122,6 +147,41 @@ def settle(folder: Path, chance: random.Random) -> None:
         except DamagedLog as error:
             repair(error)
     raise AssertionError(f"not settled after {DECISIONS} decisions")
+
+
+def gap_in_force(folder: Path) -> str:
+    """The gap of the definition that runs go on under."""
+    state = ledger_of(pipeline(folder)).state()
+    switching = state.plan and state.plan.decision and state.plan.decision.switches
+    found = state.plan if switching else state.commit
+    assert found, "the pipeline has run"
+    return f"{json.loads(found.definition)['window']['gap_ms']}ms"
+
+
+def erase_again(folder: Path, reader: Reader) -> None:
+    """Gives each command to erase again that was killed before its batch, as its certificate says."""
+    for value in {one.value for one in reader.erased if not one.is_done}:
+        erase(folder, gap_in_force(folder), value)
+    reader.watch()
+    assert all(one.is_done for one in reader.erased if one == _newest_of(reader, one.value)), reader.erased
+
+
+def _newest_of(reader: Reader, value: int) -> Erased:
+    return [one for one in reader.erased if one.value == value][-1]
+
+
+def check_is_gone(folder: Path, reader: Reader) -> None:
+    """Once maintenance has deleted what old cuts needed, no file holds a value that was erased."""
+    gone = {one.value for one in reader.erased}
+    if not gone:
+        return
+    root = root_of(folder)
+    for _ in range(2):  # what told followers of it goes by the second
+        maintain(of(folder, gap_in_force(folder)), BY[0], only_newest=True)
+    for path in root.rglob("*.parquet"):
+        if {*path.parts} & HOLDING and ".checkpoint." not in path.name:
+            held = gone & {*pq.ParquetFile(path).read(columns=["value"])["value"].to_pylist()}
+            assert not held, f"{path.relative_to(root)} holds {held}, which were erased"
 
 
 def tidy(folder: Path) -> None:
@@ -145,8 +205,11 @@ def check_all_is_there(reader: Reader) -> None:
     """Every value is in one place, but for one that was deleted where the operator has adopted that."""
     values = {value for number in range(1, 1 + FILES) for value in values_of(number)}
     truth, alone = reader.truth, reader.results_alone()
-    missing = values - truth.results.keys() - truth.waiting.keys()
-    assert missing <= ({DELETED} if "adopt" in reader.decided else set()), f"{missing} are lost: {truth}"
+    deleted = {DELETED} if "adopt" in reader.decided else set()
+    erased = {one.value for one in reader.erased}
+    missing = values - truth.values
+    assert missing <= deleted | erased, f"{missing} are lost: {truth}"
+    assert erased <= missing, f"{erased - missing} are there, and were erased"
     check_kept_cuts(reader)
     assert len(truth.files) == FILES, f"{truth.files} were read"
     assert len(alone) == len(set(alone)), f"results alone holds {alone}"
@@ -155,16 +218,15 @@ def check_all_is_there(reader: Reader) -> None:
 
 def check_kept_cuts(reader: Reader) -> None:
     """Every cut that maintenance has not given up holds what its batch left there."""
-    made = maintained.last(root_of(reader.folder))
-    tables = Tables(root_of(reader.folder))
-    for commit in ledger_of(pipeline(reader.folder)).commits():
+    made, tables = maintained.last(reader.root), Tables(reader.root)
+    for commit in Ledger(reader.root, wall_clock_ms).commits():
         if made is None or commit.batch_id >= made.kept_from:
             for name, wanted in (
                 ("results", reader.truths[commit.batch_id].results),
                 ("open_windows", reader.truths[commit.batch_id].waiting),
             ):
                 files = delta.files(tables[name], commit.versions.get(name))
-                held = [one for file in files for one in rows_of(root_of(reader.folder) / name / file.path).items()]
+                held = [one for file in files for one in rows_of(reader.root / name / file.path).items()]
                 assert sorted(held) == sorted(wanted.items()), f"the cut of batch {commit.batch_id}: {held}, {wanted}"
 
 
@@ -182,14 +244,14 @@ def power_cuts(begun: Path, seed: int, schedules: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--schedules", type=int, default=len(PAIRS) + len(TRIPLES))
+    parser.add_argument("--schedules", type=int, default=len(GROUPS))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     began = time.process_time()
     with fast_folder() as folder:
         begin(folder)
-        explore_many(folder, asked.seed, islice(cycle([*PAIRS, *TRIPLES]), asked.schedules))
+        explore_many(folder, asked.seed, islice(cycle(GROUPS), asked.schedules))
         power_cuts(folder, asked.seed, asked.schedules // 10)
     print(f"{asked.schedules} schedules, nothing lost, nothing twice: {time.process_time() - began:.0f} s of CPU")
 

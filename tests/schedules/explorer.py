@@ -22,8 +22,10 @@ from typing import Any
 import pytest
 
 from tests.runs.schedules import before_each_step
-from tests.schedules.pipeline import computed, recomputed
+from tests.schedules.pipeline import computed, held_in_source, not_compared, recomputed
 from windowlib.batches import batch
+from windowlib.erasure import forget
+from windowlib.migrations import switch, undo
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
@@ -181,6 +183,9 @@ def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Itera
     patch.setattr(Ledger, "_is_free", is_free)
     patch.setattr(batch, "compute", computed)
     patch.setattr(rerun, "compute", recomputed)
+    patch.setattr(forget, "held", held_in_source)
+    patch.setattr(switch, "difference", not_compared)
+    patch.setattr(undo, "difference", not_compared)
     patch.setattr(attempt, "_judged", lambda *_: explorer.judged())
     patch.setattr(check, "preload", lambda: None)
     for what in ("CLOSED", "OPEN", "OPEN_DAY"):

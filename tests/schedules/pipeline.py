@@ -2,7 +2,8 @@
 
 File `n` of the source holds the values `10 n`, `10 n + 1` and `10 n + 2`. A batch moves whatever waits in
 `open_windows` to `results`, and of its new values the even ones too, unless the delay is long; the others wait. A rerun
-writes the values of file 1 again that do not wait. Each row names the batch that put it where it is.
+writes the values of file 1 again that do not wait. Under the other gap it is the odd values that go at once. Each row
+names the batch that put it where it is.
 """
 
 from __future__ import annotations
@@ -18,18 +19,31 @@ from deltalake import Schema
 
 from tests.runs import schedules
 from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.definition.definition import Definition
+from windowlib.erasure.source import Held
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.migrations.difference import Difference, Side
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, erasures
+from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import TABLES
+from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 from windowlib.tables.rerun import RerunRefused
 
 NO_DELAY, LONG_DELAY = "0s", "5h"
+OLD, NEW = schedules.GAP, "20ms"  # the gaps of the definition before a migration, and after it
+AT_ONCE = {10: 0, 20: 1}  # by the gap in milliseconds: of the values of new files, those with this rest by 2
 TABLE = pa.schema([("value", pa.int64()), ("batch_id", pa.int64())])
 RERUN_FILE = 1
 SHOWN, OUTDATED = "shown", "outdated"  # previews of it
 FILE_MS = 1_000  # by so much a file moves the watermark
+_PARTITIONS: Mapping[str, Mapping[str, object]] = {
+    "results": {"window_day": 0},
+    "result_changes": {"change": "enter", "cause": "firing", "window_day": 0},
+    "open_windows": dict.fromkeys(TABLES["open_windows"].partition_by, 0),
+}
 
 pipeline = lru_cache(maxsize=64)(schedules.pipeline)  # asked for at each step of each schedule
 arrive = schedules.arrive
@@ -49,14 +63,15 @@ def values_of(number: int) -> list[int]:
 def computed(inputs: Inputs) -> Outcome:
     """What a batch that reads new files, or none, comes to."""
     plan, root = inputs.plan, inputs.definition.root
-    new = [value for file in plan.files for value in _source_values(inputs, file.path)]
+    new = [value for file in plan.files for value in _read(inputs, file.path)]
     old = _pinned(inputs, "open_windows")
     due = [value for file in old for value in rows_of(root / "open_windows" / file.path)]
-    soon = not inputs.definition.watermark.out_of_orderness_ms
-    fired = dict.fromkeys([*due, *(value for value in new if value % 2 == 0 and soon)], plan.batch_id)
+    soon, rest = not inputs.definition.watermark.out_of_orderness_ms, AT_ONCE[inputs.definition.window.gap_ms]
+    fired = dict.fromkeys([*due, *(value for value in new if value % 2 == rest and soon)], plan.batch_id)
     waiting = dict.fromkeys([value for value in new if value not in fired], plan.batch_id)
     changes = {
         "results": Changes(add=_files(root / "results", fired), schema=_schema("results")),
+        "result_changes": Changes(add=_files(root / "result_changes", fired), schema=_schema("result_changes")),
         "open_windows": Changes(add=_files(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")),
         "source_files": Changes(rows=read_files(plan, Seen({}, None), Checksums({}))),
     }
@@ -72,7 +87,7 @@ def recomputed(inputs: Inputs) -> Outcome:
         raise RerunRefused("what the preview shows does not hold any more")
     root, plan = inputs.definition.root, inputs.plan
     assert plan.watermark_in_ms is not None, "there is a batch to rerun"
-    again = set(_source_values(inputs, f"{RERUN_FILE}.parquet"))
+    again = set(_read(inputs, f"{RERUN_FILE}.parquet"))
     waiting = _pinned(inputs, "open_windows")
     again -= {value for file in waiting for value in rows_of(root / "open_windows" / file.path)}
     pinned = _pinned(inputs, "results")
@@ -98,10 +113,26 @@ def _figures(rows_read: int, results: int, waiting: int) -> dict[str, int | None
     return {"rows_read": rows_read, "results_rows_after": results, "windows_open": waiting}
 
 
-def _source_values(inputs: Inputs, path: str) -> list[int]:
-    file = pq.ParquetFile(inputs.definition.source.path / path)
-    found: list[int] = file.read()["value"].to_pylist()
+def _read(inputs: Inputs, path: str) -> list[int]:
+    """The values of a file that were not erased."""
+    erased = erasures.erased(inputs.opened.root, inputs.plan.files)
+    return [one for one in _values(inputs.definition, path) if not erased or erased.until_of({"value": one}) is None]
+
+
+def _values(definition: Definition, path: str) -> list[int]:
+    found: list[int] = pq.ParquetFile(definition.source.path / path).read()["value"].to_pylist()
     return found
+
+
+def held_in_source(definition: Definition, tables: Tables, commit: Commit, key: Key, *_: object) -> Held:
+    """What the source holds of a key, as `windowlib.erasure.source.held` finds it."""
+    wanted, files = key.python_values()["value"], sorted(definition.source.path.glob("*.parquet"))
+    return Held({file.name: 1 for file in files if wanted in _values(definition, file.name)})
+
+
+def not_compared(definition: Definition, before: Side, after: Side, *_: object) -> Difference:
+    """What a migration comes to, without the rows that differ."""
+    return Difference((before.count, after.count))
 
 
 def _pinned(inputs: Inputs, table: str) -> list[data_files.DataFile]:
@@ -112,9 +143,10 @@ def _files(folder: Path, rows: Rows) -> list[data_files.DataFile]:
     if not rows:
         return []
     data = pa.table({"value": list(rows), "batch_id": list(rows.values())}, TABLE)
-    return [replace(data_files.write(folder, data), partition=dict.fromkeys(TABLES[folder.name].partition_by, 0))]
+    return [replace(data_files.write(folder, data), partition=_PARTITIONS[folder.name])]
 
 
 @lru_cache
 def _schema(table: str) -> Schema:
-    return Schema.from_arrow(pa.schema([*TABLE, *((name, pa.int64()) for name in TABLES[table].partition_by)]))
+    kinds = ((name, pa.string() if isinstance(one, str) else pa.int64()) for name, one in _PARTITIONS[table].items())
+    return Schema.from_arrow(pa.schema([*TABLE, *kinds]))

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.killed import dead_owner, stopped
-from tests.schedules.actors import BY, delete, no_spark, rerun_of
-from tests.schedules.explore import BEGUN, CHANGED, REFUSED, begin, check_all_is_there, fast_folder
+from tests.schedules.actors import BY, delete, erase, keep_migration, no_spark, optimize, rerun_of
+from tests.schedules.explore import (
+    BEGUN,
+    CHANGED,
+    MIGRATED,
+    REFUSED,
+    begin,
+    check_all_is_there,
+    check_is_gone,
+    fast_folder,
+)
 from tests.schedules.explorer import Disk, Explorer, explored
-from tests.schedules.pipeline import OUTDATED, pipeline
+from tests.schedules.pipeline import OLD, OUTDATED, pipeline, root_of
 from tests.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of, rerun_plan
+from windowlib.migrations.batch import Asked
+from windowlib.migrations.shadow import MigrationRefused
+from windowlib.migrations.switch import build
 from windowlib.runs.advance import advance
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta
+from windowlib.tables import delta, disk
 from windowlib.tables.ledger import Superseded, wall_clock_ms
 from windowlib.tables.roll_forward import ForeignChange
+
+QUIET = "quiet"  # has run, and no other test uses it
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +43,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
+        shutil.copytree(begun / BEGUN, begun / QUIET)
         with explored(Explorer(0, lambda: None), Disk(begun), patch):
             yield begun
 
@@ -71,12 +87,12 @@ def test_restore_takes_the_place_of_an_adoption_that_died(folder: Path) -> None:
     definition = pipeline(place)
     with stopped("ledger:commit"):
         adopt(definition, *BY)
-    delete(place, 12)
+    delete(place, value=12)
     with pytest.raises(ForeignChange):
         advance(definition, no_spark)
     assert restore(definition, *BY) == ["results"]
     assert [report.figures["rows_read"] for report in advance(definition, no_spark)] == [6]
-    reader = Reader(place)
+    reader = Reader(root_of(place))
     reader.watch()
     check_all_is_there(reader)
 
@@ -91,9 +107,43 @@ def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.
     taken_back = delta.restore
 
     def late(*arguments: Any) -> int | None:
-        delete(place, 12)
+        delete(place, value=12)
         return taken_back(*arguments)
 
     monkeypatch.setattr(delta, "restore", late)
     with pytest.raises(Superseded, match=r"results is no longer at version \d.: look again"):
         restore(pipeline(place), *BY)
+
+
+@pytest.mark.fault(
+    "another program has compacted `results`, and a key is erased",
+    "the compacted file goes with the others: what the log says is removed is nobody's unfinished work",
+)
+def test_a_file_that_another_program_has_made_does_not_keep_an_erased_key(folder: Path) -> None:
+    place = folder / QUIET
+    optimize(place)
+    reader = Reader(root_of(place))
+    reader.watch()
+    erase(place, OLD)
+    reader.watch()
+    check_is_gone(place, reader)
+
+
+@pytest.mark.fault(
+    "`windowlib forget` gives up what a migration builds, in the moment in which that begins",
+    "the migration says so, and has switched nothing",
+)
+def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = pipeline(folder / MIGRATED)  # back to the definition before
+    keep_migration(folder / MIGRATED)
+    synced = disk.sync
+
+    def late(files: Iterable[Path], root: Path) -> None:
+        chosen = list(files)
+        if any(file.name == "migration.json" for file in chosen):
+            shutil.rmtree(definition.root / "_migration")
+        synced(chosen, root)
+
+    monkeypatch.setattr(disk, "sync", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, Asked(*BY))

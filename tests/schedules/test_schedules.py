@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -12,15 +14,26 @@ import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 
-from tests.schedules.actors import KINDS, LOSSY, PAIRS, TRIPLES, TRIPLES_OF_KINDS, no_spark
-from tests.schedules.explore import BEGUN, begin, explore, explore_many, fast_folder, power_cuts
+from tests.schedules.actors import (
+    KINDS,
+    LOSSY,
+    PAIRS,
+    PAIRS_OF_CHANGES,
+    TRIPLES,
+    TRIPLES_OF_CHANGES,
+    TRIPLES_OF_KINDS,
+    no_spark,
+)
+from tests.schedules.explore import BEGUN, MIGRATED, begin, explore, explore_many, fast_folder, power_cuts
 from tests.schedules.explorer import REFUSING
+from windowlib.erasure import forget
+from windowlib.migrations import switch
 from windowlib.model.errors import WindowError
 from windowlib.runs import advance as advance_module
-from windowlib.runs import attempt
+from windowlib.runs import attempt, operations
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
-from windowlib.tables import delta, disk
+from windowlib.tables import delta, disk, erasures, kept
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
@@ -49,6 +62,22 @@ def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> No
 def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
     chance = random.Random(0)
     explore_many(begun, 1_000, ([chance.choice(KINDS[kind]) for kind in kinds] for kinds in TRIPLES_OF_KINDS))
+
+
+@pytest.mark.fault(
+    "`windowlib forget`, `migrate`, `migrate --undo` or `migrate --finish`, and whoever else is at work; in any order"
+    " of their steps, killed anywhere",
+    "an erased key does not come back and nothing else goes; readers see the tables of one definition, whole",
+)
+def test_erasures_and_migrations_lose_nothing_and_bring_nothing_back(begun: Path) -> None:
+    chance = random.Random(0)
+    explore_many(begun, 3_000, [*chance.sample(PAIRS_OF_CHANGES, 12), *chance.sample(TRIPLES_OF_CHANGES, 2)])
+
+
+@pytest.mark.long("a sample of them, in make test")
+def test_every_pair_and_many_triples_with_erasures_and_migrations(begun: Path) -> None:
+    chance = random.Random(1)
+    explore_many(begun, 4_000, [*PAIRS_OF_CHANGES, *chance.choices(TRIPLES_OF_CHANGES, k=300)])
 
 
 @pytest.mark.long("thousands of schedules: the two tests before explore every pair, and every triple of kinds, once")
@@ -110,7 +139,64 @@ def without_approval(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempt, "why_it_waits", lambda *_: None)
 
 
-GUARDS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], dict[str, Any]]] = {
+def without_list_of_erased(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(erasures, "erased", lambda *_: None)
+
+
+def without_row_before(patch: pytest.MonkeyPatch) -> None:
+    """The list of erased keys gets its row at the end: killed before, nothing says that the key went."""
+    keep, publish, waiting = erasures.keep, forget.publish, list[Any]()
+
+    def published(*of: Any) -> None:
+        publish(*of)
+        keep(*waiting.pop())
+
+    patch.setattr(erasures, "keep", lambda *of: waiting.append(of))
+    patch.setattr(forget, "publish", published)
+
+
+def without_end_of_builds(patch: pytest.MonkeyPatch) -> None:
+    """What a migration has built before an erasure is switched after it."""
+    patch.setattr(forget.migration, "migrations", lambda root: [])
+
+
+def without_bar_to_rollback(patch: pytest.MonkeyPatch) -> None:
+    """Rollbacks go across erasures."""
+    commits = Ledger.commits
+
+    def undecided(ledger: Ledger) -> list[Any]:
+        return [replace(one, decision=None) for one in commits(ledger)]
+
+    rolled_back = operations._rolled_back
+
+    def across(to_batch_id: int) -> Any:
+        def target(ledger: Ledger, state: Any) -> Any:
+            with pytest.MonkeyPatch.context() as inner:
+                inner.setattr(Ledger, "commits", undecided)
+                return rolled_back(to_batch_id)(ledger, state)
+
+        return target
+
+    patch.setattr(operations, "_rolled_back", across)
+
+
+def without_spared_cut(patch: pytest.MonkeyPatch) -> None:
+    """Maintenance deletes what undoing a migration goes back to."""
+    patch.setattr(kept, "undone_to", lambda *_: None)
+
+
+def without_finish_before_erasure(patch: pytest.MonkeyPatch) -> None:
+    """A key is erased although a migration can be undone."""
+    patch.setattr(forget.migration, "switched", lambda ledger: None)
+
+
+def without_look_at_the_build(patch: pytest.MonkeyPatch) -> None:
+    """A switch takes no notice of it that another command has given its tables up."""
+    patch.setattr(switch, "still_there", lambda shadow: nullcontext())
+
+
+Guard = tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], dict[str, Any]]
+GUARDS: dict[str, Guard] = {
     "epochs": (without_epochs, ("run", "run", "abandon"), {}),
     "compare-and-set": (without_compare_and_set, ("run", "run"), {}),
     "prepare": (without_prepare, ("run", "run under other terms"), {"kills": 2}),
@@ -118,22 +204,43 @@ GUARDS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], d
     "counts": (without_counts, (LOSSY, "run"), {}),
     "approval": (without_approval, (REFUSING, "run"), {}),
 }
+OF_CHANGES: dict[str, Guard] = {
+    "the list of erased keys": (without_list_of_erased, ("forget", "rerun"), {}),
+    "the row before the removal": (without_row_before, ("forget", "forget", "rerun"), {"kills": 1}),
+    "the end of builds": (without_end_of_builds, ("forget", "migrate"), {}),
+    "the bar to rollbacks": (without_bar_to_rollback, ("forget", "rollback"), {}),
+    "the spared cut": (without_spared_cut, ("maintain", "migrate --undo"), {"start": MIGRATED}),
+    "finish before erasure": (without_finish_before_erasure, ("forget", "migrate --undo"), {"start": MIGRATED}),
+    "the look at the build": (without_look_at_the_build, ("migrate", "migrate --undo"), {}),
+    "epochs of a switch": (without_epochs, ("migrate", "run", "migrate"), {}),
+}
 
 
-@pytest.mark.parametrize("guard", GUARDS)
+SLOW = pytest.mark.long("other guards of erasures and migrations are switched off in make test")
+OFTEN = ("the list of erased keys",)  # of those of erasures and migrations
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        pytest.param(one, marks=[SLOW] if one in OF_CHANGES and one not in OFTEN else [])
+        for one in [*GUARDS, *OF_CHANGES]
+    ],
+)
 @pytest.mark.fault(
-    "one of the guards (epochs, compare-and-set, prepare, sync, counts, approval) is switched off",
+    "one of the guards (epochs, compare-and-set, prepare, sync, counts, approval, those of erasures and migrations) is"
+    " switched off",
     "the schedules above notice it",
 )
 def test_without_a_guard_something_is_lost(begun: Path, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    switch_off, group, how = GUARDS[guard]
+    switch_off, group, how = {**GUARDS, **OF_CHANGES}[guard]
     if guard != "counts":  # the others' schedules end well as long as the guard is there
         explore_seeds(begun, 3, group, how)
     switch_off(monkeypatch)
-    with pytest.raises((AssertionError, WindowError, DeltaError, pa.ArrowInvalid)):
+    with pytest.raises((AssertionError, WindowError, DeltaError, pa.ArrowInvalid, FileNotFoundError)):
         explore_seeds(begun, 40, group, how)
 
 
 def explore_seeds(begun: Path, seeds: int, group: tuple[str, ...], how: dict[str, Any]) -> None:
     for seed in range(seeds):
-        explore(begun, seed, group, start=BEGUN, **how)
+        explore(begun, seed, group, **{"start": BEGUN, **how})

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import checkpoints, data_files, delta, opened, small
+from windowlib.tables import checkpoints, data_files, delta, log, opened, small
 from windowlib.tables.log import CutLog
 from windowlib.tables.opened import Table, Tables
 
@@ -132,3 +132,23 @@ def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -
         small.append_rows(tables["table"], number - 1, [{"number": number}])
         assert [file.rows for file in delta.files(tables["table"], number)] == [1] * number
     assert asked == [str(table.folder)]
+
+
+@pytest.mark.fault(
+    "a process wakes after another has shortened the log of a table past what it had read",
+    "it looks again; it ends with no error about a file that is not there",
+)
+def test_a_log_that_was_shortened_meanwhile_is_no_missing_file(table: Table) -> None:
+    for number in range(4):
+        small.append_rows(table, number, [{"number": number}])
+    checkpoints.checkpoint(Table(table.folder), 4, worth=1)
+    checkpoints.delete(checkpoints.superfluous(table.folder, 4, worth=1))
+    asleep = Table(table.folder)
+    with pytest.raises(delta.Conflict, match="can no longer be opened"):
+        small.append_rows(asleep, 1, [{"number": 9}])
+    assert delta.lasting(asleep, 1) == 1  # a checkpoint holds it
+    checkpoints.checkpoint(asleep, 1, worth=1)
+    assert delta.version(asleep) == 4
+    log.file_of(table.folder, 4).unlink()
+    with pytest.raises(FileNotFoundError):
+        delta.lasting(asleep, 4)

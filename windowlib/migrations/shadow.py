@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+GIVEN_UP = (
+    "another windowlib migrate, to another definition or with --undo, or windowlib forget has given this migration up"
+    " meanwhile. This one has switched nothing: look what windowlib status shows, then migrate again"
+)
+
+
 class MigrationRefused(WindowError):
     """The tables cannot be built again under the new definition, or must not be. Nothing was changed."""
 
@@ -77,7 +83,10 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
             wanted = begun
         else:
             forget(definition.root, begun)
-    begin(definition.root, wanted)
+    try:
+        begin(definition.root, wanted)
+    except FileNotFoundError as error:
+        raise MigrationRefused(GIVEN_UP) from error
     return built(definition, wanted, clock)
 
 
@@ -103,10 +112,7 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
     of_it = isinstance(error, FileNotFoundError) and str(shadow.definition.root) in str(error)
     if of_it or not is_begun(shadow.definition.root):
-        raise MigrationRefused(
-            "another windowlib migrate, to another definition or with --undo, has given this migration up meanwhile."
-            " This one has switched nothing: look what windowlib status shows, then migrate again"
-        ) from error
+        raise MigrationRefused(GIVEN_UP) from error
 
 
 def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:

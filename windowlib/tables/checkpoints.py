@@ -18,11 +18,15 @@ ENTRIES = 10  # so many entries after a checkpoint are worth another one
 
 
 def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
-    """Writes a checkpoint of version `oldest` and of the newest, where the last before each is `worth` entries back."""
+    """Writes a checkpoint of version `oldest` and of the newest, where the last before each is `worth` entries back.
+
+    None of a version past which another maintenance, that has taken this one over, has shortened the log meanwhile.
+    """
     newest = delta.version(table)
     assert newest is not None, "a table with an oldest kept version exists"
     for version in sorted({oldest, newest}):
-        if version - (_last_checkpoint(table.folder, version) or 0) >= worth:
+        worthwhile = version - (_last_checkpoint(table.folder, version) or 0) >= worth
+        if worthwhile and can_open(table.folder, version):
             DeltaTable(str(table.folder), version=version).create_checkpoint()
             disk.sync(log.written_by(table.folder, version), table.folder)
 

@@ -111,8 +111,12 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
 
 
 def lasting(table: Table, made: int) -> int:
-    """The version that was made, once its entry is on the disk."""
-    disk.sync(log.written_by(table.folder, made), table.folder)
+    """The version that was made, once its entry is on the disk, or a later checkpoint, where the log was shortened."""
+    try:
+        disk.sync(log.written_by(table.folder, made), table.folder)
+    except FileNotFoundError:
+        if made >= log.oldest_version(table.folder):
+            raise
     table.lasting = made
     return made
 

@@ -5,7 +5,8 @@ publication is going to add. So no file of a kept cut, nor of a batch that waits
 and Spark's VACUUM know nothing of a batch that waits: with a short retention they delete its files.
 
 Call it while holding the pipeline's claim: attempts of earlier claims are over then. A file whose name is none of ours
-may be one that another program is about to commit: it goes once it is `FOREIGN_MS` old.
+may be one that another program is about to commit: it goes once it is `FOREIGN_MS` old, or once the log says that it
+was removed.
 """
 
 from __future__ import annotations
@@ -82,15 +83,18 @@ def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> se
 
 
 def _files(table: Table, needed: set[str], now_ms: int, foreign_ms: int) -> Iterator[Path]:
+    others = list[Path]()
     for path in sorted(table.folder.rglob("*.parquet")):
         relative = path.relative_to(table.folder)
         hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        if (
-            not hidden
-            and relative.as_posix() not in needed
-            and (OURS.fullmatch(path.name) or _age_ms(path, now_ms) > foreign_ms)
-        ):
+        if hidden or relative.as_posix() in needed:
+            continue
+        if OURS.fullmatch(path.name) or _age_ms(path, now_ms) > foreign_ms:
             yield path
+        else:
+            others.append(path)
+    gone = log.removed(table.folder) if others else frozenset()
+    yield from (path for path in others if path.relative_to(table.folder).as_posix() in gone)
 
 
 def _age_ms(path: Path, now_ms: int) -> int:
