@@ -206,7 +206,7 @@ def test_one_migration_after_another(spark: SparkSession, tmp_path: Path, seed: 
             undo(new, lambda: spark, ASKED)
             new, cuts = clicks(folder, 0, before), before_cuts
         else:
-            finish(new, clock)
+            finish(new, ASKED)
         arrived += 1
         arrive(folder, arrived, events(arrived))
         now = run(new, spark)
@@ -341,7 +341,7 @@ def test_finished_it_is_kept_and_unbegun_it_is_no_more(spark: SparkSession, fold
     migrate(new, spark)
     one_batch = new.model_copy(update={"retention": new.retention.model_copy(update={"cuts": Kept(batches=1)})})
     assert maintain(one_batch, "ann", days_later).kept_from == 3  # what --undo goes back to
-    assert finish(new) == 4
+    assert finish(new, ASKED) == 4
     assert maintain(one_batch, "ann", days_later).kept_from == 4
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)

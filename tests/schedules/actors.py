@@ -102,7 +102,7 @@ def undo_migration(folder: Path, *_: str) -> None:
 def keep_migration(folder: Path, *_: str) -> None:
     new = of(folder, NEW)
     if not _finished(new):
-        finish(new)
+        finish(new, Asked(*BY))
 
 
 def _finished(definition: Definition) -> bool:

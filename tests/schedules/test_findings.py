@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.killed import dead_owner, stopped
-from tests.schedules.actors import BY, delete, erase, keep_migration, no_spark, optimize, rerun_of
+from tests.killed import Killed, dead_owner, stopped
+from tests.schedules.actors import BY, delete, erase, keep_migration, no_spark, of, optimize, rerun_of
 from tests.schedules.explore import (
     BEGUN,
     CHANGED,
@@ -22,20 +22,28 @@ from tests.schedules.explore import (
     fast_folder,
 )
 from tests.schedules.explorer import Disk, Explorer, explored
-from tests.schedules.pipeline import OLD, OUTDATED, pipeline, root_of
+from tests.schedules.pipeline import NEW, OLD, OUTDATED, pipeline, root_of
 from tests.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of, rerun_plan
+from windowlib.definition.definition import Definition
+from windowlib.inspection.status import migration_of
 from windowlib.migrations.batch import Asked
-from windowlib.migrations.shadow import MigrationRefused
+from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build
+from windowlib.migrations.undo import finish, undo
+from windowlib.pages.newest import tail
 from windowlib.runs.advance import advance
+from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, disk
-from windowlib.tables.ledger import Superseded, wall_clock_ms
+from windowlib.tables import delta, disk, migration, prepare
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange
 
-QUIET = "quiet"  # has run, and no other test uses it
+QUIET, KEPT, KEPT_TOO, MIGRATED_TOO = "quiet", "kept", "kept too", "migrated too"  # each is used by one test
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +52,8 @@ def folder() -> Iterator[Path]:
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
         shutil.copytree(begun / BEGUN, begun / QUIET)
+        for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
+            shutil.copytree(begun / MIGRATED, begun / name)
         with explored(Explorer(0, lambda: None), Disk(begun), patch):
             yield begun
 
@@ -147,3 +157,64 @@ def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeyp
     monkeypatch.setattr(disk, "sync", late)
     with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
         build(definition, no_spark, Asked(*BY))
+
+
+@pytest.mark.fault(
+    "`windowlib migrate --finish` is killed after its row is in the ledger",
+    "the migration is kept, with who and why; what is left of it goes with the next `maintain`, or the next `migrate`",
+)
+def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: Path) -> None:
+    place = folder / KEPT
+    definition = of(place, NEW)
+    left, ledger = definition.root / "_migration", ledger_of(definition)
+    killed_as_it_finishes(definition)
+    assert (migration_of(definition, ledger), bool(migrations(definition.root))) == (None, True)
+    (said,) = [one for one in tail(ledger.tables, delta.version(ledger.tables["ledger"])).said if one.kind == FINISHED]
+    assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
+    with pytest.raises(NothingToMigrate, match="no migration can be undone"):
+        undo(definition, no_spark, Asked(*BY))
+    assert not left.exists()
+    with pytest.raises(NothingToMigrate, match="no migration waits to be finished"):
+        finish(definition, Asked(*BY))
+
+
+def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: Path) -> None:
+    place = folder / KEPT_TOO
+    definition = of(place, NEW)
+    killed_as_it_finishes(definition)
+    base = Ledger(definition.root, wall_clock_ms).commits()[1]
+    old = [definition.root / "results" / one.path for one in _files(definition, base)]
+    assert old
+    assert maintain(definition, BY[0]).others == {"finished migrations": 1}
+    assert not any(path.exists() for path in old), "no cut before the migration is kept any more"
+    assert migrations(definition.root) == []
+
+
+@pytest.mark.fault("a migration is kept for good while another command undoes it", "one of the two; the other is told")
+def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition, written = of(folder / MIGRATED_TOO, NEW), prepare.write
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(prepare, "write", written)
+        finish(definition, Asked(*BY))
+        return written(*arguments)
+
+    monkeypatch.setattr(prepare, "write", late)
+    with pytest.raises(Superseded, match="was planned or decided about meanwhile"):
+        undo(definition, no_spark, Asked(*BY))
+    state = ledger_of(definition).state()
+    assert (state.plan, state.commit and state.commit.batch_id) == (None, 3)
+
+
+def _files(definition: Definition, at: Commit) -> list[DataFile]:
+    return delta.files(ledger_of(definition).tables["results"], at.versions["results"])
+
+
+def killed_as_it_finishes(definition: Definition) -> None:
+    def die(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migration, "forget", die)
+        with pytest.raises(Killed):
+            finish(definition, Asked(*BY))

@@ -94,6 +94,8 @@ def test_the_life_of_a_batch(tmp_path: Path) -> None:
     for kind in ("acknowledge", "restore"):
         ledger.write({"kind": kind}, 1)
         told.wrote()
+    ledger.write({"kind": "migrate_finish", "batch_id": 1}, 1)
+    told.wrote(kept_migration=1)
     ledger.write({"kind": "release"}, 1)
     told.wrote(claim=Claim(1, claim.owner, 1_500, 3, released=True))
     assert not ledger.state().left_by_a_dead_run

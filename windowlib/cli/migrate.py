@@ -79,8 +79,9 @@ def migrate(
         return
     done_before.tidy(definition)
     if finish:
-        number = done_before.finish(definition)
-        show_outcome({"batch_id": number, "finished": True}, f"the migration of batch {number} is kept", as_json)
+        number = done_before.finish(definition, asked)
+        record = {"batch_id": number, "finished": True, "who": who, "reason": reason}
+        show_outcome(record, f"the migration of batch {number} is kept", as_json)
     elif undo:
         _undo(definition, asked, yes, wait_ms, as_json)
     else:

@@ -30,7 +30,7 @@ from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
-from windowlib.tables.migration import migrations, switched
+from windowlib.tables.migration import finished, migrations, switched
 from windowlib.tables.opened import Tables
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.table import TableSpec
@@ -147,7 +147,11 @@ def status(definition: Definition, now_ms: int) -> Status:
 
 def migration_of(definition: Definition, ledger: Ledger) -> str | None:
     """A migration that is being built, or can be undone, and what can be done about it, in words."""
-    begun, command = migrations(definition.root), f"windowlib migrate {argument(definition.file)}"
+    kept = finished(ledger)
+    begun, command = (
+        [one for one in migrations(definition.root) if one not in kept],
+        f"windowlib migrate {argument(definition.file)}",
+    )
     if not begun:
         return None
     if done := switched(ledger):

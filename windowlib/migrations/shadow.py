@@ -32,7 +32,7 @@ from windowlib.source.place import check_place
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.migration import Migration, begin, forget, is_begun, migrations, switched
+from windowlib.tables.migration import Migration, begin, finished, forget, is_begun, migrations, switched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,8 +78,9 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
     text = f"{definition.fingerprint} {terms_of(definition)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     wanted = Migration(f"{digest}-{state.sequence}", edited(definition, state.commit), clock())
+    kept = finished(ledger_of(definition, clock))
     for begun in migrations(definition.root):
-        if begun.id.partition("-")[0] == digest:
+        if begun.id.partition("-")[0] == digest and begun not in kept:
             wanted = begun
         else:
             forget(definition.root, begun)

@@ -14,7 +14,7 @@ from windowlib.migrations.files import Standing
 from windowlib.migrations.shadow import NothingToMigrate
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Note, silent
-from windowlib.tables import prepare
+from windowlib.tables import migration, prepare
 from windowlib.tables.decision import Decision
 from windowlib.tables.foreign import check_files_exist
 from windowlib.tables.kept import check_kept
@@ -43,12 +43,15 @@ def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
     before, claim = ledger.claim(asked.note)
     with deciding(ledger, claim):
         state = settled(ledger, claim, before)
+        if switched(ledger) != done:
+            raise Superseded("the migration has been undone, or finished, meanwhile: look again")
         made = _undone(definition, ledger, claim, state, done, spark(), asked)
     forget(definition.root, done[1])
     return made
 
 
 def _nothing_switched(definition: Definition) -> None:
+    tidy(definition)
     built = migrations(definition.root)
     if not built:
         raise NothingToMigrate("no migration can be undone: none was begun, or the newest is finished or undone")
@@ -65,7 +68,7 @@ def _undone(
     spark: SparkSession,
     asked: Asked,
 ) -> Done:
-    commit, (number, migration) = state.commit, done
+    commit, (number, undone) = state.commit, done
     assert commit is not None, "the migration is committed"
     base = max((one for one in ledger.commits() if one.batch_id < number), key=lambda one: one.batch_id)
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
@@ -84,20 +87,21 @@ def _undone(
             else files.replaced(name, here, then.files(name), then.schema(name))
             for name in COMMIT_ORDER
         ]
-        decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=migration.id)
+        decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=undone.id)
         made = fix(ledger, claim, state, publication(batch_id, state, base, decision, changes, found))
     publish(ledger, claim, made)
     return Done(batch_id, found)
 
 
-def finish(definition: Definition, clock: Clock = wall_clock_ms) -> int:
-    """Keeps the newest migration for good: it can no longer be undone. Gives its batch. Raises `NothingToMigrate`."""
-    ledger = ledger_of(definition, clock)
-    done = switched(ledger)
-    if done is None:
+def finish(definition: Definition, asked: Asked) -> int:
+    """Keeps the newest migration for good: it can no longer be undone. Gives its batch. The ledger keeps who and why.
+
+    Raises `NothingToMigrate`, `Superseded`.
+    """
+    ledger = ledger_of(definition, asked.clock)
+    number = migration.finish(ledger, asked.who, asked.reason)
+    if number is None:
         raise NothingToMigrate("no migration waits to be finished: none was switched, or it is finished or undone")
-    number, migration = done
-    forget(definition.root, migration)
     return number
 
 
@@ -117,11 +121,13 @@ def finish_prepared(definition: Definition, clock: Clock = wall_clock_ms, note: 
 
 
 def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
-    """Removes what a killed command has left of a migration that is switched, or undone."""
+    """Removes what a killed command has left of a migration that is switched, undone, or kept for good."""
     ledger = ledger_of(definition, clock)
     known = {one.id: one for one in migrations(definition.root)}
     if not known:
         return
+    for kept in migration.finished(ledger):
+        forget(definition.root, kept)
     done = switched(ledger)
     if done:
         drop_tables(definition.root, done[1])

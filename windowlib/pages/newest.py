@@ -16,13 +16,15 @@ from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
+from windowlib.tables.migration import FINISHED
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.rerun import Rerun
 
 RUNS_SHOWN = 60  # in plots and lists
 LEDGER_ROWS = 6_000  # that are looked at: some 1,500 batches, which is a day of one a minute
 FILES_READ = 100  # of a table, in search of its newest rows
-KINDS = ("claim", "plan", "prepare", "commit", "approve", "abandon", "clock", "restore", "acknowledge")
+SAID = ("approve", "abandon", "clock", "restore", "acknowledge", "migrate_finish")
+KINDS = ("claim", "plan", "prepare", "commit", *SAID)
 COLUMNS = (
     "sequence", "kind", "batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "from_sequence",
     "to_sequence", "finished", "correction", "decision", "versions", "counts", "who", "reason",
@@ -50,13 +52,20 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What an operator said about a batch, or of none: `kind` is approve, abandon, clock, restore or acknowledge."""
+    """What an operator said about a batch, or of none: `kind` is one of `SAID`."""
 
     kind: str
     at_ms: int
     batch_id: int | None
     who: str
     reason: str
+
+    @property
+    def title(self) -> str:
+        """What was said, in words."""
+        if self.kind == FINISHED:
+            return f"keep the migration of batch {self.batch_id}"
+        return self.kind if self.batch_id is None else f"{self.kind} batch {self.batch_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ def tail(tables: Tables, version: int | None) -> Tail:
             case "commit":
                 runs.append(_run(row, plan if plan.get("batch_id") == row["batch_id"] else {}, claimed_ms, approved))
                 approved = {}
-            case "approve" | "abandon" | "clock" | "restore" | "acknowledge" as kind:
+            case kind if kind in SAID:
                 said.append(Said(kind, at_ms, row["batch_id"], row["who"] or "", row["reason"] or ""))
                 approved = row if kind == "approve" else approved
     return Tail(runs[::-1], said[::-1], refused_at_ms, not rows or rows[0]["sequence"] <= 2)

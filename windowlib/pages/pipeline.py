@@ -163,12 +163,7 @@ def _waiting(found: Looked) -> Waiting | None:
 
 def _decided(found: Looked) -> list[Decided]:
     """Reruns and decisions, newest first."""
-    said = [
-        Decided(
-            one.at_ms, one.kind if one.batch_id is None else f"{one.kind} batch {one.batch_id}", one.who, one.reason
-        )
-        for one in found.tail.said
-    ]
+    said = [Decided(one.at_ms, one.title, one.who, one.reason) for one in found.tail.said]
     asked = [
         Decided(run.at_ms, asked.title, asked.who, asked.reason)
         for run in found.tail.runs

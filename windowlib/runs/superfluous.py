@@ -20,7 +20,7 @@ from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
-from windowlib.tables.migration import switched
+from windowlib.tables.migration import finished, switched
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.sweep import Unneeded
 
@@ -80,7 +80,7 @@ def look(
             for name, files in _logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest).items()
             if files
         },
-        {name: files for name, files in _others(ledger.root, now_ms).items() if files},
+        {name: files for name, files in _others(ledger, now_ms).items() if files},
         {name: len(delta.files(tables[name], delta.version(tables[name]))) for name in (*there, *outside)},
         ledger.to_put_together(),
         worth,
@@ -154,8 +154,9 @@ def _is_older(than_ms: int, path: Path) -> bool:
     return path.stat().st_mtime_ns // 1_000_000 < than_ms
 
 
-def _others(root: Path, now_ms: int) -> dict[str, list[Path]]:
+def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
     """What lies next to the tables and is of no use any more, by what it is."""
+    root = ledger.root
     shown = {one.preview_id for one in previews.previews(root) if now_ms - one.at_ms <= previews.KEPT_DAYS * DAY_MS}
 
     def old(folder: str, pattern: str, than_ms: int) -> list[Path]:
@@ -167,4 +168,5 @@ def _others(root: Path, now_ms: int) -> dict[str, list[Path]]:
         "previews": [one for one in old(previews.FOLDER, "*", UNFINISHED_MS) if one.name not in shown],
         "unfinished work": unfinished,
         "old tracebacks": old("logs", "*.log", LOGS_KEPT_MS),
+        "finished migrations": [one.folder(root) for one in finished(ledger)],
     }

@@ -164,7 +164,7 @@ class Ledger:
             with self._lock:
                 state = self.state()
                 self.check(epoch)
-                if (state.plan, state.prepared, state.commit) != (after.plan, after.prepared, after.commit):
+                if _decides(state) != _decides(after):
                     raise Superseded("the pipeline was planned or decided about meanwhile: look again")
                 try:
                     return self._append(state, *({"epoch": epoch, **row} for row in rows))
@@ -309,3 +309,8 @@ class Ledger:
         if life is Life.AT_WORK:
             raise Superseded(f"another run holds this pipeline ({by}); it continues, this one leaves")
         return True
+
+
+def _decides(state: LedgerState) -> tuple[object, ...]:
+    """What of a state a decision about the tables goes by."""
+    return state.plan, state.prepared, state.commit, state.kept_migration

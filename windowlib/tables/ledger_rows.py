@@ -19,7 +19,10 @@ from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
 
 OF_CLAIMS = ("claim", "heartbeat", "release")
-KINDS = (*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit", "restore", "clock", "acknowledge")
+KINDS = (
+    *(*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit"),
+    *("restore", "clock", "acknowledge", "migrate_finish"),
+)
 """The kinds of rows that this version knows."""
 OF_COMMITS = (
     "batch_id",
@@ -115,6 +118,7 @@ class LedgerState:
     prepared: Prepared | None = None  # what that plan came to, fixed before the first table changes
     rejection: str | None = None  # why the checks refused it
     approved_by: str | None = None
+    kept_migration: int | None = None  # the batch of one that an operator has kept for good since the newest commit
 
     def pinned(self, table: str) -> int | None:
         """The version of a table that the newest commit row names; None where it names none."""
@@ -247,12 +251,14 @@ def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
         case "commit":
             commit = commit_of(row, at_ms)
-            state = replace(state, commit=commit, time_ms=row["plan_time_ms"])
+            state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
         case "restore":
             return state  # what was taken back stands in the tables' logs
         case "acknowledge":
             return state  # what is kept quiet decides about no batch: `windowlib.tables.acknowledged`
+        case "migrate_finish":
+            return replace(state, kept_migration=row["batch_id"])
         case "clock":
             return replace(state, time_ms=row["plan_time_ms"])
         case "heartbeat" | "release":

@@ -42,8 +42,8 @@ LEDGER = TableSpec(
         Column(
             "kind",
             _TEXT,
-            "claim, heartbeat, release, plan, prepare, commit, approve, abandon, clock, restore, acknowledge (once also"
-            " reject)",
+            "claim, heartbeat, release, plan, prepare, commit, approve, abandon, clock, restore, acknowledge,"
+            " migrate_finish (once also reject)",
         ),
         Column("epoch", _LONG, "the number of the newest claim"),
         Column("batch_id", _LONG, "null for claim, heartbeat, release"),
@@ -65,18 +65,20 @@ LEDGER = TableSpec(
         Column(
             "decision",
             _TEXT,
-            "of adopt, rollback, migrate, …: JSON of it (windowlib.tables.decision); of acknowledge: what, until when",
+            "of adopt, rollback, migrate, …: JSON of it (windowlib.tables.decision); of acknowledge: what, until when;"
+            " of migrate_finish: the id of the migration",
         ),
         Column("fingerprint", _TEXT, "hash of `definition`"),
         Column("definition", _TEXT, "JSON of what the state depends on"),
         Column("terms", _TEXT, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
         Column("versions", _NUMBERS, "of a commit: table → version"),
         Column("counts", _NUMBERS, "of a commit: figure → value"),
-        Column("who", _TEXT, "the operator of approve, abandon, clock, restore, acknowledge"),
+        Column("who", _TEXT, "the operator of approve, abandon, clock, restore, acknowledge, migrate_finish"),
         Column(
             "reason",
             _TEXT,
-            "of approve, abandon, clock, restore, acknowledge; of prepare: why the checks refuse the batch, else null",
+            "of approve, abandon, clock, restore, acknowledge, migrate_finish; of prepare: why the checks refuse the"
+            " batch, else null",
         ),
         Column("prepared", _TEXT, "of prepare: the file that lists all that the batch publishes"),
         Column("sha256", _TEXT, "of prepare: the checksum of that file"),

@@ -2,7 +2,9 @@
 
 `_migration/<id>/` in a pipeline's folder has `migration.json` and the tables of a pipeline of its own, with its ledger.
 Once they are switched, the tables lie in the pipeline's own folders, and only `migration.json` stays: as long as it
-does, the migration can be undone.
+does, and the ledger has no row that keeps the migration for good, it can be undone.
+
+    migrate_finish   `batch_id` of the migration, `decision` is JSON of its id; who and why
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from windowlib.tables import disk
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Commit
+from windowlib.tables import delta, disk
+from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger_rows import Commit, LedgerState, rows_of_kinds
+from windowlib.tables.meaning import LEDGER
 
 FOLDER = "_migration"
 MIGRATED = "migrated"  # in what a commit keeps of the definition: the batch of the migration that led to it
 ABOUT = "migration.json"
+FINISHED = "migrate_finish"  # the kind of row
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ def switched(ledger: Ledger) -> tuple[int, Migration] | None:
     known = {one.id: one for one in migrations(ledger.root)}
     if not known:
         return None
+    for one in finished(ledger):
+        del known[one.id]
     found = None
     for commit in ledger.commits():
         if commit.decision and commit.decision.kind == "migrate" and commit.decision.migration in known:
@@ -90,6 +96,40 @@ def switched(ledger: Ledger) -> tuple[int, Migration] | None:
         elif commit.decision and commit.decision.kind == "migrate_undo":
             found = None
     return found
+
+
+def finished(ledger: Ledger) -> list[Migration]:
+    """Those that were kept for good, of which something still lies in the pipeline's folder."""
+    left = migrations(ledger.root)
+    if not left:
+        return []
+    table = ledger.tables[LEDGER.name]
+    rows = rows_of_kinds(table, delta.version(table), {FINISHED}, ("decision",))
+    kept = {json.loads(row["decision"])["migration"] for row in rows}
+    return [one for one in left if one.id in kept]
+
+
+def finish(ledger: Ledger, who: str, reason: str) -> int | None:
+    """Keeps the newest migration for good, by a row of the ledger; gives its batch, None where none can be undone.
+
+    Then deletes what is left of it. Killed before that, whoever calls `finished` next finds it. Raises `Superseded`
+    where one back is prepared.
+    """
+    found = list[tuple[int, Migration]]()
+
+    def row(state: LedgerState) -> dict[str, object]:
+        if (done := switched(ledger)) is None or (state.plan and state.plan.decision and state.plan.decision.switches):
+            raise Superseded("the migration has been undone, or finished, meanwhile: look again")
+        found[:] = [done]
+        decision = json.dumps({"migration": done[1].id})
+        return {"kind": FINISHED, "batch_id": done[0], "decision": decision, "who": who, "reason": reason}
+
+    if switched(ledger) is None:
+        return None
+    ledger.decide(row)
+    number, migration = found[0]
+    forget(ledger.root, migration)
+    return number
 
 
 def migrated_by(commit: Commit | None) -> int:
