@@ -222,9 +222,38 @@ def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: 
     dry = preview(definition, asked, spark, clock)
     assert not dry.summary.is_empty
     assert run(definition, spark, rerun=asked.expecting(dry.preview_id))
+    assert before.commit
+    assert _watermark_ms(definition) == before.commit.watermark_out_ms
     assert status(definition, clock()).removal is None
     assert run(definition, spark) == [None]
     ended(definition, spark, sessions(tmp_path))
+
+
+@pytest.mark.fault(
+    "rows of a Delta source are deleted whose times are more than the 400 days of one rerun apart",
+    'the error names the way on, `source.removals = "rerun"`, by which a run recomputes all of it',
+)
+def test_a_removal_that_is_longer_than_a_rerun_can_be(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, IN_TIME)
+    before = [{**row, "id": f"then {row['id']}", "at_ms": row["at_ms"] - 500 * DAY_MS} for row in events(1)]
+    write_deltalake(tmp_path / "incoming", pa.Table.from_pylist([*before, *events(1)], schema=SCHEMA))
+    run(definition, spark)
+    watermark_ms = _watermark_ms(definition)
+    table_of(tmp_path).delete("user IN ('u1', 'u2')")
+    with pytest.raises(SourceError, match=r'removes rows.* recompute its windows, .* set source.removals = "rerun"'):
+        run(definition, spark)
+    part = Rerun(START_MS, START_MS + DAY_MS, "a test", "ann")
+    with pytest.raises(RerunRefused, match=r'more than the 400 days of one rerun: set source.removals = "rerun" in'):
+        preview(definition, part, spark, clock)
+    definition = clicks(tmp_path, 0, BY_ITSELF)
+    assert [rerun is not None for rerun in run(definition, spark)] == [True]
+    assert _watermark_ms(definition) == watermark_ms
+    ended(definition, spark, sessions(tmp_path))
+
+
+def _watermark_ms(definition: Definition) -> int | None:
+    commit = ledger_of(definition).state().commit
+    return commit and commit.watermark_out_ms
 
 
 def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> None:

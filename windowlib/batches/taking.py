@@ -17,10 +17,10 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing as source
 from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.found import SourceError
-from windowlib.source.removals import Removal, Spans, command, compacted, span_of, title, ways_on
+from windowlib.source.removals import Removal, Spans, command, compacted, is_too_long, span_of, title, ways_on
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
-from windowlib.tables.rerun import Rerun, RerunRefused, can_rerun
+from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, can_rerun
 from windowlib.tables.set_aside import files_set_aside
 
 ITSELF = "windowlib"  # who asks for a rerun that no operator has asked for
@@ -109,7 +109,8 @@ def read_again(definition: Definition, tables: Tables, commit: Commit, plan: Pla
     whole = with_compacted(definition, tables, commit, found)
     span = _span(definition, tables, commit, whole, plan.plan_time_ms)
     if span is None or not plan.rerun.range.holds(span):
-        return _refuse_part(definition, whole, span, "has put rows that were read into other files")
+        copied = "recompute everything: run a copy of the definition under another name over the same source"
+        return _refuse_part(definition, whole, span, "has put rows that were read into other files", copied)
     return _with(tables, plan, whole)
 
 
@@ -125,7 +126,8 @@ def taken(definition: Definition, tables: Tables, commit: Commit, plan: Plan, re
     if removal.has_vectors:
         raise RerunRefused(ways_on(definition, removal, span))
     if not asked.holds(span):
-        return _refuse_part(definition, removal, span, "removes rows")
+        by_itself = f'set source.removals = "rerun" in {definition.file}, and a run recomputes all of it'
+        return _refuse_part(definition, removal, span, "removes rows", by_itself)
     return _with(tables, plan, removal)
 
 
@@ -139,9 +141,12 @@ def _quiet(definition: Definition, cursor: Cursor) -> int:
     return last
 
 
-def _refuse_part(definition: Definition, removal: Removal, span: TimeRange | None, what: str) -> Plan:
+def _refuse_part(definition: Definition, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
+    """Raises `RerunRefused`; `otherwise` is the way on where all of it is longer than a rerun can be."""
     times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
     enough = f" Rerun all of it: {command(definition, span)}" if span else ""
+    if span and is_too_long(span):
+        enough = f" That is more than the {LONGEST_DAYS} days of one rerun: {otherwise}"
     raise RerunRefused(f"{title(definition, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
 
 

@@ -230,13 +230,18 @@ def ways_on(definition: Definition, removal: Removal, span: TimeRange | None) ->
         )
     if not can_rerun(definition):
         return f"{why} Its windows cannot be rerun: {definition.plan.rerun}. {skip}"
-    if span is None or span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS:
+    if span is None or is_too_long(span):
         times = "" if span is None else f", {instant(span.from_ms)} to {instant(span.to_ms - 1)}"
         return f'{why} To have a run recompute its windows{times}, set source.removals = "rerun" in {file}. {skip}'
     return (
         f"{why} To recompute the windows that it changes: {command(definition, span)}; with"
         f' source.removals = "rerun" runs do that by themselves. {skip}'
     )
+
+
+def is_too_long(span: TimeRange) -> bool:
+    """Whether a range is longer than one rerun that an operator asks for can be."""
+    return span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS
 
 
 def command(definition: Definition, span: TimeRange) -> str:
