@@ -1,6 +1,7 @@
 """Kills a run at a chosen moment, so that the next one finds what a dead one leaves.
 
 A moment is a text: `write:windows` (Spark is writing), `commit:results` (just before that table's commit),
+`row:erasures` (just before a row is added to a table that no batch publishes),
 `restore:results` (before `abandon` brings that table back), `ledger:prepare`, `ledger:commit` (just before that row).
 Two ways to die:
 
@@ -70,7 +71,7 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
 
     def committing(table: Table, expected: int, change: delta.Change, *identity: Any) -> int:
         ours = len(identity) == 2 and batch_id in (None, identity[1][1])
-        if kind == "commit" and ours and table.folder.name == what:
+        if kind == ("commit" if ours else "row") and table.folder.name == what:
             die()
         return commit(table, expected, change, *identity)
 
