@@ -26,6 +26,7 @@ PARTS = {
     "quality": "Checks",
     "inspection": "Results that are wrong",
     "erasure": "A key that is erased",
+    "migrations": "A definition that is changed",
     "airflow": "Airflow",
 }
 
