@@ -25,6 +25,7 @@ from tests.schedules.pipeline import (
     SHOWN,
     pipeline,
     root_of,
+    rows_of,
 )
 from tests.schedules.reader import DELETED
 from windowlib.batches.planning import ledger_of
@@ -84,6 +85,19 @@ def of(folder: Path, gap: str) -> Definition:
 
 def erase(folder: Path, gap: str, value: int = ERASED, *, now: bool = False) -> None:
     forget.forget(of(folder, gap), no_spark, forget.Asked([str(value)], *BY, now=now))
+    assert value not in _held(folder), f"{value} is erased, says the command, and is there"
+
+
+def _held(folder: Path) -> set[int]:
+    """What is in `results` or in flight, by the ledger's cut."""
+    ledger = ledger_of(pipeline(folder))
+    versions = commit.versions if (commit := ledger.state().commit) else {}
+    paths = (
+        ledger.root / name / file.path
+        for name in ("results", "open_windows")
+        for file in delta.files(ledger.tables[name], versions.get(name))
+    )
+    return {value for path in paths for value in rows_of(path)}
 
 
 def migrate(folder: Path, gap: str = NEW) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.killed import Killed, dead_owner, stopped
-from tests.schedules.actors import BY, delete, erase, keep_migration, no_spark, of, optimize, rerun_of
+from tests.schedules.actors import BY, UNREAD, a_run, delete, erase, keep_migration, no_spark, of, optimize, rerun_of
 from tests.schedules.explore import (
     BEGUN,
     CHANGED,
@@ -36,14 +36,15 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, disk, migration, prepare
+from windowlib.tables import delta, disk, erasures, migration, prepare
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange
 
-QUIET, KEPT, KEPT_TOO, MIGRATED_TOO = "quiet", "kept", "kept too", "migrated too"  # each is used by one test
+QUIET, READ_TOO = "quiet", "read too"  # each is used by one test
+KEPT, KEPT_TOO, MIGRATED_TOO = "kept", "kept too", "migrated too"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,8 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        shutil.copytree(begun / BEGUN, begun / QUIET)
+        for name in (QUIET, READ_TOO):
+            shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
         with explored(Explorer(0, lambda: None), Disk(begun), patch):
@@ -218,3 +220,28 @@ def killed_as_it_finishes(definition: Definition) -> None:
         patch.setattr(migration, "forget", die)
         with pytest.raises(Killed):
             finish(definition, Asked(*BY))
+
+
+@pytest.mark.fault(
+    "`windowlib forget` of a key that only the source holds sleeps before the list has the key, and a run reads it",
+    "the command says that a run has taken over; given again, it erases the key",
+)
+def test_an_erasure_that_was_overtaken_by_a_run_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, keep = folder / READ_TOO, erasures.keep
+    reader = Reader(root_of(place))
+    reader.watch()
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(erasures, "keep", keep)
+        a_run(place)
+        reader.watch()
+        keep(*arguments)
+
+    monkeypatch.setattr(erasures, "keep", late)
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        erase(place, OLD, UNREAD)
+    reader.watch()
+    assert UNREAD in reader.truth.values
+    erase(place, OLD, UNREAD)
+    reader.watch()
+    assert UNREAD not in reader.truth.values

@@ -235,6 +235,8 @@ def _forgotten(
         if looked.found:
             decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
             publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, state.commit, removals, decision)))
+        else:
+            ledger.check(claim.epoch)  # a run that has taken over may have read the key before the list had it
     except Exception:
         if ledger.state().last_batch_id < batch_id:  # the batch is not fixed
             written = {**looked.found, RESULT_CHANGES.name: _with(looked.found.get(RESULT_CHANGES.name), removals)}
