@@ -126,6 +126,7 @@ def definition(query: Query) -> str:
         f'key = ["{columns.key}"]' if query.keyed else "key = []",
         f'timestamp = "{columns.time}"',
         "max_files_per_run = 1",
+        'min_file_age = "0s"',  # a file lies whole before a side is called: no side waits for it to grow old
         "[watermark]",
         f'out_of_orderness = "{duration(query.out_of_orderness_ms)}"',
         "[window]",
