@@ -80,10 +80,18 @@ def test_a_file_from_the_future_is_not_young_for_ever(tmp_path: Path) -> None:
 def test_a_short_age_is_waited_for(tmp_path: Path) -> None:
     """So a file that has just been put there is read by the run that is started next."""
     definition = clicks(tmp_path, 1, aged("300ms"))
-    os.utime(tmp_path / "incoming" / "1.parquet")
     began = time.monotonic()
+    os.utime(tmp_path / "incoming" / "1.parquet")
     assert paths(plan(definition)) == ["1.parquet"]
     assert time.monotonic() - began >= 0.3
+
+
+def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1, aged("5s"))
+    os.utime(tmp_path / "incoming" / "1.parquet", (time.time() - 4.8,) * 2)
+    began = time.monotonic()
+    assert paths(plan(definition)) == ["1.parquet"]
+    assert time.monotonic() - began < 4
 
 
 def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:

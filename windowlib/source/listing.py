@@ -84,14 +84,16 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
 def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -> list[Found]:
     """The files, of those that no batch has read, that the next one may read.
 
-    Left out is what is younger than `source.min_file_age`. Where nothing else is new, that age is waited for, at most
-    `WAITS_MS`; a file that changed meanwhile is left out.
+    Left out is what is younger than `source.min_file_age`. Where nothing else is new, the youngest is waited for until
+    it is that old, at most `WAITS_MS`; a file that changed meanwhile is left out. One from the future, whose clock is
+    another, is given the whole age.
     """
     least_ms = definition.source.min_file_age_ms
-    settled = [file for file in fresh if abs(now_ms - file.modified_ns // 1_000_000) >= least_ms]
+    ages_ms = [now_ms - file.modified_ns // 1_000_000 for file in fresh]
+    settled = [file for file, age_ms in zip(fresh, ages_ms, strict=True) if abs(age_ms) >= least_ms]
     if settled or not fresh or least_ms > WAITS_MS:
         return settled
-    time.sleep(least_ms / 1000)
+    time.sleep((least_ms - max(0, min(ages_ms))) / 1000)
     return [
         file
         for file in fresh
