@@ -97,6 +97,7 @@ key = ["key"]
 timestamp = "at"
 timestamp_unit = "ms"
 event_id = "id"
+min_file_age = "0s"
 [watermark]
 out_of_orderness = "5ms"
 max_future_skew = "0ms"
