@@ -1,11 +1,14 @@
-"""What a rerun must leave, computed from the rule alone: plain Python over all events, one key after another."""
+"""What a rerun must leave, computed from the rule alone: plain Python over all events, one key after another.
+
+Of the project's assigners only the parameters are read; which windows and slices hold an event is worked out here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import gcd
 
-from tests.slice_oracle import last_window_end_ms, slice_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
 
 Place = tuple[str, int]  # file, row
@@ -64,8 +67,44 @@ class Pipeline:
         return end_ms - 1 + self.allowed_lateness_ms > self.watermark_ms
 
     def windows(self, row: Row) -> list[tuple[int, int]]:
-        found = self.assigner.assign(row.time_ms, {"gap_ms": row.gap_ms}, row.key)
-        return [(window.start_ms, window.end_ms) for window in found]
+        match self.assigner:
+            case Session(gap_ms=gap_ms):
+                return [(row.time_ms, row.time_ms + gap_ms)]
+            case DynamicSession():
+                return [(row.time_ms, row.time_ms + row.gap_ms)]
+        return windows_at(self.assigner, row.time_ms)
+
+
+def windows_at(assigner: Assigner, time_ms: int) -> list[tuple[int, int]]:
+    """The aligned windows that hold a time, earliest first.
+
+    >>> windows_at(Sliding(size_ms=10, slide_ms=4), 9), windows_at(Tumbling(size_ms=10, offset_ms=3), 2)
+    ([(0, 10), (4, 14), (8, 18)], [(-7, 3)])
+    >>> windows_at(Sliding(size_ms=2, slide_ms=5), 3)
+    []
+    """
+    size_ms, slide_ms, offset_ms = _grid(assigner)
+    latest_ms = (time_ms - offset_ms) // slide_ms * slide_ms + offset_ms
+    starts = range(latest_ms, time_ms - size_ms, -slide_ms)
+    return [(start_ms, start_ms + size_ms) for start_ms in reversed(starts)]
+
+
+def slice_at(assigner: Assigner, time_ms: int) -> tuple[int, int]:
+    """The bounds of the slice that holds a time: from any window's bound to the next.
+
+    >>> slice_at(Sliding(size_ms=10, slide_ms=4, offset_ms=1), 0)
+    (-1, 1)
+    """
+    size_ms, slide_ms, offset_ms = _grid(assigner)
+    width_ms = gcd(size_ms, slide_ms)
+    start_ms = (time_ms - offset_ms) // width_ms * width_ms + offset_ms
+    return start_ms, start_ms + width_ms
+
+
+def _grid(assigner: Assigner) -> tuple[int, int, int]:
+    assert isinstance(assigner, Tumbling | Sliding)
+    slide_ms = assigner.size_ms if isinstance(assigner, Tumbling) else assigner.slide_ms
+    return assigner.size_ms, slide_ms, assigner.offset_ms
 
 
 def rerun(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
@@ -145,10 +184,10 @@ def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: A
         for start_ms, end_ms in pipeline.windows(row):
             if asked.meets(start_ms, end_ms) and pipeline.fired(end_ms):
                 windows.setdefault((row.key, start_ms, end_ms), []).append(row)
-        one = slice_of(assigner, row.time_ms)
-        last_ms = last_window_end_ms(assigner, one.start_ms)
-        if last_ms is not None and pipeline.kept(last_ms):
-            slices.setdefault((row.key, one.start_ms, one.end_ms), []).append(row)
+        start_ms, end_ms = slice_at(assigner, row.time_ms)
+        over = windows_at(assigner, start_ms)
+        if over and pipeline.kept(over[-1][1]):
+            slices.setdefault((row.key, start_ms, end_ms), []).append(row)
     after.results |= {bounds: _total(held) for bounds, held in windows.items()}
     if not any(row.place in chosen or asked.holds(row) for row in rows) and not before.in_flight:
         return after

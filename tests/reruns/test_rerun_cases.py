@@ -189,7 +189,7 @@ def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSe
     made = dry_run(definition, spark, MIDDLE)
     run(definition, spark, MIDDLE)
     before, at = tables(definition), versions(definition)
-    with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* has moved:\n  u., ?|  u.: window"):
+    with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* has moved:\n  u.: window"):
         run(definition, spark, MIDDLE.expecting(made.preview_id))
     assert (tables(definition), versions(definition)) == (before, at)
     assert run(definition, spark) == []  # it was given up at once, and nothing waits
@@ -311,9 +311,10 @@ def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
     run(fresh, spark, ALL)
     ours, theirs = tables(definition), tables(fresh)
     for table in ("results", "open_windows"):
-        assert [_content(row) for row in read_table(definition, table).to_pylist()].sort(key=str) == [
-            _content(row) for row in read_table(fresh, table).to_pylist()
-        ].sort(key=str)
+        found, wanted = (
+            sorted(map(_content, read_table(one, table).to_pylist()), key=str) for one in (definition, fresh)
+        )
+        assert found == wanted
         assert len(ours[table]) == len(theirs[table])
     refused = {name: _refused(one) for name, one in (("ours", definition), ("theirs", fresh))}
     assert refused["ours"] == refused["theirs"]
