@@ -389,9 +389,12 @@ def test_no_window_makes_it_crash(window: dict[str, Any], aggregates: dict[str, 
     """Whatever stands in [window], it is a definition or a list of mistakes."""
     raw = tomllib.loads(SOURCE) | {"window": window, "aggregates": aggregates}
     with patch.object(definition, "_read", lambda file: raw):
+        found: Definition | InvalidDefinition
         try:
             found = load_definition("clicks.toml")
-        except InvalidDefinition:
-            return
-    assert isinstance(found, Definition)
-    assert len(found.fingerprint) == 16
+        except InvalidDefinition as refused:
+            found = refused
+    if isinstance(found, InvalidDefinition):
+        assert "clicks.toml: " in str(found)
+    else:
+        assert len(found.fingerprint) == 16

@@ -219,8 +219,6 @@ def test_as_of_an_earlier_batch(ran: Ran) -> None:
 
 
 def test_the_nearest_windows_where_none_holds_the_time(ran: Ran) -> None:
-    if ran.kind == "sliding":
-        return
     for user in ("u0", "u3"):
         known = sorted(wanted for one, wanted, _ in published(ran) if one == user)
         if ran.kind == "session":
@@ -235,7 +233,7 @@ def test_the_nearest_windows_where_none_holds_the_time(ran: Ran) -> None:
                 assert [found.windows[0].bounds_ms[1], found.windows[1].bounds_ms[0]] == [end, start]
                 assert "no window of this key holds" in found.notes[0]
                 checked += 1
-        assert checked
+        assert checked or ran.kind == "sliding"  # these follow one another without a gap
         early = explain_window(ran.definition, [user], START_MS - 10**9)
         assert [(one.place, one.bounds_ms[0]) for one in early.windows] == [("after", known[0][0])]
 
