@@ -1,0 +1,194 @@
+"""A case played: after each batch, everything that the tables show next to what they must show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.random_pipelines.drawn import Case, Drawn, Happens
+from tests.random_pipelines.truth import AGGREGATES, BEGINNING, Bounds, Place, Row, Truth, same_values
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import time_of
+from windowlib.runs.advance import advance
+from windowlib.runs.together import advance_together
+from windowlib.tables.read import UnknownTable, read_table
+from windowlib.tables.rerun import Rerun, RerunRefused
+
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64()), ("gap_ms", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an engine is asked to do with the pipelines of a folder; gives the batches that each of them made."""
+
+    folder: Path
+    names: tuple[str, ...]
+    now_ms: int
+    finish: bool = False
+    rerun: tuple[int, int, bool] | None = None
+
+    def done(self, session: Callable[[], Any]) -> list[int]:
+        """How many batches each pipeline made; -1 of a rerun that was refused."""
+        definitions = [definition(self.folder, name) for name in self.names]
+        clock = lambda: self.now_ms  # noqa: E731
+        if self.rerun:
+            from_ms, to_ms, late_only = self.rerun
+            wanted = Rerun(from_ms, to_ms, "a range", "ann", late_only=late_only)
+            made = []
+            for one in definitions:
+                try:
+                    made.append(len(advance(one, session, clock=clock, rerun=wanted)))
+                except RerunRefused as refused:
+                    if "no such late event is without a window" not in str(refused):
+                        raise
+                    made.append(-1)
+            return made
+        if len(definitions) == 1:
+            return [len(advance(definitions[0], session, clock=clock, finish=self.finish))]
+        ended = advance_together(definitions, session, clock=clock, finish=self.finish)
+        for end in ended:
+            if end.error:
+                raise end.error
+        return [len(end.reports) for end in ended]
+
+
+Engine = Callable[[str, Asked], list[int]]  # by the name of the engine that the case drew
+
+
+def definition(folder: Path, name: str) -> Definition:
+    """A definition of the case, its tables next to it."""
+    return load_definition(folder / f"{name}.toml").model_copy(update={"root": folder / "warehouse" / name})
+
+
+def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
+    """Plays a case in an empty folder, up to the first batch that shows something else than it must; what that is."""
+    (folder / "incoming").mkdir(parents=True)
+    for one in case.definitions:
+        (folder / f"{one.name}.toml").write_text(one.text, encoding="utf-8")
+    truths = {one.name: Truth(one.rules) for one in case.definitions}
+    names = tuple(truths)
+    for number, happens in enumerate(case.runs, 1):
+        for file in happens.files:
+            write(folder, file)
+        made = engine(happens.engine, Asked(folder, names, happens.now_ms, happens.finish))
+        found = list(_after_a_run(folder, happens, truths, made))
+        if not found and happens.rerun and all(truth.batch for truth in truths.values()):
+            asked = Asked(folder, names, happens.now_ms, rerun=happens.rerun)
+            found = list(_after_a_rerun(folder, happens.rerun, truths, engine(happens.engine, asked)))
+        if found:
+            return [f"run {number} on {happens.engine}: {text}" for text in found]
+    return []
+
+
+def write(folder: Path, rows: tuple[Row, ...]) -> None:
+    """A file of the source."""
+    name, number = rows[0].place[0], rows[0].order[0]
+    path = folder / "incoming" / name
+    values = [{column: getattr(row, column) for column in SCHEMA.names} for row in rows]
+    pq.write_table(pa.Table.from_pylist(values, schema=SCHEMA), path)
+    os.utime(path, ns=(number, number))
+
+
+def _after_a_run(folder: Path, happens: Happens, truths: dict[str, Truth], made: list[int]) -> Iterator[str]:
+    rows = [row for file in happens.files for row in file]
+    before = {name: truth.batch for name, truth in truths.items()}
+    for (name, truth), batches in zip(truths.items(), made, strict=True):
+        if rows:
+            truth.read(rows, happens.now_ms)
+        if happens.finish:  # the end of the input is a batch of its own
+            truth.read((), happens.now_ms, finish=True)
+        elif not rows and (batches or truth.due(happens.now_ms)):  # silence
+            truth.read((), happens.now_ms)
+        if batches != truth.batch - before[name]:
+            yield f"{name}: {batches} batches, not {truth.batch - before[name]}"
+        if batches:
+            yield from (f"{name}: {text}" for text in compared(definition(folder, name), truth))
+
+
+def _after_a_rerun(
+    folder: Path, asked: tuple[int, int, bool], truths: dict[str, Truth], made: list[int]
+) -> Iterator[str]:
+    from_ms, to_ms, late_only = asked
+    for (name, truth), batches in zip(truths.items(), made, strict=True):
+        if batches == -1:
+            truth.batch += 1  # the number is used up
+            waiting = [row for row in truth.admitted if truth.late.get(row.place, 0) is None]
+            if not late_only or any(row.at_ms in range(from_ms, to_ms) for row in waiting):
+                yield f"{name}: the rerun of {asked} was refused"
+            continue
+        truth.rerun(from_ms, to_ms, late_only=late_only)
+        yield from (f"{name}, rerun of {asked}: {text}" for text in compared(definition(folder, name), truth))
+
+
+def compared(of: Definition, truth: Truth) -> Iterator[str]:
+    """What a pipeline shows otherwise than it must, table by table."""
+    results = {
+        _bounds(row): (_values(row), row["firing"], row["timing"], row["batch_id"]) for row in _rows(of, "results")
+    }
+    wanted = {bounds: (one.values, one.firing, one.timing, one.batch) for bounds, one in truth.results.items()}
+    yield from _different("results", results, wanted)
+    feed = {
+        (row["batch_id"], row["change"], _bounds(row)): (_values(row), row["cause"])
+        for row in _rows(of, "result_changes")
+    }
+    told = {(batch, change, one): (values, cause) for batch, change, cause, one, values in truth.feed}
+    yield from _different("result_changes", feed, told)
+    prefix = "window" if truth.rules.windows.merge else "state_window"
+    in_flight = {
+        (row["user"], row[f"{prefix}_start_ms"], row[f"{prefix}_end_ms"]): (row["elements"], row["last_event_ms"])
+        for row in _rows(of, "open_windows")
+    }
+    held = {one: (len(rows), max(row.at_ms or 0 for row in rows)) for one, rows in truth.in_flight.items()}
+    yield from _different("open_windows", in_flight, held)
+    late = {_place(row): row["readmitted_by"] for row in _rows(of, "late_events")}
+    yield from _different("late_events", late, truth.late)
+    yield from _different("quarantine", {_place(row): row["reason"] for row in _rows(of, "quarantine")}, truth.refused)
+    newest = max(_rows(of, "watermarks"), key=lambda row: int(row["batch_id"]))["applied_ms"]
+    if newest != truth.watermark_ms:
+        yield f"watermarks: {newest}, not {truth.watermark_ms}"
+
+
+def _different(table: str, found: dict[Any, Any], wanted: dict[Any, Any]) -> Iterator[str]:
+    for one in sorted(found.keys() - wanted.keys(), key=str)[:3]:
+        yield f"{table}: {one} is there: {found[one]}"
+    for one in sorted(wanted.keys() - found.keys(), key=str)[:3]:
+        yield f"{table}: {one} is not there: {wanted[one]}"
+    other = [one for one in found.keys() & wanted.keys() if not _same(found[one], wanted[one])]
+    for one in sorted(other, key=str)[:3]:
+        yield f"{table}: {one} is {found[one]}, not {wanted[one]}"
+
+
+def _same(found: Any, wanted: Any) -> bool:
+    if isinstance(found, tuple) and found and isinstance(found[0], tuple):
+        return same_values(found[0], wanted[0]) and found[1:] == wanted[1:]
+    return bool(found == wanted)
+
+
+def _rows(of: Definition, name: str) -> list[dict[str, Any]]:
+    try:
+        return read_table(of, name).to_pylist()
+    except UnknownTable:
+        return []
+
+
+def _bounds(row: dict[str, Any]) -> Bounds:
+    return row["user"], time_of(row["window_start"]), time_of(row["window_end"])
+
+
+def _values(row: dict[str, Any]) -> tuple[Any, ...]:
+    return *(row[name] for name in AGGREGATES), time_of(row["last_event_time"])
+
+
+def _place(row: dict[str, Any]) -> Place:
+    return row["source_file"], row["source_row"]
+
+
+__all__ = ["BEGINNING", "Asked", "Drawn", "Engine", "differences"]

@@ -1,0 +1,68 @@
+"""Random pipelines next to plain Python; `python -m tests.random_pipelines` plays many more, both engines in turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.random_pipelines.drawn import case
+from tests.random_pipelines.play import differences
+from tests.random_pipelines.truth import Row, Rules, Truth, Windows
+
+FEW, MANY = range(1, 7), range(7, 101)
+
+
+def on(spark: Any) -> Any:
+    return lambda engine, asked: asked.done(lambda: spark)
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("seed", FEW)
+def test_a_pipeline_shows_what_the_rules_say(spark: Any, tmp_path: Path, seed: int) -> None:
+    assert differences(case(seed), tmp_path / "pipeline", on(spark)) == []
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.long("a hundred pipelines take minutes: some of them run in make test")
+@pytest.mark.parametrize("seed", MANY)
+def test_a_hundred_pipelines(spark: Any, tmp_path: Path, seed: int) -> None:
+    assert differences(case(seed), tmp_path / "pipeline", on(spark)) == []
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_wrong_number_is_seen(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules that are off by a millisecond are not those of the pipeline."""
+    monkeypatch.setattr(Truth, "is_late", lambda self, end_ms: end_ms + self.rules.lateness_ms <= self.watermark_ms)
+    found = [text for seed in (12, 21) for text in differences(case(seed), tmp_path / str(seed), on(spark))]
+    assert found
+
+
+def test_the_rules_by_hand() -> None:
+    """Sessions of 10 ms: two that a late event joins, and one that comes too late for that."""
+    minute = Rules(Windows(gap_ms=10), delay_ms=0, lateness_ms=50, skew_ms=1000, with_ids=False)
+    truth = Truth(minute)
+    truth.read([row(1, at) for at in (0, 12, 40)], now_ms=100)
+    assert truth.results.keys() == {("u", 0, 10), ("u", 12, 22)}
+    truth.read([row(2, 8)], now_ms=100)
+    assert truth.results.keys() == {("u", 0, 22)}
+    assert truth.results["u", 0, 22].values[:2] == (3, 3)
+    assert sorted(change[1:4] for change in truth.feed[-3:]) == [
+        ("enter", "merge", ("u", 0, 22)),
+        ("withdraw", "merge", ("u", 0, 10)),
+        ("withdraw", "merge", ("u", 12, 22)),
+    ]
+    truth.read([row(3, 90)], now_ms=100)
+    truth.read([row(4, 1)], now_ms=100)
+    assert truth.late == {("4", 1): None}
+    truth.rerun(0, 1)
+    assert truth.results["u", 0, 22].values[:2] == (4, 4)
+    assert truth.late == {("4", 1): 5}
+
+
+def row(number: int, at_ms: int) -> Row:
+    return Row((str(number), at_ms), (number, at_ms), None, "u", at_ms, 1, None)

@@ -1,0 +1,402 @@
+"""What a pipeline must show after each batch, by the rules alone: lists and dictionaries, no code of the project.
+
+A *place* is a file and a row of it. A window, or a slice of aligned windows, holds the events of its key; what is
+published of it is worked out from them. Rules of a batch:
+
+* the time of a batch never falls behind that of the one before
+* rows are refused in the order of `refusal`; an id is a duplicate where an admitted row had it before
+* windows of the batch's events and those in flight are joined where they touch (sessions); a window that ends by
+  ``watermark - lateness`` of the batch's start is late: its events are, unless another window takes them
+* then the watermark moves to the newest event less ``delay + 1``; windows that it has reached are published if they
+  are new or have new events, and those past their cleanup go
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd, isclose
+from typing import Any, NamedTuple
+
+BEGINNING, END = -(2**63), 2**63 - 1
+Place = tuple[str, int]
+Bounds = tuple[str, int, int]  # key, start, end
+
+
+class Row(NamedTuple):
+    """A row of the source, and where it stands."""
+
+    place: Place
+    order: tuple[int, int]  # of arrival: the number of the file, the row
+    id: str | None
+    user: str | None
+    at_ms: int | None
+    value: int | None
+    gap_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Which windows a pipeline has: sessions of `gap_ms` (None: of each row's own), or aligned ones with a size."""
+
+    gap_ms: int | None = None
+    size_ms: int | None = None
+    slide_ms: int = 0
+    offset_ms: int = 0
+
+    @property
+    def merge(self) -> bool:
+        return self.size_ms is None
+
+    def of(self, row: Row) -> list[tuple[int, int]]:
+        """The windows that an event alone would have, the earliest first."""
+        assert row.at_ms is not None
+        if self.size_ms is None:
+            gap_ms = row.gap_ms if self.gap_ms is None else self.gap_ms
+            assert gap_ms is not None
+            return [(row.at_ms, row.at_ms + gap_ms)]
+        return self.aligned(row.at_ms)
+
+    def aligned(self, at_ms: int) -> list[tuple[int, int]]:
+        """The aligned windows over a time."""
+        assert self.size_ms is not None
+        latest_ms = (at_ms - self.offset_ms) // self.slide_ms * self.slide_ms + self.offset_ms
+        starts = range(latest_ms, at_ms - self.size_ms, -self.slide_ms)
+        return [(start_ms, start_ms + self.size_ms) for start_ms in reversed(starts)]
+
+    def slice(self, at_ms: int) -> tuple[int, int]:
+        """The slice that holds a time."""
+        assert self.size_ms is not None
+        width_ms = gcd(self.size_ms, self.slide_ms)
+        start_ms = (at_ms - self.offset_ms) // width_ms * width_ms + self.offset_ms
+        return start_ms, start_ms + width_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """A pipeline's settings, in milliseconds."""
+
+    windows: Windows
+    delay_ms: int
+    lateness_ms: int
+    skew_ms: int
+    with_ids: bool
+    idle_ms: int | None = None
+
+
+@dataclass(slots=True)
+class Published:
+    """A row of `results`."""
+
+    values: tuple[Any, ...]
+    firing: int
+    timing: str
+    batch: int
+
+
+Change = tuple[int, str, str, Bounds, tuple[Any, ...]]  # batch, change, cause, window, values
+
+
+@dataclass(slots=True)
+class Truth:
+    """What must be there now. In flight: sessions by their bounds, of aligned windows the slices."""
+
+    rules: Rules
+    watermark_ms: int = BEGINNING
+    heard_ms: int | None = None
+    planned_ms: int = BEGINNING
+    batch: int = 0
+    results: dict[Bounds, Published] = field(default_factory=dict)
+    in_flight: dict[Bounds, list[Row]] = field(default_factory=dict)
+    replaces: dict[Bounds, set[Bounds]] = field(default_factory=dict)
+    late: dict[Place, int | None] = field(default_factory=dict)  # and the rerun since which it is in a window
+    refused: dict[Place, str] = field(default_factory=dict)
+    feed: list[Change] = field(default_factory=list)
+    admitted: list[Row] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+
+    def is_late(self, end_ms: int) -> bool:
+        """Whether a window that ends then is past its cleanup."""
+        return end_ms - 1 + self.rules.lateness_ms <= self.watermark_ms
+
+    # -- a batch ------------------------------------------------------------------------------------------------------
+
+    def read(self, rows: Sequence[Row], now_ms: int, *, finish: bool = False) -> None:
+        """A batch of these rows, planned then."""
+        self.batch += 1
+        now_ms = self.planned_ms = max(now_ms, self.planned_ms)
+        events, newest_ms = self._admit(rows, now_ms)
+        self.admitted += events
+        touched = self._sessions(events) if self.rules.windows.merge else self._slices(events)
+        before_ms = self.watermark_ms
+        self._move(newest_ms, now_ms, finish)
+        self._publish(touched, before_ms)
+        self._clean_up()
+
+    def due(self, now_ms: int) -> bool:
+        """Whether silence up to then lets a window fire or go."""
+        to_ms = max(self.watermark_ms, self._quiet_ms(max(now_ms, self.planned_ms)))
+        ends = [self._end(bounds) for bounds in self.in_flight]
+        return any(
+            self.watermark_ms < at_ms <= to_ms for end in ends for at_ms in (end - 1, end - 1 + self.rules.lateness_ms)
+        )
+
+    def _admit(self, rows: Sequence[Row], now_ms: int) -> tuple[list[Row], int | None]:
+        events, times = [], []
+        for row in rows:
+            why = self._refusal(row, now_ms)
+            hole = why is None and not self.rules.windows.of(row)
+            if hole:
+                assert row.at_ms is not None
+                times.append(row.at_ms)
+                if row.at_ms + self.rules.lateness_ms > self.watermark_ms:
+                    why = "hole"
+            if why is None and self.rules.with_ids and row.id is not None:
+                why = "duplicate" if row.id in self.ids else None
+                self.ids.add(row.id)
+            if why:
+                self.refused[row.place] = why
+            else:
+                assert row.at_ms is not None
+                events.append(row)
+                times.append(row.at_ms)
+        return events, max(times, default=None)
+
+    def _refusal(self, row: Row, now_ms: int) -> str | None:
+        if row.at_ms is None:
+            return "null_timestamp"
+        if row.user is None:
+            return "null_key"
+        if row.at_ms > now_ms + self.rules.skew_ms:
+            return "future"
+        if self.rules.windows.merge and self.rules.windows.gap_ms is None and not (row.gap_ms and row.gap_ms > 0):
+            return "bad_gap"
+        return None
+
+    def _sessions(self, events: Sequence[Row]) -> set[Bounds]:
+        """Joins what touches; gives the windows with new events. Late ones are gone."""
+        touched = set()
+        for key in {str(row.user) for row in events}:
+            own = [bounds for bounds in self.in_flight if bounds[0] == key]
+            parts = [(start, end, self.in_flight.pop((key, start, end)), False) for _, start, end in own]
+            parts += [(*self.rules.windows.of(row)[0], [row], True) for row in events if row.user == key]
+            replaced = {bounds: self.replaces.pop(bounds, set()) for bounds in own}
+            for start, end, group in _touching(parts):
+                rows = [row for part in group for row in part[2]]
+                new = any(part[3] for part in group)
+                if self.is_late(end):
+                    assert new
+                    self.late |= {row.place: None for row in rows}
+                    continue
+                made = key, start, end
+                self.in_flight[made] = rows
+                self.replaces[made] = set().union(*(replaced.get((key, *part[:2]), set()) for part in group))
+                if new:
+                    touched.add(made)
+        return touched
+
+    def _slices(self, events: Sequence[Row]) -> set[Bounds]:
+        touched = set()
+        for row in events:
+            assert row.at_ms is not None
+            taken = [bounds for bounds in self.rules.windows.of(row) if not self.is_late(bounds[1])]
+            if not taken:
+                self.late[row.place] = None
+                continue
+            self.in_flight.setdefault((str(row.user), *self.rules.windows.slice(row.at_ms)), []).append(row)
+            touched |= {(str(row.user), *bounds) for bounds in taken}
+        return touched
+
+    def _quiet_ms(self, now_ms: int) -> int:
+        idle_ms = self.rules.idle_ms
+        if idle_ms is None or self.heard_ms is None or now_ms - self.heard_ms < idle_ms:
+            return BEGINNING
+        return now_ms - idle_ms - self.rules.delay_ms - 1
+
+    def _move(self, newest_ms: int | None, now_ms: int, finish: bool) -> None:
+        if finish:
+            self.watermark_ms = END
+        elif newest_ms is not None:
+            self.watermark_ms = max(self.watermark_ms, newest_ms - self.rules.delay_ms - 1)
+            self.heard_ms = now_ms
+        else:
+            self.heard_ms = now_ms if self.heard_ms is None else self.heard_ms
+            self.watermark_ms = max(self.watermark_ms, self._quiet_ms(now_ms))
+
+    def _publish(self, touched: set[Bounds], before_ms: int) -> None:
+        for bounds, rows in list(self._windows().items()):
+            passed = bounds[2] - 1 <= before_ms
+            if bounds[2] - 1 > self.watermark_ms or (passed and bounds not in touched):
+                continue
+            old = self.replaces.get(bounds, set()) if self.rules.windows.merge else {bounds} & self.results.keys()
+            firing = max((self.results[one].firing for one in old), default=0) + 1
+            new = Published(values_of(rows), firing, "late" if passed else "on_time", self.batch)
+            for one in old - {bounds}:
+                self._tell("withdraw", "merge", one, self.results.pop(one).values)
+            if bounds in old:
+                self._tell("change", "late", bounds, new.values)
+            else:
+                first = "merge" if old else "late" if passed else "firing"
+                self._tell("enter", first, bounds, new.values)
+            self.results[bounds] = new
+            if self.rules.windows.merge:
+                self.replaces[bounds] = {bounds}
+
+    def _tell(self, change: str, cause: str, bounds: Bounds, values: tuple[Any, ...]) -> None:
+        self.feed.append((self.batch, change, cause, bounds, values))
+
+    def _windows(self) -> dict[Bounds, list[Row]]:
+        """The windows over what is in flight that are not late, with their events."""
+        if self.rules.windows.merge:
+            return self.in_flight
+        found: dict[Bounds, list[Row]] = {}
+        for (key, start, _), rows in self.in_flight.items():
+            for bounds in self.rules.windows.aligned(start):
+                found.setdefault((key, *bounds), []).extend(rows)
+        return found
+
+    def _end(self, bounds: Bounds) -> int:
+        """Until when something is in flight: the end of the window, or of the last one over a slice."""
+        return bounds[2] if self.rules.windows.merge else self.rules.windows.aligned(bounds[1])[-1][1]
+
+    def _clean_up(self) -> None:
+        for bounds in [one for one in self.in_flight if self.is_late(self._end(one))]:
+            del self.in_flight[bounds]
+            self.replaces.pop(bounds, None)
+
+    # -- a rerun ------------------------------------------------------------------------------------------------------
+
+    def rerun(self, from_ms: int, to_ms: int, *, late_only: bool = False) -> None:
+        """Computes again what meets the range, from all events; of late ones only, the windows that they join."""
+        self.batch += 1
+        before = dict(self.results)
+        asked = range(from_ms, to_ms)
+        chosen = {row.place for row in self.admitted if self._waits(row.place) and row.at_ms in asked}
+        if self.rules.windows.merge:
+            self._rerun_sessions(asked, chosen, late_only)
+        else:
+            self._rerun_aligned(asked, chosen, late_only)
+        for bounds in before.keys() | self.results.keys():
+            old, new = before.get(bounds), self.results.get(bounds)
+            if old and new and same_values(old.values, new.values):
+                self.results[bounds] = old
+            elif new:
+                new.firing = old.firing + 1 if old else 1
+                self._tell("change" if old else "enter", "rerun", bounds, new.values)
+            elif old:
+                self._tell("withdraw", "rerun", bounds, old.values)
+
+    def _waits(self, place: Place) -> bool:
+        return place in self.late and self.late[place] is None
+
+    def _counted(self, rows: Sequence[Row]) -> Published:
+        return Published(values_of(rows), 1, "late", self.batch)
+
+    def _rerun_sessions(self, asked: range, chosen: set[Place], late_only: bool) -> None:
+        taken: set[Place] = set()
+        for key in {str(row.user) for row in self.admitted}:
+            own = [row for row in self.admitted if row.user == key]
+            if late_only:
+                own = [row for row in own if not self._waits(row.place) or row.place in chosen]
+            known = [one for one in (*self.results, *self.in_flight) if one[0] == key]
+            parts = [(start, end, [], False) for _, start, end in known]
+            parts += [(*self.rules.windows.of(row)[0], [row], True) for row in own]
+            for start, end, group in _touching(parts):
+                rows = [row for part in group for row in part[2]]
+                if late_only and not {row.place for row in rows} & chosen:
+                    continue
+                if not late_only and not (start < asked.stop and asked.start < end):
+                    continue
+                for one in known:
+                    if start <= one[1] and one[2] <= end:
+                        self.results.pop(one, None)
+                        self.in_flight.pop(one, None)
+                        self.replaces.pop(one, None)
+                for first, last, made in _touching([(*self.rules.windows.of(row)[0], [row], True) for row in rows]):
+                    bounds, inside = (key, first, last), [row for part in made for row in part[2]]
+                    fired = last - 1 <= self.watermark_ms
+                    if fired:
+                        self.results[bounds] = self._counted(inside)
+                    if not self.is_late(last):
+                        self.in_flight[bounds], self.replaces[bounds] = inside, {bounds} if fired else set()
+                taken |= {row.place for row in rows}
+        self.late |= {place: self.batch for place in taken if self._waits(place)}
+
+    def _rerun_aligned(self, asked: range, chosen: set[Place], late_only: bool) -> None:
+        windows = self.rules.windows
+        if late_only:
+            times = [row.at_ms for row in self.admitted if row.place in chosen and row.at_ms is not None]
+            asked = range(min(times), max(times) + 1)
+        elif windows.slide_ms >= (windows.size_ms or 0):  # a window's events are in no other: all of them count
+            chosen = {
+                row.place
+                for row in self.admitted
+                if any(start < asked.stop and asked.start < end for start, end in windows.of(row))
+            }
+        chosen = {row.place for row in self.admitted if row.place in chosen and windows.of(row)}
+        counted = [row for row in self.admitted if not self._waits(row.place) or row.place in chosen]
+        again: dict[Bounds, list[Row]] = {}
+        self.in_flight = {}
+        for row in counted:
+            assert row.at_ms is not None
+            for start, end in windows.of(row):
+                if start < asked.stop and asked.start < end and end - 1 <= self.watermark_ms:
+                    again.setdefault((str(row.user), start, end), []).append(row)
+            over = windows.of(row)
+            if over and not self.is_late(over[-1][1]):
+                self.in_flight.setdefault((str(row.user), *windows.slice(row.at_ms)), []).append(row)
+        kept = {one: row for one, row in self.results.items() if not (one[1] < asked.stop and asked.start < one[2])}
+        self.results = kept | {bounds: self._counted(rows) for bounds, rows in again.items()}
+        self.late |= {place: self.batch for place in chosen if self._waits(place)}
+
+
+Part = tuple[int, int, list[Row], bool]  # start, end, events, whether it is new
+
+
+def _touching(parts: Iterable[Part]) -> list[tuple[int, int, list[Part]]]:
+    """The parts joined where one begins by the end of another."""
+    joined: list[tuple[int, int, list[Part]]] = []
+    for part in sorted(parts, key=lambda part: part[:2]):
+        if joined and part[0] <= joined[-1][1]:
+            start, end, group = joined[-1]
+            joined[-1] = start, max(end, part[1]), [*group, part]
+        else:
+            joined.append((part[0], part[1], [part]))
+    return joined
+
+
+AGGREGATES: Mapping[str, str] = {
+    "events": "count(*)",
+    "total": "sum(value)",
+    "most": "max(value)",
+    "least": "min(value) filter (where value > 300)",
+    "mean": "avg(value)",
+    "opens": "first(value)",
+    "closes": "last(value)",
+    "kinds": "count(distinct value)",
+}
+
+
+def values_of(rows: Sequence[Row]) -> tuple[Any, ...]:
+    """The aggregates of some events, in the order of `AGGREGATES`, and the newest time."""
+    in_time = sorted(rows, key=lambda row: (row.at_ms, row.order))
+    known = [row.value for row in in_time if row.value is not None]
+    return (
+        len(rows),
+        sum(known) if known else None,
+        max(known, default=None),
+        min((value for value in known if value > 300), default=None),
+        sum(known) / len(known) if known else None,
+        in_time[0].value,
+        in_time[-1].value,
+        len(set(known)),
+        in_time[-1].at_ms,
+    )
+
+
+def same_values(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    """Whether two rows of values are equal; averages nearly."""
+    return len(found) == len(wanted) and all(
+        isclose(one, other, rel_tol=1e-9) if isinstance(other, float) and isinstance(one, float) else one == other
+        for one, other in zip(found, wanted, strict=True)
+    )
