@@ -26,6 +26,7 @@ events = "count(*)"
 [checks]
 max_late_share = 0.05
 max_unusable_share = 0.02
+max_duplicate_share = 0.01
 {checks}
 """
 
@@ -75,6 +76,7 @@ FIGURES: Mapping[str, int | None] = {
     "results_early": 0,
     "results_after_cleanup": 0,
     "results_mistimed": 0,
+    "results_gone_null": 0,
     "watermark_in_ms": 1_763_690_000_000,
     "watermark_candidate_ms": 1_763_695_000_000,
     "watermark_out_ms": 1_763_695_000_000,

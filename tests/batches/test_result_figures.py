@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowlib.batches.result_figures import repeated, surplus
+from windowlib.batches.result_figures import gone_null, made_by, repeated, surplus
 from windowlib.tables.data_files import DataFile, data_file
+from windowlib.tables.publish import Changes
 
 HOUR_US = 3_600_000_000
 NAMES = ["user", "window_start", "window_end"]
@@ -45,6 +46,19 @@ def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
     added = file_of(tmp_path, "new", [("bob", 0), ("ann", 3), (None, 3), ("ann", 1)][: 4 if surplus_rows else 3])
     earlier = file_of(tmp_path, "old", kept)
     assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [surplus_rows]
+
+
+def test_an_aggregate_that_was_never_null_and_now_mostly_is(tmp_path: Path) -> None:
+    def of(name: str, totals: list[int | None], change: str = "enter") -> DataFile:
+        pq.write_table(pa.table({"total": pa.array(totals, pa.int64())}), tmp_path / name)
+        return data_file(tmp_path, name, {"change": change})
+
+    before, known = [of("0", [1] * 30)], [1] * 10
+    made = [of("1", [None] * 15 + known), of("2", [None] * 99, "withdraw")]
+    assert gone_null(["total", "other"], made_by({"result_changes": Changes(add=made)}), before) == ["total"]
+    assert gone_null(["total"], [of("3", [None] * 9 + known)], before) == []  # less than half
+    assert gone_null(["total"], [of("4", [None] * 19)], before) == []  # too few rows
+    assert gone_null(["total"], made[:1], [of("5", [None] * 4 + [1] * 30)]) == []  # no news
 
 
 def test_the_last_row_of_many_is_compared(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ UNCOMPARED = (  # the clock again, and figures that no earlier release had
     "results_early",
     "results_after_cleanup",
     "results_mistimed",
+    "results_gone_null",
 )
 COMMIT_ORDER = (
     "watermarks",

@@ -24,6 +24,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.notices.situations import situations
 from windowlib.notices.telling import Ended, tell
+from windowlib.pages.overview import looked, overview
 from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, small
@@ -259,6 +260,9 @@ def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
     assert server.got == []
     told_to(patient, now_ms=newest_ms + 2 * HOUR_MS)
     assert server.got[0]["sentence"].startswith("no new file for 2h, and at most 1h 30m is usual; the newest came ")
+    at_home = looked(patient, newest_ms + 2 * HOUR_MS)
+    assert at_home.still == [server.got[0]["sentence"]]
+    assert overview(at_home).warns
     longer = patient.model_copy(update={"notify": patient.notify.model_copy(update={"silence_ms": 3 * HOUR_MS})})
     assert situations(longer, newest_ms + 2 * HOUR_MS) == []
 

@@ -40,6 +40,7 @@ SPOILED: dict[str, dict[str, int | None]] = {
     "ids_repeated": {"ids_repeated": 1},
     "late_share": {"rows_late": 50, "late_rows_written": 50, **after(830)},
     "unusable_share": {"quarantined_malformed": 15, "quarantined_duplicate": -1},
+    "duplicate_share": {"quarantined_duplicate": 14, "quarantined_malformed": 0},
     "events_unaccounted": {"events_retired": 199},
     "state_unread": {"events_in_state_read": 101},
     "state_unwritten": {"events_in_state_written": 869},
@@ -55,6 +56,7 @@ SPOILED: dict[str, dict[str, int | None]] = {
     "events_unfired": {"events_fired": 399},
     "firings_unfounded": {"firings_unfounded": 1},
     **{name: {name: 1} for name in ROWS_MUST_BE_ZERO},
+    "results_gone_null": {"results_gone_null": 1},
     "changes_unaccounted": {"changes_rows_written": 60},
     "windows_fired": {"windows_fired_early": 90, "windows_fired_on_time": 46, "changes_rows_written": 145},
 }
@@ -73,7 +75,7 @@ UNUSUAL: dict[str, dict[str, int | None]] = {
     "late_share": {"rows_late": 18, "late_rows_written": 18, **after(862)},
     "windows_fired": {"windows_fired_on_time": 92, "changes_rows_written": 101},
 }
-WARNINGS = {"late_share", "unusable_share", "windows_fired"}
+WARNINGS = {"late_share", "unusable_share", "duplicate_share", "results_gone_null", "windows_fired"}
 
 SOUND_RESULTS = [("a", 0, 10), ("a", 20, 30), ("b", 0, 10)]
 

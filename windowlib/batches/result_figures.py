@@ -22,9 +22,11 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.meaning import REMOVED
 from windowlib.tables.publish import Changes
 
 ROWS_AT_ONCE = 1 << 20
+ENOUGH_ROWS, MOST, HARDLY_EVER = 20, 0.5, 0.1
 OWN = ("window_start", "window_end", "last_event_time", "timing", "batch_id")
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits half set
 Rows: TypeAlias = pa.Table
@@ -37,6 +39,7 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -
     gone = {file.path for file in change.remove}
     kept = [file for file in inputs.tables.files("results") if file.path not in gone]
     return {
+        "results_gone_null": len(gone_null(aggregates_of(inputs), made_by(changes), inputs.tables.files("results"))),
         "results_repeated": sum(repeated(folder, change.add, kept, identity_of(inputs))),
         **of_own_rows(inputs, step, (rows for file in change.add for rows in rows_of(folder, file, OWN))),
     }
@@ -47,6 +50,46 @@ def identity_of(inputs: Inputs) -> list[str]:
     definition = inputs.definition
     more = [*(["firing"] if definition.fires_often else []), *(["result_number"] if definition.window.function else [])]
     return [*definition.source.key, "window_start", "window_end", *more]
+
+
+# -- aggregates without a value ---------------------------------------------------------------------------------------
+
+
+def aggregates_of(inputs: Inputs) -> list[str]:
+    """The columns of `results` that hold values."""
+    window = inputs.definition.window
+    return list(window.output) if window.function else [one.name for one in inputs.definition.aggregates.columns]
+
+
+def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
+    """The files of the feed with the rows that a batch made, those that it removed left out."""
+    told = changes.get("result_changes", Changes()).add
+    return [file for file in told if file.partition["change"] != REMOVED]
+
+
+def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Sequence[DataFile]) -> list[str]:
+    """The columns that are null in most rows just made, and hardly ever were in `results`; by statistics of files.
+
+    Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing.
+
+    >>> one = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
+    >>> gone_null(["mean"], [one(50, 40)], [one(900, 9)]), gone_null(["mean"], [one(50, 40)], [one(900, 99)])
+    (['mean'], [])
+    """
+    return [
+        name
+        for name in columns
+        if (new := _null_share(name, made)) is not None
+        and (old := _null_share(name, before)) is not None
+        and new >= MOST
+        and old <= HARDLY_EVER
+    ]
+
+
+def _null_share(column: str, files: Sequence[DataFile]) -> float | None:
+    known = [file for file in files if file.nulls.get(column) is not None]
+    rows = sum(file.rows for file in known)
+    return sum(file.nulls[column] for file in known) / rows if rows >= ENOUGH_ROWS else None
 
 
 # -- one row for each name ----------------------------------------------------------------------------------------

@@ -78,6 +78,9 @@ class Checks(Section):
 
     max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
     max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
+    max_duplicate_share: Share = Field(
+        default=0.2, description="0 to 1: more rows whose event id was there before than this are a warning"
+    )
     max_windows_per_event: int = Field(
         default=MAX_WINDOWS_PER_EVENT,
         ge=1,

@@ -44,6 +44,7 @@ def terms_of(definition: Definition) -> str:
         "watermark.max_future_skew": format_duration(watermark.max_future_skew_ms),
         "checks.max_late_share": checks.max_late_share,
         "checks.max_unusable_share": checks.max_unusable_share,
+        "checks.max_duplicate_share": checks.max_duplicate_share,
         "suites": _digest([*suites, *(sorted(checks.suites.glob("*.json")) if checks.suites else ())]),
         "own code": _digest(code_files(definition.own_classes, definition.file.parent)),
     }

@@ -62,9 +62,13 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
         *_decision(definition, state),
         *_died(definition, ledger, state),
         *_warnings(definition, state),
-        *_freshness(definition, state, now_ms),
-        *_silence(definition, ledger, state, now_ms),
+        *standing_still(definition, ledger, state, now_ms),
     ]
+
+
+def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> list[Situation]:
+    """What time alone shows: a watermark that is further behind than may be, a source that is silent for too long."""
+    return [*_freshness(definition, state, now_ms), *_silence(definition, ledger, state, now_ms)]
 
 
 def failure(definition: Definition, sentence: str) -> Situation:

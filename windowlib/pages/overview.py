@@ -16,7 +16,9 @@ from windowlib.model.errors import WindowError
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.notices.situations import standing_still
 from windowlib.pages.newest import RUNS_SHOWN, Run, Tail, tail
+from windowlib.quality.check import name_of
 from windowlib.quality.figures import share
 from windowlib.quality.validations import Validated, kept
 from windowlib.tables.data_range import data_range
@@ -89,6 +91,7 @@ class Looked:
     status: Status
     tail: Tail
     checked: Sequence[Validated]
+    still: Sequence[str]  # what time alone shows: silence, a watermark that is far behind
 
     @property
     def waiting(self) -> Plan | None:
@@ -114,6 +117,7 @@ def looked(definition: Definition, now_ms: int) -> Looked:
         status=look(definition, now_ms),
         tail=tail(ledger.tables, state.version),
         checked=kept(definition.root, RUNS_SHOWN),
+        still=[one.sentence for one in standing_still(definition, ledger, state, now_ms)],
     )
 
 
@@ -226,8 +230,11 @@ def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
         yield found.status.removal
     if found.status.migration:
         yield found.status.migration
+    yield from found.still
     if failed := sum(one.worst != "met" for one in newest):
-        yield f"checks warned in {failed} of the newest {len(newest)} batches"
+        configs = (one["expectation_config"] for batch in found.checked[: len(newest)] for one in batch.failed)
+        names = sorted({name_of(config).partition("(")[2].removesuffix(")") for config in configs})
+        yield f"checks warned in {failed} of the newest {len(newest)} batches: {', '.join(names)}"
 
 
 def _arrived(files: int | None, otherwise: str) -> str:

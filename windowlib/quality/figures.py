@@ -54,6 +54,7 @@ def parameters(terms: Terms, figures: Figures, history: Sequence[Figures]) -> di
     return {
         "max_late_share": terms.max_late_share,
         "max_unusable_share": terms.max_unusable_share,
+        "max_duplicate_share": terms.max_duplicate_share,
         "latest_window_end_ms": None if watermark_ms is None else watermark_ms + 1,
         **usual(history[-RECENT:]),
         **baselines.bounds(figures, history),
@@ -98,6 +99,7 @@ def _of_events(figures: Known) -> dict[str, float]:
         "late_rows_missing": figures["rows_late"] - figures["late_rows_written"],
         "late_share": share(figures["rows_late"], figures["rows_admitted"]),
         "unusable_share": share(unusable, figures["rows_read"]),
+        "duplicate_share": share(figures.get("quarantined_duplicate", 0), figures["rows_read"]),
     }
 
 
@@ -144,6 +146,7 @@ def _of_results(figures: Known) -> dict[str, float]:
         "results_unaccounted": _results_unaccounted(figures),
         "changes_unaccounted": fired + figures["windows_withdrawn"] - figures["changes_rows_written"],
         **{name: figures.get(name, 0) for name in ROWS_MUST_BE_ZERO},
+        "results_gone_null": figures.get("results_gone_null", 0),
         "windows_fired": fired,
     }
 

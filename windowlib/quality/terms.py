@@ -22,6 +22,7 @@ class Terms:
     idle_timeout_ms: int | None
     max_late_share: float
     max_unusable_share: float
+    max_duplicate_share: float
     suites: Path | None
     figures_suite: Path | None
     results_suite: Path | None
@@ -39,6 +40,7 @@ class Terms:
             idle_timeout_ms=watermark.idle_timeout_ms,
             max_late_share=checks.max_late_share,
             max_unusable_share=checks.max_unusable_share,
+            max_duplicate_share=checks.max_duplicate_share,
             suites=checks.suites and checks.suites.absolute(),
             figures_suite=checks.figures_suite and checks.figures_suite.absolute(),
             results_suite=checks.results_suite and checks.results_suite.absolute(),
