@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.model.errors import InvalidSpec
-from windowlib.replay.pipeline_scenarios import ScenarioOutcome, event_tables, load_scenario, run_scenario
+from windowlib.replay.pipeline_scenarios import ScenarioOutcome, load_scenario, run_scenario
+from windowlib.replay.scenario_events import event_tables
 
 SESSIONS = """
 name = "clicks"
@@ -196,13 +197,18 @@ CSV = SESSIONS.replace(
 )
 
 
+def batches(file: Path, definition: Definition) -> list[list[dict[str, Any]]]:
+    """The events of each step of a scenario."""
+    return [step.batch for step in load_scenario(file, definition).step]
+
+
 def test_events_have_the_types_of_the_schema(tmp_path: Path) -> None:
     definition = definition_of(tmp_path, CSV.replace('timestamp = "at"', 'timestamp = "at"\ntimestamp_unit = "ms"'))
     file = tmp_path / "one.toml"
     file.write_text(
         'name = "a"\n[[step]]\nbatch = [{ at = 1970-01-01T00:00:01Z, value = 1.1, n = 3, l = [1] }]\n[[step]]\n'
     )
-    [table, nothing] = event_tables(file, load_scenario(file, definition), definition)
+    [table, nothing] = event_tables(file, batches(file, definition), definition)
     assert nothing is None
     assert table is not None
     kinds = {"user": "string", "at": "int64", "value": "decimal128(10, 2)", "n": "int64", "l": "list<item: int64>"}
@@ -211,9 +217,25 @@ def test_events_have_the_types_of_the_schema(tmp_path: Path) -> None:
     assert (row["user"], row["at"], str(row["value"]), row["n"], row["l"]) == (None, 1000, "1.10", 3, [1])
 
 
+def test_events_have_the_names_of_the_files_or_of_the_definition(tmp_path: Path) -> None:
+    text = CSV.replace("{ user =", '{ "User #" =').replace(
+        "[source]", '[source]\ntimestamp_unit = "s"\nrename = { "User #" = "user" }'
+    )
+    definition, file = definition_of(tmp_path, text), tmp_path / "one.toml"
+    for named in ("user", '"User #"'):
+        file.write_text(f'name = "a"\n[[step]]\nbatch = [{{ {named} = "ann", n = 3 }}]')
+        [table] = event_tables(file, batches(file, definition), definition)
+        assert table is not None
+        assert table.column_names == ["User #", "at", "value", "n", "l"]
+        assert table.column("User #").to_pylist() == ["ann"]
+    file.write_text('name = "a"\n[[step]]\nbatch = [{ vlaue = 3 }]')
+    with pytest.raises(InvalidSpec, match=r"no column .vlaue. in source\.schema; did you mean value"):
+        load_scenario(file, definition)
+
+
 def test_values_of_no_type_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "one.toml"
     file.write_text('name = "a"\n[[step]]\nbatch = [{ value = 1 }, { value = "x" }]')
     definition: Any = definition_of(tmp_path, SESSIONS)
     with pytest.raises(InvalidSpec, match="the events' column 'value' does not hold one type"):
-        event_tables(file, load_scenario(file, definition), definition)
+        event_tables(file, batches(file, definition), definition)

@@ -13,9 +13,10 @@ A scenario is a TOML file:
     fires = [{ user = "ann", events = 1, total = 3 }]
     in_flight = [{ user = "bob" }]
 
-Each step is a run over what has arrived since: the columns of its events are those of the source. What a step does not
-say of `fires`, `removes`, `late`, `quarantined` and `in_flight` is nothing; of a row only the columns that it names are
-compared. The keys are the fields of `StepFile`.
+Each step is a run over what has arrived since: the columns of its events are those of the source, by the names of the
+files or by those that the definition gives them (`source.rename`). What a step does not say of `fires`, `removes`,
+`late`, `quarantined` and `in_flight` is nothing; of a row only the columns that it names are compared. The keys are the
+fields of `StepFile`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from windowlib.definition.definition import Definition
@@ -40,13 +40,12 @@ from windowlib.definition.instants import time_of, utc
 from windowlib.definition.mistakes import Mistake, invalid, listed, mistakes_of, nearest
 from windowlib.definition.rules import RESULT_COLUMNS
 from windowlib.model.errors import InvalidSpec, WindowError
+from windowlib.replay.scenario_events import event_tables, event_time_ms, unknown_event_columns
 from windowlib.replay.trial import Row, Trial
-from windowlib.source.column_types import declared_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
 IN_FLIGHT_COLUMNS = ("window_start", "window_end", "events")
 
 
@@ -134,12 +133,12 @@ def run_scenario(
     file: Path, scenario: ScenarioFile, definition: Definition, spark: Callable[[], SparkSession]
 ) -> ScenarioOutcome:
     """Runs a scenario through the pipeline of a definition, in a temporary folder that is gone afterwards."""
-    events = event_tables(file, scenario, definition)
+    events = event_tables(file, [step.batch for step in scenario.step], definition)
     steps: list[StepOutcome] = []
     with tempfile.TemporaryDirectory(prefix="windowlib-test-") as folder:
         trial, now_ms = Trial(definition, Path(folder), spark), 0
         for step, table in zip(scenario.step, events, strict=True):
-            times = [time_ms for row in step.batch if (time_ms := _time_of(row, definition)) is not None]
+            times = [time_ms for row in step.batch if (time_ms := event_time_ms(row, definition)) is not None]
             now_ms = max([now_ms, *times]) if step.now is None else time_of(step.now)
             try:
                 trial.feed(table, now_ms, finish=step.finish)
@@ -148,77 +147,6 @@ def run_scenario(
                 break
             steps.append(_compared(step, trial))
     return ScenarioOutcome(str(file), scenario.name, steps)
-
-
-def event_tables(file: Path, scenario: ScenarioFile, definition: Definition) -> list[pa.Table | None]:
-    """The events of each step, None where there are none, as columns of one type through all of them.
-
-    A column that `[source.schema]` names has the type it says; another the one that its values have.
-    """
-    steps = [[_flat(row, definition) for row in step.batch] for step in scenario.step]
-    rows = [row for step in steps for row in step]
-    declared = definition.source.kinds
-    fields: list[pa.Field] = []
-    for name in dict.fromkeys([*declared, *(name for row in rows for name in row)]):
-        kind = declared_type(declared.get(name))
-        values = [_cell(row.get(name), kind, definition, name) for row in rows]
-        try:
-            made = pa.array(values, kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
-            wanted = declared.get(name, "one type")
-            raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
-        is_naive = pa.types.is_timestamp(made.type) and kind is None
-        fields.append(pa.field(name, pa.timestamp("us", "UTC") if is_naive else made.type))
-    return [_table(step, pa.schema(fields), definition) if step else None for step in steps]
-
-
-def _flat(row: Row, definition: Definition) -> Row:
-    """An event with the columns that the source takes out of its objects."""
-    found = dict(row)
-    for name, path in definition.source.nested.items():
-        value: Any = row
-        for part in path.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        found.setdefault(name, value)
-    return found
-
-
-def _table(events: Sequence[Row], schema: pa.Schema, definition: Definition) -> pa.Table:
-    cells = {one.name: [_cell(row.get(one.name), one.type, definition, one.name) for row in events] for one in schema}
-    return pa.table(cells, schema=schema)
-
-
-def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: str) -> Any:
-    """A value of TOML as a column of that type holds it."""
-    unit = definition.source.timestamp_unit
-    match value:
-        case datetime() if column == definition.source.in_files(definition.source.timestamp) and unit:
-            return int(time_of(value) / UNITS_MS[unit])
-        case datetime() if kind is not None and pa.types.is_string(kind):
-            return value.isoformat()
-        case int() | float() | str() if kind is not None and pa.types.is_decimal(kind):
-            return Decimal(str(value))
-        case str() if kind is not None and pa.types.is_binary(kind):
-            return value.encode()
-    return value
-
-
-def _time_of(row: Row, definition: Definition) -> int | None:
-    """An event's time in ms; None where it has none."""
-    source = definition.source
-    value = row.get(source.in_files(source.timestamp))
-    with suppress(ValueError):
-        match value:
-            case datetime():
-                return time_of(value)
-            case int() if source.timestamp_unit:
-                return int(value * UNITS_MS[source.timestamp_unit])
-            case str():
-                return time_of(datetime.fromisoformat(value))
-    return None
-
-
-# -- what a step came to -------------------------------------------------------------------------------------------
 
 
 def _compared(step: StepFile, trial: Trial) -> StepOutcome:
@@ -284,6 +212,7 @@ def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator
     results = {*definition.source.key, *outputs, *RESULT_COLUMNS}
     known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
     for number, step in enumerate(scenario.step, start=1):
+        yield from unknown_event_columns(f"step {number}.batch", step.batch, definition)
         for part, columns in known.items():
             for name in dict.fromkeys(name for row in getattr(step, part) for name in row):
                 if name not in columns:

@@ -1,0 +1,106 @@
+"""The events of a scenario, as the Parquet file of each step holds them.
+
+A column may be named as the files name it, or as the definition does (`source.rename`, `source.nested`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.definition.mistakes import Mistake, listed, nearest
+from windowlib.model.errors import InvalidSpec
+from windowlib.replay.trial import Row
+from windowlib.source.column_types import declared_type
+
+UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
+
+
+def unknown_event_columns(where: str, batch: Sequence[Row], definition: Definition) -> Iterator[Mistake]:
+    """Columns of events that `[source.schema]` does not name, where it names all there are (JSON and CSV)."""
+    source = definition.source
+    if source.format not in ("json", "csv"):
+        return
+    known = {source.named(name) for name in source.kinds}
+    for name in dict.fromkeys(name for row in batch for name in row):
+        if name not in known and name not in source.kinds:
+            yield Mistake(
+                where,
+                f"there is no column {name!r} in source.schema{nearest(name, known)}; there: {listed(sorted(known))}",
+            )
+
+
+def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Definition) -> list[pa.Table | None]:
+    """The events of each step, None where there are none, as columns of one type through all of them.
+
+    A column that `[source.schema]` names has the type it says; another the one that its values have.
+    """
+    steps = [[_flat(row, definition) for row in batch] for batch in batches]
+    rows = [row for step in steps for row in step]
+    declared = definition.source.kinds
+    fields: list[pa.Field] = []
+    for name in dict.fromkeys([*declared, *(name for row in rows for name in row)]):
+        kind = declared_type(declared.get(name))
+        values = [_cell(row.get(name), kind, definition, name) for row in rows]
+        try:
+            made = pa.array(values, kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
+            wanted = declared.get(name, "one type")
+            raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
+        is_naive = pa.types.is_timestamp(made.type) and kind is None
+        fields.append(pa.field(name, pa.timestamp("us", "UTC") if is_naive else made.type))
+    return [_table(step, pa.schema(fields), definition) if step else None for step in steps]
+
+
+def _flat(row: Row, definition: Definition) -> Row:
+    """An event by the names of the files, with the columns that the source takes out of its objects."""
+    found = {definition.source.in_files(name): value for name, value in row.items()}
+    for name, path in definition.source.nested.items():
+        value: Any = row
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        found.setdefault(name, value)
+    return found
+
+
+def _table(events: Sequence[Row], schema: pa.Schema, definition: Definition) -> pa.Table:
+    cells = {one.name: [_cell(row.get(one.name), one.type, definition, one.name) for row in events] for one in schema}
+    return pa.table(cells, schema=schema)
+
+
+def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: str) -> Any:
+    """A value of TOML as a column of that type holds it."""
+    unit = definition.source.timestamp_unit
+    match value:
+        case datetime() if column == definition.source.in_files(definition.source.timestamp) and unit:
+            return int(time_of(value) / UNITS_MS[unit])
+        case datetime() if kind is not None and pa.types.is_string(kind):
+            return value.isoformat()
+        case int() | float() | str() if kind is not None and pa.types.is_decimal(kind):
+            return Decimal(str(value))
+        case str() if kind is not None and pa.types.is_binary(kind):
+            return value.encode()
+    return value
+
+
+def event_time_ms(row: Row, definition: Definition) -> int | None:
+    """An event's time in ms since 1970; None where it has none."""
+    source = definition.source
+    value = _flat(row, definition).get(source.in_files(source.timestamp))
+    with suppress(ValueError):
+        match value:
+            case datetime():
+                return time_of(value)
+            case int() if source.timestamp_unit:
+                return int(value * UNITS_MS[source.timestamp_unit])
+            case str():
+                return time_of(datetime.fromisoformat(value))
+    return None
