@@ -145,6 +145,8 @@ def test_another_folder_is_refused_unless_the_files_were_moved(tmp_path: Path) -
         planned(clicks(tmp_path, 0, text), commit)
     moved = text.replace("[watermark]", 'moved_from = "incoming"\n[watermark]')
     planned(clicks(tmp_path, 0, moved), commit)
+    with pytest.raises(SourceError, match=r"lnading does not exist; clicks has read .*incoming so far"):
+        planned(clicks(tmp_path, 0, text.replace("landing", "lnading")), commit)
     with pytest.raises(StateMismatch, match="another name or warehouse"):
         planned(clicks(tmp_path, 0, moved.replace('moved_from = "incoming"', 'moved_from = "other"')), commit)
 

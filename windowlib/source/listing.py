@@ -129,9 +129,12 @@ def new_files(
         for file in found if check else ():
             before = known.get(file.path)
             if before and before != file.state and not contents.same(file.state, before):
+                sizes = f"was {before.size_bytes} bytes, is {file.size_bytes}"
+                if before.size_bytes == file.size_bytes:
+                    sizes = f"still {file.size_bytes} bytes, but others"
                 raise SourceError(
-                    f"{definition.source.path / file.path} has changed since it was read (was {before.size_bytes}"
-                    f" bytes, is {file.size_bytes}). A file is read once: put new events into a new file and restore"
+                    f"{definition.source.path / file.path} has changed since it was read ({sizes})."
+                    " A file is read once: put new events into a new file and restore"
                     f" this one, or rerun its time range: windowlib rerun {definition.file} --from … --to …"
                 )
         aside = files_set_aside(tables.root)

@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from windowlib.model.errors import StateMismatch
+from windowlib.source.found import SourceError
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -27,13 +28,21 @@ def place_of(definition: Definition) -> dict[str, str]:
 
 
 def check_place(definition: Definition, commit: Commit | None) -> None:
-    """Raises `StateMismatch` where the newest batch read another folder. Earlier releases did not keep which."""
+    """Raises `StateMismatch` where the newest batch read another folder, `SourceError` if this one is not there either.
+
+    Earlier releases did not keep which folder was read.
+    """
     then = json.loads(commit.definition).get(PLACE) if commit else None
     now = place_of(definition)
     if then is None or then["path"] == now["path"] or then["from_tables"] == now["from_tables"]:
         return
     if str(definition.source.moved_from) == then["path"]:
         return
+    if not definition.source.path.exists():
+        raise SourceError(
+            f"the source folder {now['path']} does not exist; {definition.name} has read {then['path']} so far:"
+            f" correct source.path in {definition.file}"
+        )
     raise StateMismatch(
         f"{definition.name} has read {then['path']}, but source.path is {now['path']} now: every file there would be"
         f' new to it. If the same files were moved there, say so in {definition.file}: moved_from = "{then["path"]}"'
