@@ -12,6 +12,7 @@ from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wa
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.cli.telling import keep_metrics, tell_about, telling
+from windowlib.cli.unusable import without_usable_rows
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
@@ -154,11 +155,16 @@ def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) ->
 
     since_ms = None if limits.since is None else time_ms("since", limits.since)
     shown: set[int] = set()
+    advised: list[str] = []  # once a run: the first such batch is the one to go back before
 
     def show(report: BatchReport) -> None:
         if report.batch_id not in shown:
             shown.add(report.batch_id)
             show_outcome(batch_record(report), batch_line(report), as_json)
+            advice = without_usable_rows(report, definition.file, definition.root)
+            if advice and not advised:
+                advised.append(advice)
+                show_note(advice)
 
     def show_others(before: int | None = None) -> None:
         for report in committed_since(definition, since_ms) if since_ms is not None else ():

@@ -1,0 +1,39 @@
+"""What to do where no row of a batch could be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.model.watermark import MIN_WATERMARK
+
+if TYPE_CHECKING:
+    from windowlib.runs.attempt import BatchReport
+
+UNUSABLE = ("malformed", "null_timestamp", "null_key", "bad_gap")
+"""Reasons for quarantine that a mistake in the definition would give every row."""
+
+
+def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | None:
+    """What to do where no row of a batch could be used, which is most often a mistake of the definition; else None.
+
+    >>> from windowlib.runs.attempt import BatchReport
+    >>> figures = {"rows_read": 9, "rows_admitted": 0, "quarantined_malformed": 9}
+    >>> print(without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks")))
+    no row of batch 4 could be used; windowlib read clicks.toml quarantine shows them.
+    Where the definition was wrong, correct it, then windowlib rollback clicks.toml --to-batch 3 --reason "…":
+    the next run reads their files again
+    >>> figures |= {"rows_admitted": 1, "quarantined_malformed": 8}
+    >>> without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks"))
+    """
+    figures = report.figures
+    refused = sum(figures.get(f"quarantined_{reason}") or 0 for reason in UNUSABLE)
+    if not refused or refused != figures.get("rows_read"):
+        return None
+    again = f'windowlib rollback {file} --to-batch {report.batch_id - 1} --reason "…"'
+    if report.watermark_out_ms == MIN_WATERMARK:  # nor was any before: there is nothing to keep
+        again = f"remove the folder {root}"
+    return (
+        f"no row of batch {report.batch_id} could be used; windowlib read {file} quarantine shows them.\n"
+        f"Where the definition was wrong, correct it, then {again}:\nthe next run reads their files again"
+    )
