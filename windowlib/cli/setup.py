@@ -65,7 +65,9 @@ def _class_archive(check: bool) -> str:
         return f"class archive: {jvm.archive()}"
     if check:
         return "class archive: none that fits, so Spark starts more slowly"
-    typer.echo("running two small pipelines to archive the classes that they load (half a minute) ...")
+    typer.echo(
+        "running two small pipelines to archive the classes that they load (half a minute, more on a busy machine) ..."
+    )
     with progress(console(), "making the class archive"):
         try:
             return f"class archive: made as {setup_cds.make()}"

@@ -119,8 +119,9 @@ def _amount(plan: Plan) -> str:
     if plan.rerun:
         return plan.rerun.title
     count = len(plan.files)
-    size_mb = sum(file.size_bytes for file in plan.files) / 1e6
-    return f"{count:,} file{'' if count == 1 else 's'}, {size_mb:,.1f} MB" if count else "no new file"
+    size_bytes = sum(file.size_bytes for file in plan.files)
+    size = f"{size_bytes / 1e6:,.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:,.1f} kB"
+    return f"{count:,} file{'' if count == 1 else 's'}, {size}" if count else "no new file"
 
 
 def _discard(attempt: Attempt) -> None:
