@@ -20,7 +20,7 @@ from windowlib.definition.sections import Chosen
 from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, WRITTEN_OUT
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
-VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{.+?\})')
+VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{+.+?\}+)')
 WINDOWS, TRIGGERS, EVICTORS = windows.AnyWindow, windows.AnyTrigger, windows.AnyEvictor
 
 

@@ -146,7 +146,7 @@ class Notify(Section):
     )
     arguments: dict[str, Any] = Field(
         default={},
-        description="what the notifier is made with; texts are templates in which `{{ windowlib }}` is the notice",
+        description="what the notifier is made with; texts are templates in which {{ windowlib }} is the notice",
     )
     about: tuple[Situation, ...] = Field(
         default=("failure", "decision", "warning", "silence", "freshness"),
