@@ -12,7 +12,8 @@ import pytest
 from windowlib.model.errors import StateMismatch
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, SourceFile, rows_of_kinds
+from windowlib.tables.ledger_read import rows_of_kinds
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, SourceFile
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun

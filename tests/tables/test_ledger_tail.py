@@ -13,7 +13,8 @@ from windowlib.definition.definition import load_definition
 from windowlib.tables import compaction, data_files, delta, ledger_rows, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
 from windowlib.tables.ledger import Superseded
-from windowlib.tables.ledger_rows import LedgerState, fold
+from windowlib.tables.ledger_read import fold
+from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
 

@@ -59,7 +59,7 @@ def session() -> SparkSession:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-    from windowlib.engines.sail_sql import channel
+    from windowlib.engines.sail_requests import channel
 
     if SparkSession._instantiatedSession is not None:  # PySpark knows one kind of session in a process
         raise SailUnavailable("this process runs Spark already; use Sail in a process of its own")

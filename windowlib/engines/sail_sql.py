@@ -1,10 +1,7 @@
-"""Expressions in SQL, given to Sail as trees: it builds a parser for each text that it reads, and never gives it back.
+"""Expressions in SQL as the trees that Sail's own parser makes of them.
 
-Plans say much of what they compute in SQL. Each request to Sail carries the whole plan, and a batch makes a dozen: the
-parsers of one batch of sessions came to 10 MB, which stayed until the process ended. So before a request leaves, each
-text in it becomes the tree that Sail's own parser makes of it (`from_ast_expression` in its sail-sql-analyzer, which
-this file follows word by word). So does the type of each cast, which costs less. What is not known here stays the text
-that it was.
+Word by word as `from_ast_expression` of its sail-sql-analyzer does; types of casts, too. What is not known here stays
+the text that it was. What for: `windowlib.engines.sail_requests`.
 """
 
 from __future__ import annotations
@@ -13,10 +10,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
-import grpc
 import pyspark.sql.connect.proto as proto
-from google.protobuf.message import DecodeError, Message
-from pyspark.sql.connect.client import DefaultChannelBuilder
+from google.protobuf.message import DecodeError
 
 TREES = 4096  # texts whose trees are remembered: plans of one pipeline use some 100 again and again
 TOKEN = re.compile(
@@ -62,16 +57,10 @@ class Unknown(Exception):
     """An expression has something that is not translated."""
 
 
-def trees(request: Message) -> Message:
-    """The request itself, with trees in the place of texts."""
-    _replace(request)
-    return request
-
-
-def _type(text: str) -> proto.DataType | None:
+def type_of(text: str) -> proto.DataType | None:
     """A type that is said in SQL; None where Sail reads it.
 
-    >>> _type("array<decimal(38, 0)>").array.element_type.decimal.precision, _type("struct<a:int>")
+    >>> type_of("array<decimal(38, 0)>").array.element_type.decimal.precision, type_of("struct<a:int>")
     (38, None)
     """
     text = text.strip().casefold()
@@ -79,23 +68,8 @@ def _type(text: str) -> proto.DataType | None:
         return KINDS[text]
     if found := DECIMAL.fullmatch(text):
         return _T(decimal=_T.Decimal(precision=int(found[1]), scale=int(found[2])))
-    of = _type(text[6:-1]) if text.startswith("array<") and text.endswith(">") else None
+    of = type_of(text[6:-1]) if text.startswith("array<") and text.endswith(">") else None
     return of and _T(array=_T.Array(element_type=of, contains_null=True))
-
-
-def _replace(message: Message) -> None:
-    if isinstance(message, proto.Expression.Cast) and (kind := _type(message.type_str)):
-        message.type.CopyFrom(kind)
-    if isinstance(message, proto.Expression) and message.WhichOneof("expr_type") == "expression_string":
-        tree = tree_of(message.expression_string.expression)
-        if tree is not None:
-            message.ParseFromString(tree)
-        return
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for one in [value] if isinstance(value, Message) else value:
-                if isinstance(one, Message):
-                    _replace(one)
 
 
 @lru_cache(TREES)
@@ -277,7 +251,7 @@ class _Reader:
         self.need(")")
         mode = proto.Expression.Cast.EVAL_MODE_TRY if tries else proto.Expression.Cast.EVAL_MODE_UNSPECIFIED
         found = proto.Expression.Cast(expr=made, type_str=kind, eval_mode=mode)
-        if (known := _type(kind)) is not None:
+        if (known := type_of(kind)) is not None:
             found.type.CopyFrom(known)
         return proto.Expression(cast=found)
 
@@ -296,20 +270,3 @@ class _Reader:
         while self.took("."):
             names.append(self.name())
         return _column(".".join("`" + one.replace("`", "``") + "`" for one in names))
-
-
-class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
-    """Translates what every request asks."""
-
-    def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
-        return continuation(details, trees(request))
-
-    def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
-        return continuation(details, trees(request))
-
-
-def channel(address: str) -> DefaultChannelBuilder:
-    """A way to Sail at `address` on which requests are translated."""
-    made = DefaultChannelBuilder(address)
-    made.add_interceptor(_Trees())
-    return made

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from windowlib.tables import data_files, delta, prepare
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim, rows_of_kinds
+from windowlib.tables.ledger_read import rows_of_kinds
+from windowlib.tables.ledger_rows import Claim
 from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
 from windowlib.tables.publish import staging_folder
 

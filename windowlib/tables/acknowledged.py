@@ -14,7 +14,8 @@ from typing import Any
 
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import at_ms_of, rows_of_kinds
+from windowlib.tables.ledger_read import rows_of_kinds
+from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 

@@ -26,6 +26,7 @@ from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.tables import compaction, delta, disk, owner, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
+from windowlib.tables.ledger_read import fold, rows_of_kinds
 from windowlib.tables.ledger_rows import (
     OF_COMMITS,
     Claim,
@@ -35,10 +36,8 @@ from windowlib.tables.ledger_rows import (
     abandon_row,
     at_ms_of,
     commit_of,
-    fold,
     plan_row,
     rerun_of,
-    rows_of_kinds,
 )
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables

@@ -1,20 +1,16 @@
-"""The ledger's rows, and what they come to: who runs, what is planned, which batches exist."""
+"""The ledger's rows, and what they come to: who runs, what is planned, which batches exist.
+
+How they are read: `windowlib.tables.ledger_read`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import data_files, delta, row_groups
 from windowlib.tables.decision import Decision
-from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Table
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
 
@@ -154,80 +150,7 @@ def abandon_row(plan: Plan) -> dict[str, Any]:
     return {"kind": "abandon", "batch_id": plan.batch_id, "who": "windowlib", "reason": reason}
 
 
-def fold(table: Table) -> LedgerState:
-    version = delta.version(table)
-    if version is None:
-        return LedgerState()
-    state = LedgerState(version=version)
-    for row in _tail(table, version):
-        state = _apply(replace(state, sequence=row["sequence"]), row)
-    return state
-
-
-def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
-    """The rows from the newest commit row on, and the newest claim before it, oldest first.
-
-    Files are read newest first and only as far as needed, so the ledger's length does not matter.
-    """
-    rows: list[Mapping[str, Any]] = []
-    newest_first = sorted(delta.files(table, version), key=lambda f: -f.high["sequence"])
-    for file in newest_first:
-        rows += _end_of_file(table.folder / file.path)
-        kinds = {row["kind"] for row in rows}
-        if {"claim", "commit"} <= kinds:
-            break
-    return sorted(rows, key=lambda row: row["sequence"])
-
-
-@lru_cache(maxsize=256)
-def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
-    """The rows of one of the ledger's files without those that a later commit row in it has made history.
-
-    A file into which small ones were folded has thousands of rows, and a few that count: the last of its row groups
-    are read. They are looked for without pyarrow's functions, which would import pandas: half a second of a run with
-    nothing new.
-    """
-    parts, newest = list[pa.Table](), dict[str, int]()
-    for part, left in row_groups.newest_first(file, "sequence", LEDGER.columns):
-        parts.append(part)
-        for kind, sequence in zip(part["kind"].to_pylist(), part["sequence"].to_pylist(), strict=True):
-            newest[kind] = max(newest.get(kind, 0), sequence)
-        if left is None or ({"commit", "claim"} <= newest.keys() and min(newest["commit"], newest["claim"]) > left):
-            break
-    rows = pa.concat_tables(parts)
-    if not {"commit", "claim"} <= newest.keys():
-        return data_files.rows_of(rows)
-    count = [
-        sequence >= newest["commit"] or kind not in KINDS or (kind in OF_CLAIMS and sequence >= newest["claim"])
-        for kind, sequence in zip(rows["kind"].to_pylist(), rows["sequence"].to_pylist(), strict=True)
-    ]
-    return data_files.rows_of(pa.concat_tables(rows.slice(n, 1) for n, counts in enumerate(count) if counts))
-
-
-def rows_of_kinds(
-    table: Table, version: int | None, kinds: Collection[str], columns: Collection[str]
-) -> Iterator[dict[str, Any]]:
-    """The ledger's rows of some kinds as of a version, each file's in the order in which they lie there.
-
-    `columns` are those that they are asked for; others than those and `kind` are not read.
-    """
-    assert LEDGER.columns is not None, "they are the same for every pipeline"
-    schema = pa.schema([field for field in LEDGER.columns if field.name == "kind" or field.name in columns])
-
-    def may_hold(low: str, high: str) -> bool:
-        return any(low <= kind <= high for kind in kinds)
-
-    for file in delta.files(table, version):
-        if "kind" not in file.low or may_hold(file.low["kind"], file.high["kind"]):
-            yield from _of_kinds(row_groups.holding(table.folder / file.path, "kind", may_hold, schema), kinds)
-
-
-def _of_kinds(rows: pa.Table, kinds: Collection[str]) -> list[dict[str, Any]]:
-    wanted = [rows.slice(number, 1) for number, kind in enumerate(rows["kind"].to_pylist()) if kind in kinds]
-    return data_files.rows_of(pa.concat_tables(wanted)) if wanted else []
-
-
-def _apply(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
+def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
     at_ms = at_ms_of(row)
     if row["batch_id"] is not None:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from windowlib.tables import delta, disk
 from windowlib.tables.ledger import Ledger, Superseded
-from windowlib.tables.ledger_rows import Commit, LedgerState, rows_of_kinds
+from windowlib.tables.ledger_read import rows_of_kinds
+from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import LEDGER
 
 FOLDER = "_migration"
