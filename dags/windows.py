@@ -31,7 +31,9 @@ def pipeline_dag(one: Definition) -> DAG:
     ) as dag:
         plan = Plan(task_id="plan", file=one.file, command=of_pipeline("plan", one))
         outlets, command = [pipelines.results_asset(one)], advance_command(one)
-        advance = Advance(task_id="advance", command=command, outlets=outlets, **pipelines.engine_task(one))
+        advance = Advance(
+            task_id="advance", file=one.file, command=command, outlets=outlets, **pipelines.engine_task(one)
+        )
         report = Report(task_id="report", command=of_pipeline("report", one), root=one.root)
         plan >> advance
         followed(one, advance, report)

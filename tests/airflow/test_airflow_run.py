@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,6 +52,8 @@ def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
     working = hostile(place / "working folder")
     settings = setup.environment(folder.parents[1], 8080)
     del settings["PATH"]
+    transport = {"type": "file", "log_file_path": str(folder / "lineage.json"), "append": True}
+    settings["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
 
     def airflow(*arguments: str) -> str:
         ended = installed.run([str(installed.bin / "airflow"), *arguments], working, settings)
@@ -70,12 +73,23 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Ai
     assert "batch 1: 1 new file, watermark none yet" in printed
     assert "  read 3  admitted 3  quarantined 0" in printed
     assert (definition.root / "pages" / "index.html").is_file()
+    rows_written = {Path(one["name"]).name: one["outputFacets"] for one in _lineage(folder, "advance")["outputs"]}
+    assert rows_written["results"]["outputStatistics"]["rowCount"] == 1
 
     versions = table_versions(definition)
     printed = airflow("dags", "test", "windows_small")
     assert "nothing to do: no new file, and no window that the watermark has passed" in printed
     assert "nothing was planned: nothing was changed" in printed
     assert table_versions(definition) == versions
+
+
+def _lineage(folder: Path, task: str) -> dict[str, Any]:
+    """The newest event of a task that is done, as OpenLineage's file transport has written it."""
+    events = map(json.loads, (folder / "lineage.json").read_text().splitlines())
+    done: list[dict[str, Any]] = [
+        one for one in events if one["eventType"] == "COMPLETE" and one["job"]["name"].endswith(f".{task}")
+    ]
+    return done[-1]
 
 
 FORM = {"pipeline": "small", "from": "1970-01-01T00:00:00Z", "to": "1970-01-02T00:00:00Z", "reason": "late"}
@@ -93,6 +107,7 @@ def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow
     printed = airflow("dags", "test", "rerun_windows", "--conf", json.dumps(APPLIED))
     assert "windows      0 added, 0 removed, 1 changed" in printed
     assert "rerun 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC  added 0  removed 0  changed 1" in printed
+    assert _lineage(folder, "apply")["inputs"][0]["name"] == str(folder / "incoming")
     results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
     assert results == [{"user": "a", "events": 3, "firing": 2, "timing": "late"}]
     assert [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()] == [3]

@@ -186,6 +186,7 @@ def followed(one: Definition, advance: Advance, report: Report, suffix: str = ""
     )
     publish = Publish(
         task_id=f"publish{suffix}",
+        file=one.file,
         command=advance_command(one),
         outlets=[pipelines.results_asset(one)],
         **pipelines.engine_task(one),

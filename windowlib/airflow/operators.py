@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
 from windowlib.airflow.approval import waits_for_decision
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
+from windowlib.airflow.lineage import Traced
 from windowlib.airflow.outcome import in_a_line
 from windowlib.airflow.sentences import Final
 from windowlib.airflow.statistics import count
@@ -81,13 +82,17 @@ def _waiting(file: str, batch_id: int, decide: str) -> str:
     return waits_for_decision(load_definition(Path(file)), batch_id, decide)
 
 
-class Advance(Job):
+class Advance(Traced, Job):
     """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset.
 
     Returns what it did in a line; the outcome of each batch is under the key `batches`. `decide` is skipped then.
     """
 
     operator_extra_links = (Page(),)
+
+    def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.definition_file = None if file is None else str(file)
 
     def execute(self, context: Context) -> Any:
         planned = context["ti"].xcom_pull(task_ids=PLAN)
@@ -103,7 +108,7 @@ class Advance(Job):
 
     def published(self, batches: list[Record], context: Context) -> str:
         """The outcome in a line; it goes into the event of the results' asset, with the newest of the batches."""
-        line = in_a_line(batches)
+        line, self.published_batches = in_a_line(batches), batches
         if batches:
             for asset in self.outlets:
                 context["outlet_events"][asset].extra = {"outcome": line, "batches": len(batches), **batches[-1]}
@@ -135,7 +140,7 @@ class AfterTogether(Advance):
     decision, else it runs alone."""
 
     def __init__(self, *, pipeline: str, file: Path, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(file=file, **kwargs)
         self.pipeline = pipeline
         self.file = str(file)
 

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from windowlib.airflow.approval import asked_by, must_ask, refused_answer, responder, text_of
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
+from windowlib.airflow.lineage import Traced
 from windowlib.airflow.sentences import Final
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Approve(ApprovalOperator):
         return load_definition(_file(self.pipelines, context["params"]["pipeline"]))
 
 
-class Apply(OfPipeline):
+class Apply(Traced, OfPipeline):
     """Does exactly what the preview showed; waits while a scheduled run is in progress."""
 
     def execute(self, context: Context) -> list[Record]:
@@ -165,9 +166,11 @@ class Apply(OfPipeline):
         approved = responder(context["ti"].xcom_pull(task_ids="approve"))
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
+        self.definition_file = _file(self.pipelines, context["params"]["pipeline"])
         records, lines, code = self.run_command()
         # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
         raise_for(code, last_words(lines), retried=True)
+        self.published_batches = records
         return records
 
 

@@ -54,7 +54,8 @@ class Overview:
     """The row. Times are ms; `final_ms` is exclusive: windows that end at or before it change by reruns alone.
 
     `data` is the range of all published results, `late_share` that of the newest batches together (`RUNS_SHOWN` at
-    most), `changed_ms` when results last changed.
+    most), `changed_ms` when results last changed. `weight` orders what warns: checks that failed lately count one each,
+    a silent source or a watermark far behind `RECENT`.
     """
 
     name: str
@@ -73,11 +74,12 @@ class Overview:
     description: str = ""
     owner: str | None = None
     tags: Sequence[str] = ()
+    weight: int = 0
 
     @property
-    def order(self) -> tuple[int, bool, str]:
-        """Trouble first."""
-        return list(State).index(self.state), not self.warns, self.name
+    def order(self) -> tuple[int, bool, int, str]:
+        """Trouble first, of what warns the heaviest first."""
+        return list(State).index(self.state), not self.warns, -self.weight, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def overview(found: Looked) -> Overview:
         strip=strip[::-1],
         schedule=found.definition.airflow.schedule,
         warns=bool(warnings),
+        weight=sum(one.failed for one in strip[:RECENT]) + RECENT * len(found.still),
         description=found.definition.description,
         owner=found.definition.owner,
         tags=found.definition.tags,

@@ -126,7 +126,7 @@ def pipeline(found: Looked) -> Pipeline:
         waiting=_waiting(found),
         changes=changes(tables, runs, found.now_ms),
         hours=hours(definition, tables, shown),
-        trends=trends(shown),
+        trends=trends(shown, {one.batch_id for one in found.checked if one.failed}),
         runs=[Listed(run, marks.get(run.batch_id), accounts(run.figures)) for run in runs[:LISTED]],
         checks=histories(found.checked, examples=not definition.pages.hide),
         refused=refused(definition, tables, shown) if runs else [],

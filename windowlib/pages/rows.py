@@ -186,11 +186,11 @@ def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Se
 def _text(value: Any) -> str:
     """
     >>> _text(None), _text(1234567), _text(0.1 + 0.2), _text("x" * 500)[-3:]
-    ('', '1,234,567', '0.3', 'xx…')
+    ('null', '1,234,567', '0.3', 'xx…')
     """
     match value:
         case None:
-            return ""
+            return "null"
         case datetime():
             return instant(time_of(value)).removesuffix(" UTC")
         case bool() | str():

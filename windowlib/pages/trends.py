@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -54,23 +54,32 @@ class Trend:
         return self.usual is not None and not self.usual[0] <= self.newest.value <= self.usual[1]
 
 
-def trends(runs: Sequence[Run]) -> list[Trend]:
-    """Every trend that the batches (newest first) have at least two values of; reruns have other figures."""
+def trends(runs: Sequence[Run], troubled: Collection[int] = ()) -> list[Trend]:
+    """Every trend that the batches (newest first) have at least two values of; reruns have other figures.
+
+    What is usual is not learned from `troubled` batches, those that a check failed for.
+    """
     ordinary = [run for run in reversed(runs) if run.rerun is None and run.decision is None]
-    made = (_trend(ordinary, *one) for one in _FIGURES)
-    return [trend for trend in (*made, *_refused(ordinary)) if trend is not None]
+    made = (_trend(ordinary, troubled, *one) for one in _FIGURES)
+    return [trend for trend in (*made, *_refused(ordinary, troubled)) if trend is not None]
 
 
 def _trend(
-    runs: Sequence[Run], title: str, measure: Measure, value: Callable[[Run], float | None], explains: str
+    runs: Sequence[Run],
+    troubled: Collection[int],
+    title: str,
+    measure: Measure,
+    value: Callable[[Run], float | None],
+    explains: str,
 ) -> Trend | None:
     points = [Point(run.batch_id, run.at_ms, found) for run in runs if (found := value(run)) is not None]
     if len(points) < 2 or not any(point.value for point in points):
         return None
-    return Trend(title, measure, points, usual([point.value for point in points[:-1]]), explains)
+    before = [point.value for point in points[:-1] if point.batch_id not in troubled]
+    return Trend(title, measure, points, usual(before), explains)
 
 
-def _refused(runs: Sequence[Run]) -> Iterator[Trend | None]:
+def _refused(runs: Sequence[Run], troubled: Collection[int]) -> Iterator[Trend | None]:
     """A trend for each reason that any row was refused for."""
     for reason in REASONS:
         name = f"quarantined_{reason}"
@@ -78,7 +87,7 @@ def _refused(runs: Sequence[Run]) -> Iterator[Trend | None]:
         def count(run: Run, name: str = name) -> float | None:
             return run.figures.get(name)
 
-        yield _trend(runs, f"Quarantined: {reason}", Measure.COUNT, count, f"rows refused as {reason}")
+        yield _trend(runs, troubled, f"Quarantined: {reason}", Measure.COUNT, count, f"rows refused as {reason}")
 
 
 def _late_share(run: Run) -> float | None:
