@@ -56,19 +56,31 @@ def plan(clicks: Definition) -> Any:
     from windowlib.airflow.commands import of_pipeline
     from windowlib.airflow.operators import Plan
 
-    return Plan(task_id="plan", command=of_pipeline("plan", clicks))
+    return Plan(task_id="plan", file=clicks.file, command=of_pipeline("plan", clicks))
+
+
+class Ti:
+    """What a task keeps."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.kept[key] = value
 
 
 def test_a_notice_is_sent_once_by_the_notifier_that_the_definition_names(clicks: Definition, tmp_path: Path) -> None:
-    from airflow.sdk.exceptions import AirflowFailException
+    from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
 
     for _ in range(2):
         with pytest.raises(AirflowFailException, match="an error that a retry cannot fix"):
             plan(clicks).execute({"ti": None})
     assert (tmp_path / "told").read_text() == "clicks: began failure\n"
     (tmp_path / "incoming" / "1.parquet").unlink()
-    records = plan(clicks).execute({"ti": None})
-    assert [record["batch_id"] for record in records] == [None], "a notice is no outcome"
+    ti = Ti()
+    with pytest.raises(DownstreamTasksSkipped):  # there is nothing to do
+        plan(clicks).execute({"ti": ti})
+    assert [record["batch_id"] for record in ti.kept["return_value"]] == [None], "a notice is no outcome"
     assert (tmp_path / "told").read_text().splitlines()[1:] == ["clicks: over failure"]
 
 

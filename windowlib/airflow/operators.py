@@ -51,13 +51,13 @@ class Plan(Job):
 
     operator_extra_links = (Page(),)
 
-    def __init__(self, *, file: Path, **kwargs: Any) -> None:
+    def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.file = str(file)
+        self.file = file and str(file)  # None in a DAG file of an earlier release, whose decide asks no second time
 
     def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command(context)
-        if task_state(code, waits=_waits(records)) is TaskState.WAITS:
+        if self.file and task_state(code, waits=_waits(records)) is TaskState.WAITS:
             self.log.warning("%s", in_lines(_waiting(self.file, records[-1]["batch_id"], DECIDE)))
             self.log.warning("%s", in_lines(last_words(lines)))
             done_without(context, records, ADVANCE)
