@@ -26,8 +26,8 @@ from windowlib.replay.spark_batches import SparkEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
-ON_BOTH = ("session-lateness60-60keys",)
-ONE_OF_A_KIND = ("dynamic_session-lateness20-40keys", "sliding-lateness20-30keys", "tumbling-lateness20-40keys")
+ON_BOTH = ("dynamic_session-lateness20-40keys",)
+ONE_OF_A_KIND = ("session-lateness60-60keys", "sliding-lateness20-30keys", "tumbling-lateness20-40keys")
 ALL_DO = pytest.mark.long("one of each kind of windows, and random ones beside the reference, are in make test")
 
 

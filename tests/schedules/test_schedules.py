@@ -71,7 +71,7 @@ def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: 
 )
 def test_erasures_and_migrations_lose_nothing_and_bring_nothing_back(begun: Path) -> None:
     chance = random.Random(0)
-    explore_many(begun, 3_000, [*chance.sample(PAIRS_OF_CHANGES, 12), *chance.sample(TRIPLES_OF_CHANGES, 2)])
+    explore_many(begun, 3_000, chance.sample(PAIRS_OF_CHANGES, 10))
 
 
 @pytest.mark.long("a sample of them, in make test")
