@@ -10,11 +10,11 @@ import pytest
 from tests.golden.make import CASES, unpack
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import load_definition
-from windowlib.tables import compaction, data_files, delta, ledger_rows, row_groups, small
+from windowlib.tables import compaction, data_files, delta, ledger_read, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
 from windowlib.tables.ledger import Superseded
 from windowlib.tables.ledger_read import fold
-from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.ledger_rows import LedgerState, applied
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
 
@@ -31,7 +31,7 @@ def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkey
         small.append_rows(one_file, 0, rows[:count])
         expected = LedgerState(version=1)
         for row in rows[:count]:
-            expected = ledger_rows._apply(replace(expected, sequence=row["sequence"]), row)
+            expected = applied(replace(expected, sequence=row["sequence"]), row)
         assert fold(one_file) == expected
 
 
@@ -47,7 +47,7 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
     assert version is not None
     read: list[int] = []
     monkeypatch.setattr(row_groups, "shaped", lambda rows, schema: read.append(rows.num_rows) or shaped(rows, schema))
-    assert len(ledger_rows._tail(table, version)) < 10
+    assert len(ledger_read._tail(table, version)) < 10
     assert sum(read) <= ROWS_PER_GROUP
 
 
