@@ -11,10 +11,8 @@ RUN := $(SETTINGS) $(BIN)/python -m
 ON_SPARK := (spark or slow or airflow) and (classic or both or not embedded)
 ON_SAIL := (embedded or both) and not classic
 
-# A worker more than cores, as each waits now and then. The tests of a file stay together, with what they share; files in
-# the order of their folders, as most of what takes long comes early then: those with few tests would be last.
-WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
-PARALLEL := -n $(WORKERS) --maxprocesses=4 --dist loadfile --no-loadscope-reorder
+# A worker for each core; the tests of a file stay together, with what they share.
+PARALLEL := -n auto --maxprocesses=4 --dist loadfile
 
 # Started without make, the Python of .venv uses the same cache: a line that it runs when it starts.
 define CACHE_OF_THIS_ENVIRONMENT

@@ -96,6 +96,7 @@ FORM = {"pipeline": "small", "from": "1970-01-01T00:00:00Z", "to": "1970-01-02T0
 APPLIED = {**FORM, "dry_run": False, "approval": False}
 
 
+@pytest.mark.long("test_dags runs the tasks of a rerun, and the advance above a real Airflow's")
 def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow) -> None:
     file = folder / "small.toml"
     file.write_text(f'engine = "sail"\n{DEFINITION}', encoding="utf-8")  # the DAG is looked at here: no JVM a task

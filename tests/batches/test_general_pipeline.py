@@ -404,6 +404,7 @@ together = "round(covar_pop(v, price), 6)"
 
 
 @pytest.mark.classic  # Sail takes some of these types only from a definition that it has judged
+@pytest.mark.long("the matrix has every type in native plans, and test_folds what the general plan makes of them")
 def test_sql_aggregates_are_those_of_the_native_plan_whatever_their_types(spark: SparkSession, tmp_path: Path) -> None:
     """An evictor that evicts nothing sends the same windows through the operator."""
     found = []

@@ -225,6 +225,7 @@ def test_a_corrected_file(spark: Any, drawn: Drawn, data: st.DataObject) -> None
         check_rerun(played, asked)
 
 
+@pytest.mark.long("random pipelines readmit late events too, in make test")
 @examples(3, 25)  # of many keys, each a history of its own
 @given(drawn=pipelines((0, 1, 7, 30)), data=st.data())
 def test_late_events_readmitted(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
