@@ -7,19 +7,19 @@ transport says; nothing of it is imported where the provider is not installed, o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.definition import Definition
 from windowlib.quality.check import CheckResult
 
-Record: TypeAlias = Mapping[str, Any]
-
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.facet_v2 import column_lineage_dataset
+
+    from windowlib.airflow.job import Record
 
 NAMESPACE = "file"  # OpenLineage's name for the files of a machine
 ROWS = {
@@ -34,18 +34,18 @@ SEVERITIES = {"critical": "error"}  # all others warn
 
 
 class Traced:
-    """A task whose lineage is told: `definition_file` says of which pipeline, `published_batches` what it has done."""
+    """A task whose lineage is told: `file` is the definition of its pipeline, `published_batches` what it has done."""
 
-    definition_file: str | None = None
+    file: str | None = None
     published_batches: Sequence[Record] = ()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
         """Called by the provider when the task has ended, well or not."""
-        if self.definition_file is None:  # a DAG file of an earlier release
+        if self.file is None:  # a DAG file of an earlier release
             return None
         from windowlib.definition.definition import load_definition
 
-        return lineage(load_definition(Path(self.definition_file)), self.published_batches)
+        return lineage(load_definition(Path(self.file)), self.published_batches)
 
 
 def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineage[Any, Any]:
@@ -161,5 +161,5 @@ def _assertions(checks: Sequence[CheckResult]) -> dict[str, Any]:
     return {"dataQualityAssertions": facet.DataQualityAssertionsDatasetFacet(made)}
 
 
-def _sum(batches: Sequence[Mapping[str, Any]], figure: str) -> int:
+def _sum(batches: Sequence[Record], figure: str) -> int:
     return sum(int(one.get(figure) or 0) for one in batches)

@@ -53,7 +53,9 @@ class Plan(Job):
 
     def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.file = file and str(file)  # None in a DAG file of an earlier release, whose decide asks no second time
+        self.file = (
+            None if file is None else str(file)
+        )  # None in a DAG file of an earlier release, whose decide asks no second time
 
     def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command(context)
@@ -92,7 +94,7 @@ class Advance(Traced, Job):
 
     def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.definition_file = None if file is None else str(file)
+        self.file = None if file is None else str(file)
 
     def execute(self, context: Context) -> Any:
         planned = context["ti"].xcom_pull(task_ids=PLAN)
@@ -139,16 +141,15 @@ class AfterTogether(Advance):
     """One of several pipelines: done where `Together` has run it to its end, skipped where a batch of it waits for a
     decision, else it runs alone."""
 
-    def __init__(self, *, pipeline: str, file: Path, **kwargs: Any) -> None:
-        super().__init__(file=file, **kwargs)
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.pipeline = pipeline
-        self.file = str(file)
 
     def execute(self, context: Context) -> Any:
         outcomes = context["ti"].xcom_pull(task_ids=TOGETHER) or []
         *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
         decide = f"{DECIDE}_{self.pipeline}"
-        if "waits" in end and not batches:
+        if self.file and "waits" in end and not batches:
             raise AirflowSkipException(in_lines(_waiting(self.file, end["waits"], decide)))
         if end["exit_code"] != 0:
             self.command += catching_up(context)

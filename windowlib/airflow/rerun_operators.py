@@ -166,7 +166,7 @@ class Apply(Traced, OfPipeline):
         approved = responder(context["ti"].xcom_pull(task_ids="approve"))
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
-        self.definition_file = _file(self.pipelines, context["params"]["pipeline"])
+        self.file = _file(self.pipelines, context["params"]["pipeline"])
         records, lines, code = self.run_command()
         # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
         raise_for(code, last_words(lines), retried=True)

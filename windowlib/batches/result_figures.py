@@ -37,9 +37,10 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -
     change = changes.get("results", Changes())
     folder = inputs.definition.root / "results"
     gone = {file.path for file in change.remove}
-    kept = [file for file in inputs.tables.files("results") if file.path not in gone]
+    before = inputs.tables.files("results")
+    kept = [file for file in before if file.path not in gone]
     return {
-        "results_gone_null": len(gone_null(aggregates_of(inputs), made_by(changes), inputs.tables.files("results"))),
+        "results_gone_null": len(gone_null(inputs.definition.outputs, made_by(changes), before)),
         "results_repeated": sum(repeated(folder, change.add, kept, identity_of(inputs))),
         **of_own_rows(inputs, step, (rows for file in change.add for rows in rows_of(folder, file, OWN))),
     }
@@ -55,12 +56,6 @@ def identity_of(inputs: Inputs) -> list[str]:
 # -- aggregates without a value ---------------------------------------------------------------------------------------
 
 
-def aggregates_of(inputs: Inputs) -> list[str]:
-    """The columns of `results` that hold values."""
-    window = inputs.definition.window
-    return list(window.output) if window.function else [one.name for one in inputs.definition.aggregates.columns]
-
-
 def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
     """The files of the feed with the rows that a batch made, those that it removed left out."""
     told = changes.get("result_changes", Changes()).add
@@ -70,20 +65,15 @@ def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
 def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Sequence[DataFile]) -> list[str]:
     """The columns that are null in most rows just made, and hardly ever were in `results`; by statistics of files.
 
-    Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing.
+    Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing. The
+    files of all results are looked at only for a column that most new rows lack.
 
     >>> one = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
     >>> gone_null(["mean"], [one(50, 40)], [one(900, 9)]), gone_null(["mean"], [one(50, 40)], [one(900, 99)])
     (['mean'], [])
     """
-    return [
-        name
-        for name in columns
-        if (new := _null_share(name, made)) is not None
-        and (old := _null_share(name, before)) is not None
-        and new >= MOST
-        and old <= HARDLY_EVER
-    ]
+    lacking = [name for name in columns if (share := _null_share(name, made)) is not None and share >= MOST]
+    return [name for name in lacking if (share := _null_share(name, before)) is not None and share <= HARDLY_EVER]
 
 
 def _null_share(column: str, files: Sequence[DataFile]) -> float | None:

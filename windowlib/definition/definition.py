@@ -54,6 +54,11 @@ class Definition(DefinitionFile):
     def aggregates(self) -> AggregateSet:
         return replace(read_aggregates(self.expressions, self.partials), most_values=self.storage.max_kept_values)
 
+    @property
+    def outputs(self) -> list[str]:
+        """The columns of `results` that hold values: those of [window.output], else one of each aggregate."""
+        return [*self.window.output] if self.window.function else [*self.expressions]
+
     def numbered(self, partials: tuple[str, ...]) -> Self:
         """The same with its aggregates in this order."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}

@@ -22,7 +22,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.quality.check import EXAMPLES, in_words
+from windowlib.quality.check import EXAMPLES, column_of, in_words
 from windowlib.quality.validations import kept
 from windowlib.tables import data_files, delta
 from windowlib.tables.ledger import Ledger
@@ -104,8 +104,7 @@ def _warnings(definition: Definition, state: LedgerState) -> Iterator[Situation]
         return
     for one in in_words(newest.suites, newest.figures):
         if not one.success and one.severity != "critical":
-            column = one.expectation.partition("(")[2].removesuffix(")")
-            name = f"{one.suite}.{column or one.expectation}"
+            name = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
             observed = one.observed.partition(EXAMPLES)[0]
             sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
             command = f"windowlib checks {definition.file} --explain {name}"

@@ -18,7 +18,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.notices.situations import standing_still
 from windowlib.pages.newest import RUNS_SHOWN, Run, Tail, tail
-from windowlib.quality.check import name_of
+from windowlib.quality.check import column_of, name_of
 from windowlib.quality.figures import share
 from windowlib.quality.validations import Validated, kept
 from windowlib.tables.data_range import data_range
@@ -236,7 +236,7 @@ def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
     yield from found.still
     if failed := sum(one.worst != "met" for one in newest):
         configs = (one["expectation_config"] for batch in found.checked[: len(newest)] for one in batch.failed)
-        names = sorted({name_of(config).partition("(")[2].removesuffix(")") for config in configs})
+        names = sorted({column_of(name_of(config)) or config["type"] for config in configs})
         yield f"checks warned in {failed} of the newest {len(newest)} batches: {', '.join(names)}"
 
 

@@ -98,8 +98,8 @@ def results(
     where, at_most = wanted.where(), RESULTS_FOUND if looked_for else RESULTS_SHOWN
     files = [file for file in delta.files(tables["results"], versions.get("results")) if wanted.may_be_in(file)]
     found = rows_of_newest(tables, "results", files, at_most, where)
-    outputs = [*definition.window.output] if definition.window.function else [*definition.expressions]
-    columns = [*definition.source.key, "window_start", "window_end", *outputs, "timing", "firing", "batch_id"]
+    window = [*definition.source.key, "window_start", "window_end"]
+    columns = [*window, *definition.outputs, "timing", "firing", "batch_id"]
     return shown(definition, found, columns)
 
 

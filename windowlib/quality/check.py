@@ -89,6 +89,15 @@ def name_of(config: Mapping[str, Any]) -> str:
     return f"{config['type']}({', '.join(columns)})"
 
 
+def column_of(name: str) -> str:
+    """The columns in such a name; nothing where it has none.
+
+    >>> column_of("expect_column_max_to_be_between(late_share)"), column_of("expect_table_row_count_to_equal()")
+    ('late_share', '')
+    """
+    return name.partition("(")[2].removesuffix(")")
+
+
 # -- Great Expectations' outcomes in words ------------------------------------------------------------------------
 
 

@@ -208,8 +208,7 @@ def is_same(expected: Any, found: Any) -> bool:
 
 def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator[Mistake]:
     """Columns that a step names and that its rows cannot have."""
-    outputs = definition.window.output if definition.window.function else definition.expressions
-    results = {*definition.source.key, *outputs, *RESULT_COLUMNS}
+    results = {*definition.source.key, *definition.outputs, *RESULT_COLUMNS}
     known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
     for number, step in enumerate(scenario.step, start=1):
         yield from unknown_event_columns(f"step {number}.batch", step.batch, definition)

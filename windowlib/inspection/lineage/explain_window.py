@@ -281,6 +281,4 @@ def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _values(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
     """What a result says."""
-    outputs = definition.window.output if definition.window.function else None
-    names = list(outputs) if outputs else [column.name for column in definition.aggregates.columns]
-    return {name: row[name] for name in names}
+    return {name: row[name] for name in definition.outputs}
