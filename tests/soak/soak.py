@@ -34,7 +34,7 @@ from windowlib.runs.exits import DONE, REJECTED, SUPERSEDED, USER
 ROOT = Path(__file__).parents[2]
 HOSTS = ("", "elsewhere")  # this machine, and another
 AT_ONCE = 3  # processes that are awake
-ENDS_IN_S = 180  # a command that takes longer hangs
+ENDS_IN_S = 600  # a command that takes longer hangs, on a busy machine too
 REASON = ("--who", "ann", "--reason", "soak")
 # What a command may say when the tables, or what is planned, are not what it was typed for.
 FORESEEN = {
