@@ -25,7 +25,7 @@ from tests.strategies import examples
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.lineage.cuts import CannotLook
+from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
@@ -33,6 +33,7 @@ from windowlib.inspection.verify.verify import check_can_verify, verify
 from windowlib.model.rerun import TimeRange
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import DIFFERS, USER
+from windowlib.runs.operations import rollback
 from windowlib.source import listing as source
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger
@@ -292,6 +293,18 @@ def test_a_result_that_is_there_twice_is_found(spark: Any, pipeline: Pipeline) -
     definition = pipeline(TUMBLING)
     edit(definition, "results", lambda row: [row, row] if row["key"] == "dan" else [row])
     assert kinds_of(verified(definition, spark)) == {(UNEXPECTED, "results", "rows of this window")}
+
+
+def test_a_rerun_that_a_rollback_has_undone_is_none(spark: Any, pipeline: Pipeline) -> None:
+    definition = pipeline(SESSIONS)
+    late = read_table(definition, "late_events").num_rows
+    advance(definition, lambda: spark, clock=now, rerun=Rerun(-60, 60, "late events", "ann"))
+    assert {row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()} == {4}
+    assert rollback(definition, 3, "ann", "not now", now) == 5
+    assert (verified(definition, spark).differences, sorted(cut(definition).batches)) == ([], [1, 2, 3, 5])
+    assert rollback(definition, 4, "ann", "it was right", now) == 6
+    assert (verified(definition, spark).differences, sorted(cut(definition).batches)) == ([], [1, 2, 3, 4, 6])
+    assert (late, sorted(cut(definition, 4).batches)) == (1, [1, 2, 3, 4])
 
 
 @pytest.mark.parametrize("window", [SESSIONS, TUMBLING, SLIDING])

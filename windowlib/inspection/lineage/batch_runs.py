@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -62,6 +63,21 @@ def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
             case _:
                 found.append(run)
     return found
+
+
+def history(batches: Mapping[int, BatchRun], batch_id: int) -> dict[int, BatchRun]:
+    """The batch and those before it that its tables come from, by id: what a rollback has undone is not among them."""
+    numbers, found = sorted(batches), dict[int, BatchRun]()
+    at = bisect_right(numbers, batch_id)
+    while at:
+        run = batches[numbers[at - 1]]
+        found[run.batch_id] = run
+        match run.decision:
+            case Decision(kind="rollback", to_batch_id=int(to)):
+                at = bisect_right(numbers, to)
+            case _:
+                at -= 1
+    return dict(sorted(found.items()))
 
 
 def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:

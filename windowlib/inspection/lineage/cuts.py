@@ -19,7 +19,7 @@ from pyarrow import dataset
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
-from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, of_this_definition
+from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, history, of_this_definition
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
@@ -102,7 +102,7 @@ class Only(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Cut:
-    """A pipeline's tables after `batch`. `batches` are all that had been committed by then, by id."""
+    """A pipeline's tables after `batch`. `batches`, by id, are those that they come from: see `history`."""
 
     definition: Definition
     batch: BatchRun
@@ -189,7 +189,7 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
             f"batch {wanted} has built a part of the tables that batch {whole}, a migration, published: ask for that"
         )
     check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
-    return Cut(definition, batches[wanted], {number: run for number, run in batches.items() if number <= wanted})
+    return Cut(definition, batches[wanted], history(batches, wanted))
 
 
 def check_key(definition: Definition, texts: Sequence[str]) -> None:
