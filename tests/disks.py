@@ -31,6 +31,15 @@ def _made_and_mounted(folder: Path) -> AbstractContextManager[Path]:
     return ImageDisk.made(folder / "disk.img", size_mb=4).mounted(folder / "disk")
 
 
+def shared_memory(free_mb: int) -> Path | None:
+    """The folder in memory that every Linux has; None where it is not there, may not be used, or is too small."""
+    folder = Path("/dev/shm")
+    if not (folder.is_mount() and os.access(folder, os.W_OK | os.X_OK)):
+        return None
+    found = os.statvfs(folder)
+    return folder if found.f_bavail * found.f_frsize >= free_mb * 1024 * 1024 else None
+
+
 @contextmanager
 def in_memory(folder: Path, size_mb: int) -> Iterator[Path]:
     """A file system in memory, mounted on a folder; it ends when no process has a file of it open any more."""
