@@ -78,6 +78,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
     ("address", "status", "text"),
     [
         ("/", 200, 'href="clicks/"'),
+        ("/", 200, '<a href="../">Airflow</a>'),
         ("/", 200, "; next run tomorrow</small>"),
         ("/clicks/", 200, "1 new file waits for the next run"),
         ("/clicks/results", 200, "No result among the newest is such a one."),

@@ -28,7 +28,7 @@ from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.together import Ended
 from windowlib.tables.ledger import Rejected, Superseded, wall_clock_ms
-from windowlib.tables.ledger_rows import Plan
+from windowlib.tables.ledger_rows import Plan, SourceFile
 
 COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
 DEFINITION = """
@@ -166,7 +166,7 @@ def test_run_prints_a_line_for_each_batch(pipeline: Path, monkeypatch: pytest.Mo
     assert shown.stdout.splitlines() == [
         "batch 7  fired 42 (late 2)  late 3  watermark 2026-03-02 02:54:58.087 UTC"
         "  read 1,200  admitted 1,100  quarantined 100 (duplicate 90, null_key 10)  in flight 500  1.3 s",
-        "  warning: Few events are late. Observed 0.5.",
+        "  failed check (warning): Few events are late. Observed 0.5.",
     ]
 
 
@@ -250,6 +250,14 @@ def test_plan(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "watermark": "1970-01-01T00:00:00Z",
         "max_future_skew": "1d",
     }
+
+
+def test_a_plan_says_that_more_files_may_wait(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline.write_text(pipeline.read_text().replace("[source]", "[source]\nmax_files_per_run = 1", 1))
+    frozen = Plan(1, 1_500, None, 0, (SourceFile("a.parquet", 9, 1, 1),), "f", "{}")
+    monkeypatch.setattr(windowlib.batches.planning, "plan", lambda definition: frozen)
+    said = "batch 1: 1 new file (a batch takes no more: source.max_files_per_run), watermark none yet"
+    assert call("plan", pipeline).stdout.splitlines()[0] == said
 
 
 def test_read_shows_the_first_rows(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:

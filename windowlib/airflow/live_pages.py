@@ -24,7 +24,7 @@ from windowlib.tables.opened import Tables
 
 FRESH_MS = 30_000
 KEY = "key."  # of the form's fields for key columns
-HOME = Place(pipeline=lambda name: f"{name}/", home=None, is_static=False)
+HOME = Place(pipeline=lambda name: f"{name}/", home=None, airflow="../", is_static=False)
 PIPELINE = Place(pipeline=lambda name: f"../{name}/", home="../", results="results", is_static=False)
 RESULTS = Place(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
 

@@ -134,9 +134,12 @@ def _rerun_line(report: BatchReport, figures: Mapping[str, int]) -> str:
 
 def _with_checks(parts: Iterable[str], report: BatchReport) -> str:
     failed = (check for check in report.checks if not check.success)
-    return "\n".join(
-        ["  ".join(parts), *(f"  {check.severity}: {check.sentence} Observed {check.observed}." for check in failed)]
-    )
+    return "\n".join(["  ".join(parts), *(f"  {_failed(one.severity, one.sentence, one.observed)}" for one in failed)])
+
+
+def _failed(severity: str, sentence: str, observed: str) -> str:
+    """A check that failed; its sentence says what should be."""
+    return f"failed check ({severity}): {sentence} Observed {observed}."
 
 
 def batch_record(report: BatchReport) -> dict[str, Any]:
@@ -203,7 +206,7 @@ def show_status(screen: Console, status: Status) -> None:
     if status.checks:
         checks = status.checks
         say(screen, f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
-        _say_each(screen, (f"{c['severity']}: {c['sentence']} Observed {c['observed']}." for c in checks.failed))
+        _say_each(screen, (_failed(c["severity"], c["sentence"], c["observed"]) for c in checks.failed))
     if status.verified:
         say(screen, _verified(status.verified))
     _say_what_waits(screen, status)

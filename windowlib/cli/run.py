@@ -86,7 +86,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
             raise
     since = marker_of(definition, frozen or ledger_of(definition).state().commit)
     out, changed = left_out(definition, since), formulas_changed(definition)
-    lines = [_plan_line(frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
+    lines = [_plan_line(definition, frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
     lines += [f"  {words(definition, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
@@ -115,11 +115,13 @@ def _guards(definition: Definition) -> str:
     return f"{said}\n  event ids are remembered for {horizon} behind the watermark (source.dedup_horizon)"
 
 
-def _plan_line(frozen: Plan | None) -> str:
+def _plan_line(definition: Definition, frozen: Plan | None) -> str:
     if frozen is None:
         return "nothing to do: no new file, and no window that the watermark has passed"
     count = len(frozen.files)
     files = f"{count} new {'file' if count == 1 else 'files'}" if count else "no new file, but time advances"
+    if count and count == definition.source.max_files_per_run:
+        files += " (a batch takes no more: source.max_files_per_run)"
     if frozen.rerun:
         files = f"unfinished: {frozen.rerun.title}"
     return f"batch {frozen.batch_id}: {files}, watermark {instant(frozen.watermark_in_ms)}"

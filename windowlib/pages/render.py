@@ -44,12 +44,14 @@ CHECKS_MARKED = 20
 class Place:
     """Where pages are shown: how they link to one another. None: there is no such page.
 
-    `is_static`: they are files, which do not change by themselves and bring their Content-Security-Policy along.
+    `airflow`: Airflow's own pages, for those shown among them. `is_static`: they are files, which do not change by
+    themselves and bring their Content-Security-Policy along.
     """
 
     pipeline: Callable[[str], str]
     home: str | None
     results: str | None = None
+    airflow: str | None = None
     is_static: bool = True
 
 
@@ -69,7 +71,9 @@ def home_page(
     rows: Sequence[Overview], as_of_ms: int, place: Place, next_runs: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """The page with a row for each pipeline; `next_runs` says by name when each runs next, where that is known."""
-    return _page("home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline, next_runs=next_runs)
+    return _page(
+        "home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline, airflow=place.airflow, next_runs=next_runs
+    )
 
 
 def pipeline_page(facts: Pipeline, place: Place) -> str:
