@@ -102,10 +102,14 @@ class WorkerEngine:
         self.stored: list[dict[str, Any]] = []
 
     def advance(
-        self, elements: Sequence[Element], watermark_in_ms: int, watermark_ms: int, plan_time_ms: int, *, compact: bool
-    ) -> Outcome:
+        self, elements: Sequence[Element], watermark_in_ms: int, watermark_ms: int, plan_time_ms: int, *, compact: bool,
+        late_up_to_ms: int = MIN_TIME_MS, spec: WindowSpec | None = None,
+    ) -> Outcome:  # fmt: skip
+        """One batch; with a `spec`, by another allowed lateness than the batch before."""
         self.batches += 1
-        instant = Instant.of_run(watermark_in_ms, watermark_ms, plan_time_ms)
+        if spec is not None:
+            self.run = general.program(spec, NOTHING, READS, OUTPUTS)
+        instant = Instant.of_run(watermark_in_ms, watermark_ms, plan_time_ms, late_up_to_ms, resumes=spec is not None)
         partitions = {row["end_partition"] for row in self.rows} if compact else set()
         made = self._made(elements, instant, plan_time_ms, frozenset(partitions))
         self.rows = [row for row in made if row["part"] == "open"]
@@ -153,11 +157,12 @@ class PlanEngine(WorkerEngine):
             return []
         step = Step(
             assigner=self.run.spec.assigner,
-            allowed_lateness_ms=self.run.spec.allowed_lateness_ms,
             keys=["key"],
             aggregates=NOTHING,
             watermark_in_ms=instant.watermark_in_ms,
             watermark_out_ms=0,
+            late_in_ms=0,
+            late_out_ms=0,
             batch_id=self.batches,
             partition_ms=self.partition_ms,
             plan_time_ms=plan_time_ms,

@@ -3,11 +3,12 @@
 The rule of a batch: windows of its events and those in flight are joined where they touch; what is then late against
 the watermark of the batch's start (``end - 1 + lateness <= watermark``) is dropped whole; then the watermark moves to
 the largest event time so far less ``out_of_orderness + 1``, windows that it has reached are published, and those past
-their clean-up go.
+their clean-up go. Where the lateness is another than before, what has gone stays late, and what is past the new one
+goes before the batch.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -53,21 +54,30 @@ def sliding(size: int, slide: int) -> Assign:
     return lambda t: [(start, start + size) for start in range(t // slide * slide, t - size, -slide)]
 
 
-def run(batches: Iterable[list[Event]], assign: Assign, merges: bool, out_of_orderness: int, lateness: int) -> Outcome:
+def run(
+    batches: Iterable[list[Event]], assign: Assign, merges: bool, out_of_orderness: int, lateness: int | Sequence[int]
+) -> Outcome:
+    """What comes of the batches; `lateness` of all, or of each."""
     outcome = Outcome({}, set(), set(), MIN_WATERMARK)
     flying: dict[str, list[Window]] = defaultdict(list)
-    for batch in batches:
+    late = 2 * MIN_WATERMARK  # windows whose last ms is not above it
+    for number, batch in enumerate(batches):
+        allowed = lateness if isinstance(lateness, int) else lateness[number]
+        late = max(late, outcome.watermark_ms - allowed)
+        for key, windows in flying.items():
+            flying[key] = [window for window in windows if window.end - 1 > late]
         for key, events in _by_key(batch).items():
             new = [Window(start, end, [event]) for event in events for start, end in assign(event.timestamp_ms)]
             joined = _join(flying[key] + new, merges)
-            flying[key] = [window for window in joined if window.end - 1 + lateness > outcome.watermark_ms]
-            dropped = [window for window in joined if window.end - 1 + lateness <= outcome.watermark_ms]
+            flying[key] = [window for window in joined if window.end - 1 > late]
+            dropped = [window for window in joined if window.end - 1 <= late]
             outcome.late |= _ids(dropped) - (_ids(flying[key]) if dropped else set())
         largest = max((event.timestamp_ms for event in batch), default=MIN_WATERMARK)
         outcome.watermark_ms = max(outcome.watermark_ms, largest - out_of_orderness - 1)
         _publish(flying, outcome)
+        late = max(late, outcome.watermark_ms - allowed)
         for key, windows in flying.items():
-            flying[key] = [window for window in windows if window.end - 1 + lateness > outcome.watermark_ms]
+            flying[key] = [window for window in windows if window.end - 1 > late]
     outcome.in_flight = {(key, window.start, window.end) for key, windows in flying.items() for window in windows}
     return outcome
 

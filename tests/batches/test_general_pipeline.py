@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -103,9 +104,15 @@ def run(definition: Definition, spark: SparkSession, **options: Any) -> list[Bat
 
 
 def by_operator(
-    spec: WindowSpec, definition: Definition, key_of: Callable[[Mapping[str, Any]], Any] = itemgetter("user")
+    spec: WindowSpec,
+    definition: Definition,
+    key_of: Callable[[Mapping[str, Any]], Any] = itemgetter("user"),
+    latenesses_ms: Mapping[int, int] | None = None,
 ) -> tuple[list[list[Output]], OperatorState]:
-    """What the operator makes of the batches, with the plan times that they really had."""
+    """What the operator makes of the batches, with the plan times that they really had.
+
+    `latenesses_ms`: the batches, from 0, that go by another allowed lateness than the one before.
+    """
     state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
     plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}
     emitted = []
@@ -116,6 +123,9 @@ def by_operator(
             arrival += 1
         newest_ms = max(event["at"] for event in events(batch))
         watermark_ms = max(watermark_ms, newest_ms - OUT_OF_ORDERNESS_MS - 1)
+        if (lateness_ms := (latenesses_ms or {}).get(batch)) is not None:
+            before, spec = spec, replace(spec, allowed_lateness_ms=lateness_ms)
+            operator.resume(spec, state, before)
         inputs = [ProcessingTime(int(plan_times[batch + 1])), *elements, Watermark(watermark_ms)]
         emitted.append(operator.run(spec, state, inputs))
     return emitted, state
@@ -205,6 +215,24 @@ def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSe
     assert _rows(definition, "results") == _of_results(_rows(definition, "result_changes"))
     failed = [check for report in reports for check in report.checks if not check.success]
     assert {check.severity for check in failed} <= {"warning"}  # of the share of late events
+
+
+@pytest.mark.both
+def test_another_lateness_comes_into_force_with_the_next_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """The whole state is looked at, and its timers are set again: raised, then lowered below what is in flight."""
+    windows, spec = EVERY_FIRING[1]
+    latenesses_ms, lateness_ms = {1: 500_000, 3: 5_000}, spec.allowed_lateness_ms
+    for batch in range(BATCHES):
+        lateness_ms = latenesses_ms.get(batch, lateness_ms)
+        definition = pipeline(tmp_path, windows.replace('"20s"', f'"{lateness_ms // SECOND}s"'))
+        run(definition, spark, max_batches=1)
+    emitted, state = by_operator(spec, definition, latenesses_ms=latenesses_ms)
+    assert published(definition) == fired(emitted)
+    assert late_published(definition) == late(emitted)
+    stays = sorted((row["user"], row["window_start_ms"]) for row in _rows(definition, "open_windows"))
+    assert stays == sorted((row["key"], row["window"][0]) for row in state.rows())
+    same, _ = by_operator(spec, definition)
+    assert fired(same) != fired(emitted)
 
 
 def _of_results(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from tests import window_oracle as oracle
 from tests.strategies import examples
 from tests.window_oracle import MIN_WATERMARK, Event
-from windowlib.inspection.verify.settled import Part, Past, PastRerun, settle
+from windowlib.inspection.verify.settled import Part, Past, PastRerun, Time, settle
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow, islands
 
 GAP_MS = 5
 BATCHES = st.lists(st.lists(st.integers(-30, 60), max_size=6), min_size=1, max_size=5)
+LATENESSES = st.lists(st.sampled_from([0, 1, 7, 30]), min_size=5, max_size=5)  # of the batches, one after the other
 
 
 def parts_of(batches: list[list[int]]) -> list[Part]:
@@ -25,6 +26,17 @@ def parts_of(batches: list[list[int]]) -> list[Part]:
     ]
 
 
+def times(watermarks_ms: list[int], latenesses_ms: list[int]) -> list[Time]:
+    """The times before each batch, and after the last, of which each goes by its own lateness."""
+    found, late_ms = list[Time](), 2 * MIN_WATERMARK
+    *before, last = watermarks_ms
+    for watermark_ms, after_ms, lateness_ms in zip(before, [*before[1:], last], latenesses_ms, strict=False):
+        late_ms = max(late_ms, watermark_ms - lateness_ms)
+        found.append(Time(watermark_ms, late_ms))
+        late_ms = max(late_ms, after_ms - lateness_ms)
+    return [*found, Time(last, late_ms)]
+
+
 def watermarks(batches: list[list[int]], out_of_orderness_ms: int) -> list[int]:
     """Before each batch, and after the last."""
     found = [MIN_WATERMARK]
@@ -34,15 +46,15 @@ def watermarks(batches: list[list[int]], out_of_orderness_ms: int) -> list[int]:
 
 
 @examples(200, 2_000)
-@given(batches=BATCHES, lateness_ms=st.sampled_from([0, 1, 7, 30]), out_of_orderness_ms=st.integers(0, 12))
+@given(batches=BATCHES, latenesses_ms=LATENESSES, out_of_orderness_ms=st.integers(0, 12))
 def test_sessions_are_settled_as_batch_after_batch_leaves_them(
-    batches: list[list[int]], lateness_ms: int, out_of_orderness_ms: int
+    batches: list[list[int]], latenesses_ms: list[int], out_of_orderness_ms: int
 ) -> None:
     given_events = [[Event(f"{n}-{i}", "k", t, 1) for i, t in enumerate(times)] for n, times in enumerate(batches)]
-    right = oracle.run(given_events, oracle.session(GAP_MS), True, out_of_orderness_ms, lateness_ms)
-    *before, last = watermarks(batches, out_of_orderness_ms)
+    right = oracle.run(given_events, oracle.session(GAP_MS), True, out_of_orderness_ms, latenesses_ms)
+    *before, last = times(watermarks(batches, out_of_orderness_ms), latenesses_ms)
     parts = parts_of(batches)
-    found = settle(parts, Past(dict(enumerate(before, 1)), last, lateness_ms))
+    found = settle(parts, Past(dict(enumerate(before, 1)), last))
 
     def events_in(numbers: frozenset[int]) -> int:
         held = [parts[number] for number in numbers]
@@ -56,13 +68,15 @@ def test_sessions_are_settled_as_batch_after_batch_leaves_them(
 
 
 @examples(200, 2_000)
-@given(batches=BATCHES, lateness_ms=st.sampled_from([0, 7, 30]))
-def test_a_rerun_of_everything_leaves_what_all_events_at_once_give(batches: list[list[int]], lateness_ms: int) -> None:
-    *before, last = watermarks(batches, 3)
+@given(batches=BATCHES, latenesses_ms=LATENESSES)
+def test_a_rerun_of_everything_leaves_what_all_events_at_once_give(
+    batches: list[list[int]], latenesses_ms: list[int]
+) -> None:
+    *before, last = times(watermarks(batches, 3), latenesses_ms)
     parts, number = parts_of(batches), len(batches) + 1
     rerun = PastRerun(number, TimeRange(-1_000, 1_000))
-    found = settle(parts, Past({**dict(enumerate(before, 1)), number: last}, last, lateness_ms, [rerun]))
+    found = settle(parts, Past({**dict(enumerate(before, 1)), number: last}, last, [rerun]))
     whole = islands(part.window for part in parts)
-    assert set(found.results) == {window for window in whole if window.max_timestamp_ms <= last}
-    assert set(found.in_flight) == {window for window in whole if window.max_timestamp_ms + lateness_ms > last}
+    assert set(found.results) == {window for window in whole if window.max_timestamp_ms <= last.watermark_ms}
+    assert set(found.in_flight) == {window for window in whole if window.max_timestamp_ms > last.late_up_to_ms}
     assert not found.late

@@ -47,7 +47,6 @@ KINDS = {
     "key and aggregates": CLICKS.replace('key = ["user"]', 'key = ["id"]').replace("first =", "most ="),
     "aggregate": CLICKS + 'most = "max(value)"\n',
     "another kind of window": CLICKS.replace(SESSION, 'type = "sliding"\nsize = "40m"\nslide = "20m"'),
-    "lateness": CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "4h"'),
 }
 OUTCOME = ("results", "open_windows", "late_events", "quarantine", "seen_ids")
 

@@ -9,10 +9,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import window_oracle as oracle
 from tests.model.engines import OperatorEngine, SetEngine, restart
-from tests.strategies import History, histories, order_free_specs, sessions, specs, tumblings
+from tests.strategies import History, examples, histories, order_free_specs, sessions, slidings, specs, tumblings
 from windowlib.model.aggregates import Count
-from windowlib.model.assigners import DynamicSession, Global, Session
+from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.model.batch import advance
 from windowlib.model.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
 from windowlib.model.operator import run
 from windowlib.model.spec import WindowSpec
@@ -42,6 +44,47 @@ def late_arrivals(outputs: list[Output]) -> list[int]:
 def left(engine: OperatorEngine) -> list[dict[str, Any]]:
     """The state, but for the names of state windows, which depend on the order of arrival."""
     return [{**row, "state_window": None} for row in engine.rows()]
+
+
+CHANGING = st.lists(st.sampled_from([0, 0, 3, 8, 40]), min_size=5, max_size=5)  # of the batches, one after the other
+WITHOUT_HOLES = slidings().filter(lambda assigner: assigner.slide_ms <= assigner.size_ms)
+
+
+@st.composite
+def advancing(draw: st.DrawFn) -> list[list[Element]]:
+    """Batches whose times move on, so that most of what is in flight has only just fired."""
+    drawn, arrival = list[list[Element]](), 0
+    for number in range(5):
+        times = st.integers(8 * number - 12, 8 * number)
+        found = draw(st.lists(st.tuples(st.sampled_from("abc"), times), max_size=4))
+        drawn.append([Element(key, time, None, arrival + i) for i, (key, time) in enumerate(found)])
+        arrival += len(found)
+    return drawn
+
+
+@examples(400, 4_000)
+@given(sessions() | tumblings() | WITHOUT_HOLES, advancing(), CHANGING)
+def test_another_lateness_is_as_plain_python_has_it(
+    assigner: Session | Tumbling | Sliding, history: list[list[Element]], latenesses_ms: list[int]
+) -> None:
+    """What has gone stays late; what is past a shorter one goes before the batch, and merges with nothing."""
+    state, published, late = OperatorState(), dict[tuple[Any, ...], int](), list[str]()
+    batches, watermark_ms = list[list[oracle.Event]](), oracle.MIN_WATERMARK
+    for elements, lateness_ms in zip(history, latenesses_ms, strict=True):
+        batches.append([oracle.Event(str(e.arrival), e.key, e.timestamp_ms or 0, 1) for e in elements])
+        watermark_ms = max([watermark_ms, *(event.timestamp_ms - 1 for event in batches[-1])])
+        spec = WindowSpec(assigner, COUNTS, allowed_lateness_ms=lateness_ms)
+        firings, missed = advance(spec, state, elements, watermark_ms)
+        published |= {(firing.key, *firing.window): firing.result for firing in firings}
+        late += [str(one.element.arrival) for one in missed]
+    if isinstance(assigner, Session):
+        assign = oracle.session(assigner.gap_ms)
+    else:
+        assign = lambda timestamp_ms: [(w.start_ms, w.end_ms) for w in assigner.assign(timestamp_ms)]  # noqa: E731
+    right = oracle.run(batches, assign, assigner.merges, 0, latenesses_ms)
+    assert {(key, *window) for key, window in state.in_flight} == right.in_flight
+    assert {*late} == right.late
+    assert {window: published[window] for window in right.results} == {w: n for w, (n, _) in right.results.items()}
 
 
 @given(specs(), histories(), st.integers(0, 70))

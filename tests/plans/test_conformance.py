@@ -9,7 +9,7 @@ import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import window_oracle as oracle
 from tests.strategies import examples, sessions, slidings, tumblings
-from windowlib.model.assigners import Assigner, DynamicSession
-from windowlib.model.lateness import is_late
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
 from windowlib.plans.grid import Grid
 from windowlib.replay.batches import Event, ReferenceEngine, replay_batches
 from windowlib.replay.spark_batches import SparkEngine
+from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
@@ -53,12 +57,15 @@ def test_the_spark_engine_answers_as_flink(file: Path, spark: Any, tmp_path: Pat
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[Event]]:
-    """Batches that come more or less in order of time, over enough keys for one Spark job to try many histories."""
-    drawn = []
+    """Batches that come more or less in order of time, over enough keys for one Spark job to try many histories.
+
+    Some keys have many events, most have few, between which windows come to their ends.
+    """
+    drawn, keys = [], st.integers(0, 3) | st.integers(4, 60)
     for number in range(draw(st.integers(2, 4))):
         times = st.integers(-60 + 25 * number, -10 + 25 * number)
-        event = st.tuples(st.integers(0, 9), times, st.integers(-9, 9), st.integers(1, 12))
-        drawn.append(draw(st.lists(event, min_size=1, max_size=60)))
+        event = st.tuples(keys, times, st.integers(-9, 9), st.integers(1, 12))
+        drawn.append(draw(st.lists(event, min_size=20, max_size=60)))
     return [
         [Event(f"k{key}", time, value, f"e{number}-{row}", gap) for row, (key, time, value, gap) in enumerate(batch)]
         for number, batch in enumerate(drawn)
@@ -70,7 +77,7 @@ class History:
     """A specification, and the batches that it meets."""
 
     assigner: Assigner
-    allowed_lateness_ms: int
+    latenesses_ms: Sequence[int]  # of the batches, one after the other
     out_of_orderness_ms: int
     state_partition_ms: int
     batches: Sequence[Sequence[Event]]
@@ -80,7 +87,7 @@ def histories(assigners: st.SearchStrategy[Assigner]) -> st.SearchStrategy[Histo
     return st.builds(
         History,
         assigner=assigners,
-        allowed_lateness_ms=st.sampled_from([0, 1, 7, 30, 10**12]),
+        latenesses_ms=st.lists(st.sampled_from([0, 1, 7, 30, 10**12]), min_size=4, max_size=4),
         out_of_orderness_ms=st.integers(0, 12),
         state_partition_ms=st.sampled_from([5, 20, 3_600_000]),
         batches=batches(),
@@ -104,15 +111,18 @@ def test_slices_that_are_combined_first_make_the_same_windows(spark: Any, histor
 
 
 def assert_as_the_reference(spark: Any, history: History) -> None:
-    assigner, allowed_lateness_ms = history.assigner, history.allowed_lateness_ms
+    """Results, late events and windows in flight of each batch, and what all tables show in the end."""
+    assigner, first_ms = history.assigner, history.latenesses_ms[0]
     out_of_orderness_ms = history.out_of_orderness_ms
-    reference = ReferenceEngine(assigner, allowed_lateness_ms)
+    reference = ReferenceEngine(assigner, first_ms)
     with tempfile.TemporaryDirectory() as folder:
         plan = SparkEngine(
-            Path(folder), lambda: spark, assigner, allowed_lateness_ms, out_of_orderness_ms, history.state_partition_ms
+            Path(folder), lambda: spark, assigner, first_ms, out_of_orderness_ms, history.state_partition_ms
         )
         watermark_ms = -(2**63)
-        for batch in history.batches:
+        for batch, lateness_ms in zip(history.batches, history.latenesses_ms, strict=False):
+            plan.trial.definition = allowing(plan.trial.definition, lateness_ms)
+            reference.spec = replace(reference.spec, allowed_lateness_ms=lateness_ms)
             newest_ms = max((e.timestamp_ms for e in batch), default=None)  # in a hole or not
             if newest_ms is not None:
                 watermark_ms = max(watermark_ms, newest_ms - out_of_orderness_ms - 1)
@@ -120,13 +130,42 @@ def assert_as_the_reference(spark: Any, history: History) -> None:
             assert sorted(ours.results) == sorted(theirs.results)
             assert sorted(ours.late) == sorted(theirs.late)
             assert sorted(ours.in_flight) == sorted(theirs.in_flight)
-            assert _contents(plan, watermark_ms) == _reference_contents(reference)
+            assert _contents(plan) == _reference_contents(reference)
+        if not isinstance(assigner, DynamicSession):
+            assert_as_plain_python(plan, history)
+
+
+def assert_as_plain_python(plan: SparkEngine, history: History) -> None:
+    """What is published in the end: nothing twice, and nothing that was replaced."""
+    events = [[oracle.Event(e.id, e.key, e.timestamp_ms, e.value) for e in batch] for batch in history.batches]
+    assign = {Session: _session, Sliding: _windows, Tumbling: _windows}[type(history.assigner)](history.assigner)
+    merges, latenesses_ms = history.assigner.merges, history.latenesses_ms
+    right = oracle.run(events, assign, merges, history.out_of_orderness_ms, latenesses_ms)
+    rows = read_table(plan.trial.definition, "results").to_pylist()
+    got = {(r["key"], *map(time_of, (r["window_start"], r["window_end"]))): (r["events"], r["total"]) for r in rows}
+    assert len(got) == len(rows)
+    assert got == right.results
+
+
+def _session(assigner: Any) -> oracle.Assign:
+    return oracle.session(assigner.gap_ms)
+
+
+def _windows(assigner: Any) -> oracle.Assign:
+    return lambda timestamp_ms: [tuple(window) for window in assigner.assign(timestamp_ms)]
+
+
+def allowing(definition: Definition, lateness_ms: int) -> Definition:
+    """The definition with another allowed lateness."""
+    fields = {name: getattr(definition, name) for name in Definition.model_fields}
+    window = definition.window.model_copy(update={"allowed_lateness_ms": lateness_ms})
+    return Definition.model_construct(**{**fields, "window": window})
 
 
 Contents = dict[tuple[str, int, int], tuple[Any, ...]]
 
 
-def _contents(plan: SparkEngine, watermark_ms: int) -> Contents:
+def _contents(plan: SparkEngine) -> Contents:
     """(key, window) → (state window of a session, count, sum), from `open_windows`."""
     rows = plan.trial.state()
     if plan.assigner.merges:
@@ -138,14 +177,16 @@ def _contents(plan: SparkEngine, watermark_ms: int) -> Contents:
             )
             for r in rows
         }
-    return _of_slices(plan, rows, watermark_ms)
+    return _of_slices(plan, rows)
 
 
-def _of_slices(plan: SparkEngine, rows: Iterable[Mapping[str, Any]], watermark_ms: int) -> Contents:
+def _of_slices(plan: SparkEngine, rows: Iterable[Mapping[str, Any]]) -> Contents:
+    commit = ledger_of(plan.trial.definition).state().commit
+    assert commit is not None
     found: dict[tuple[str, int, int], list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         for window in plan.assigner.assign(row["state_window_start_ms"]):
-            if not is_late(window, plan.allowed_lateness_ms, watermark_ms):
+            if window.max_timestamp_ms > commit.late_out_ms:
                 held = found[row["key"], window.start_ms, window.end_ms]
                 held[0] += row["p0_count"]
                 held[1] += row["p1_sum"]

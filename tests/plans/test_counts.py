@@ -106,7 +106,7 @@ class Plan:
         elif self.state is not None:
             aggregates = typed_as_stored(aggregates, self.state)
         engine = engine_of(self.spark)
-        return Step(self.windows, 0, self.keys, aggregates, -5, 5, self.batch_id, 3_600_000, engine=engine)
+        return Step(self.windows, self.keys, aggregates, -5, 5, -5, 5, self.batch_id, 3_600_000, engine=engine)
 
     def advance(self, batch: Sequence[Row] | None) -> list[Row]:
         """The results of a batch, in order of key and firing; `state`, `open` and `counted` follow it."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -43,8 +44,11 @@ from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.model.windows import TimeWindow
 from windowlib.plans import stream, worker
 
-Batch = tuple[list[Element], int, int, bool]
-"""Elements, the watermark after them, the plan time, and whether stored elements are compacted."""
+Batch = tuple[list[Element], int, int, bool, int | None]
+"""Elements, the watermark after them, the plan time, whether what is stored is compacted, another lateness or None."""
+
+
+OTHER_LATENESS = st.sampled_from([None, None, None, 0, 3, 12, 2**63 - 1])
 
 
 @st.composite
@@ -61,9 +65,9 @@ def histories(draw: st.DrawFn, keys: int = 3, max_size: int = 25) -> list[Batch]
         newest_ms = max((e.timestamp_ms or 0 for e in elements), default=-40)
         watermark_ms = max(watermark_ms, newest_ms - draw(st.integers(0, 15)))
         plan_time_ms += draw(st.integers(0, 12))
-        batches.append((elements, watermark_ms, plan_time_ms, draw(st.booleans())))
+        batches.append((elements, watermark_ms, plan_time_ms, draw(st.booleans()), draw(OTHER_LATENESS)))
     if draw(st.booleans()):
-        batches.append(([], MAX_WATERMARK, plan_time_ms + 1, False))
+        batches.append(([], MAX_WATERMARK, plan_time_ms + 1, False, None))
     return batches
 
 
@@ -110,12 +114,18 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
     reference = OperatorState()
     published: set[tuple[str, int, int]] = set()
     numbers: dict[tuple[str, int, int], int] = {}
-    for elements, watermark_ms, plan_time_ms, compact in batches:
-        watermark_in_ms = reference.watermark_ms
+    for elements, watermark_ms, plan_time_ms, compact, lateness_ms in batches:
+        watermark_in_ms, other = reference.watermark_ms, None
+        if lateness_ms is not None and spec.time == "event":
+            before, spec = spec, replace(spec, allowed_lateness_ms=lateness_ms)
+            operator.resume(spec, reference, before)
+            other = spec
+        up_to_ms = reference.late_up_to_ms
         inputs = [ProcessingTime(plan_time_ms), *elements, Watermark(watermark_ms)]
-        holes = [e.arrival for e in elements if _in_hole(spec, e, watermark_in_ms, plan_time_ms)]
+        holes = [e.arrival for e in elements if _in_hole(spec, e, plan_time_ms, watermark_in_ms, up_to_ms)]
         emitted = operator.run(spec, reference, inputs)
-        got = engine.advance(elements, watermark_in_ms, watermark_ms, plan_time_ms, compact=compact)
+        times = watermark_in_ms, watermark_ms, plan_time_ms
+        got = engine.advance(elements, *times, compact=compact, late_up_to_ms=up_to_ms, spec=other)
         expected = _results(spec, emitted)
         assert Counter(got.fired) == Counter(expected)
         assert sorted(got.late) == sorted(one.element.arrival for one in emitted if isinstance(one, Late))
@@ -130,7 +140,7 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
                 assert spec.assigner.merges or number == numbers.get(window, 0) + 1
             numbers[window] = number
         if updates_results(spec):
-            _nothing_stays_inside(spec, published - got.replaced, got.fired, watermark_in_ms)
+            _nothing_stays_inside(spec, published - got.replaced, got.fired, watermark_in_ms, up_to_ms)
             published = (published - got.replaced) | {(f.key, f.start_ms, f.end_ms) for f in got.fired}
             assert len({(f.key, f.start_ms, f.end_ms) for f in got.fired}) == len(got.fired)
         else:
@@ -157,21 +167,19 @@ def _replaces(spec: WindowSpec, new: Fired, old: Fired) -> bool:
     return new.key == old.key and new.start_ms <= old.start_ms and old.end_ms <= new.end_ms
 
 
-def _nothing_stays_inside(
-    spec: WindowSpec, kept: set[tuple[str, int, int]], fired: Sequence[Fired], watermark_ms: int
-) -> None:
+def _nothing_stays_inside(spec: WindowSpec, kept: set[tuple[str, int, int]], fired: Sequence[Fired], *now: int) -> None:
     """What was published and is in a window that fires now is replaced, unless its window had gone before."""
     for new, (key, start_ms, end_ms) in product(fired, kept):
         old = Fired(key, start_ms, end_ms, (), "")
-        gone = spec.time == "processing" or spec.is_late(TimeWindow(start_ms, end_ms), watermark_ms)
+        gone = spec.time == "processing" or spec.is_late(TimeWindow(start_ms, end_ms), *now)
         assert gone or not _replaces(spec, new, old)
 
 
-def _in_hole(spec: WindowSpec, element: Element, watermark_ms: int, plan_time_ms: int) -> bool:
+def _in_hole(spec: WindowSpec, element: Element, plan_time_ms: int, *now: int) -> bool:
     assert element.timestamp_ms is not None
     time_ms = element.timestamp_ms if spec.time == "event" else plan_time_ms
     has_window = bool(spec.assigner.assign(time_ms, element.value, element.key))
-    return not has_window and not spec.is_element_late(element.timestamp_ms, watermark_ms)
+    return not has_window and not spec.is_element_late(element.timestamp_ms, *now)
 
 
 @examples(150, 2000)
@@ -195,8 +203,13 @@ def test_the_twin_is_the_operator(
     spec = WindowSpec(assigner, AGGREGATE, trigger, allowed_lateness_ms=lateness_ms, time=time)
     assert counting.fits(spec)
     reference, rows = OperatorState(), list[Row]()
-    for elements, watermark_ms, plan_time_ms, _ in batches:
-        run = KeyRun(spec, "k1", Instant.of_run(reference.watermark_ms, watermark_ms, plan_time_ms))
+    for elements, watermark_ms, plan_time_ms, _, other_ms in batches:
+        resumes = other_ms is not None and time == "event"
+        if resumes:
+            before, spec = spec, replace(spec, allowed_lateness_ms=other_ms)
+            operator.resume(spec, reference, before)
+        times = reference.watermark_ms, watermark_ms, plan_time_ms, reference.late_up_to_ms
+        run = KeyRun(spec, "k1", Instant.of_run(*times, resumes=resumes))
         for row in json.loads(json.dumps(rows)):
             run.restore(row)
         got = list(run.advance(elements))
@@ -263,8 +276,8 @@ def _long_history() -> list[Batch]:
             value = {"value": mixed % 19 - 9, "gap_ms": 1 + mixed % 11}
             elements.append(Element(f"k{mixed % 3}", -30 + 12 * number + mixed * 13 % 37, value, arrival))
             arrival += 1
-        batches.append((elements, -20 + 12 * number, -15 + 9 * number, number == 2))
-    return [*batches, ([], 60, 40, False), ([], MAX_WATERMARK, 100, False)]
+        batches.append((elements, -20 + 12 * number, -15 + 9 * number, number == 2, {1: 15, 3: 2}.get(number)))
+    return [*batches, ([], 60, 40, False, None), ([], MAX_WATERMARK, 100, False, None)]
 
 
 @pytest.fixture(autouse=True)

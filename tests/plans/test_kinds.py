@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
+from windowlib.model.lateness import late_up_to_ms
 from windowlib.plans.counts import CountWindows
 from windowlib.plans.kinds.aligned import Aligned
 from windowlib.plans.kinds.counts import Counts
@@ -40,7 +41,8 @@ def slices(first_ms: int, last_ms: int) -> File:
 
 
 def step(assigner: Assigner, before_ms: int, after_ms: int, lateness_ms: int = 0) -> Step:
-    return Step(assigner, lateness_ms, ("key",), None, before_ms, after_ms, 1, 100, plan_time_ms=1_000)
+    late = (late_up_to_ms(lateness_ms, watermark_ms) for watermark_ms in (before_ms, after_ms))
+    return Step(assigner, ("key",), None, before_ms, after_ms, *late, 1, 100, plan_time_ms=1_000)
 
 
 def event(timestamp_ms: int, end_ms: int) -> list[Bucket]:

@@ -36,8 +36,8 @@ FAULTS = (
         "lost merge",
         "a session of the batch is not merged with the one in flight that it touches",
         "plans/sessions.py",
-        'in_islands.groupBy(*step.key_columns, "_island").agg(',
-        'in_islands.groupBy(*step.key_columns, "_island", F.expr("before > 0")).agg(',
+        'for name in apart), "_island").agg(',
+        'for name in apart), "_island", F.expr("before > 0")).agg(',
     ),
     Fault(
         "touching sessions stay apart",

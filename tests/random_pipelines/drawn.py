@@ -10,6 +10,7 @@ from tests.random_pipelines.truth import AGGREGATES, Row, Rules, Windows
 
 HOUR_MS = 60 * MINUTE_MS
 BATCHES = 4
+LATENESSES = (0, 0, 10, 45, 200)  # in minutes
 DEFINITION = """
 name = "{name}"
 [source]
@@ -52,6 +53,7 @@ class Happens:
     engine: str
     finish: bool = False
     rerun: tuple[int, int, bool] | None = None  # from, to, of late events only
+    lateness_min: int | None = None  # what every definition allows from this run on; None: as before
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def case(seed: int) -> Case:
 
 
 def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, skew: int, idle: int | None) -> Drawn:
-    lateness = chance.choice((0, 0, 10, 45, 200))
+    lateness = chance.choice(LATENESSES)
     match chance.choice(("session", "session", "gaps", "tumbling", "sliding", "holes")):
         case "session":
             gap = chance.choice((3, 8, 20))
@@ -126,7 +128,8 @@ def _runs(chance: random.Random) -> list[Happens]:
         if batch > 1 and chance.random() < 0.4:
             start_ms = START_MS + chance.randrange((batch + 1) * stretch_min) * MINUTE_MS
             rerun = start_ms, start_ms + chance.randrange(1, 200) * MINUTE_MS, chance.random() < 0.4
-        runs.append(Happens(tuple(files), now_ms, chance.choice(("sail", "spark")), finish, rerun))
+        lateness = chance.choice(LATENESSES) if batch > 1 and chance.random() < 0.4 else None
+        runs.append(Happens(tuple(files), now_ms, chance.choice(("sail", "spark")), finish, rerun, lateness))
     return runs
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.clicks import MINUTE_MS
 from tests.random_pipelines.drawn import Case, Drawn, Happens
-from tests.random_pipelines.truth import AGGREGATES, BEGINNING, Bounds, Place, Row, Truth, same_values
+from tests.random_pipelines.truth import AGGREGATES, BEGINNING, Bounds, Place, Row, Rules, Truth, same_values
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.runs.advance import advance
@@ -76,6 +78,9 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
     truths = {one.name: Truth(one.rules) for one in case.definitions}
     names = tuple(truths)
     for number, happens in enumerate(case.runs, 1):
+        if happens.lateness_min is not None:
+            for one in case.definitions:
+                truths[one.name].rules = allow(folder, one.name, truths[one.name].rules, happens.lateness_min)
         for file in happens.files:
             write(folder, file)
         made = engine(happens.engine, Asked(folder, names, happens.now_ms, happens.finish))
@@ -86,6 +91,13 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
         if found:
             return [f"run {number} on {happens.engine}: {text}" for text in found]
     return []
+
+
+def allow(folder: Path, name: str, rules: Rules, lateness_min: int) -> Rules:
+    """The author edits a definition: another allowed lateness."""
+    path = folder / f"{name}.toml"
+    path.write_text(re.sub(r'allowed_lateness = ".*"', f'allowed_lateness = "{lateness_min}m"', path.read_text()))
+    return replace(rules, lateness_ms=lateness_min * MINUTE_MS)
 
 
 def write(folder: Path, rows: tuple[Row, ...]) -> None:

@@ -9,6 +9,7 @@ published of it is worked out from them. Rules of a batch:
   ``watermark - lateness`` of the batch's start is late: its events are, unless another window takes them
 * then the watermark moves to the newest event less ``delay + 1``; windows that it has reached are published if they
   are new or have new events, and those past their cleanup go
+* another lateness comes into force before the events: what is past it goes, and what has gone stays late
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Truth:
 
     rules: Rules
     watermark_ms: int = BEGINNING
+    late_ms: int = 2 * BEGINNING  # windows whose last millisecond is not above it
     heard_ms: int | None = None
     planned_ms: int = BEGINNING
     batch: int = 0
@@ -116,8 +118,12 @@ class Truth:
     ids: set[str] = field(default_factory=set)
 
     def is_late(self, end_ms: int) -> bool:
-        """Whether a window that ends then is past its cleanup."""
-        return end_ms - 1 + self.rules.lateness_ms <= self.watermark_ms
+        """Whether a window that ends then is past its cleanup, or was."""
+        return end_ms - 1 <= self._late_ms()
+
+    def _late_ms(self) -> int:
+        now_ms = END if self.watermark_ms == END else self.watermark_ms - self.rules.lateness_ms
+        return max(self.late_ms, now_ms)
 
     # -- a batch ------------------------------------------------------------------------------------------------------
 
@@ -125,6 +131,7 @@ class Truth:
         """A batch of these rows, planned then."""
         self.batch += 1
         now_ms = self.planned_ms = max(now_ms, self.planned_ms)
+        self._clean_up()
         events, newest_ms = self._admit(rows, now_ms)
         self.admitted += events
         touched = self._sessions(events) if self.rules.windows.merge else self._slices(events)
@@ -135,9 +142,10 @@ class Truth:
 
     def due(self, now_ms: int) -> bool:
         """Whether silence up to then lets a window fire or go."""
-        to_ms = max(self.watermark_ms, self._quiet_ms(max(now_ms, self.planned_ms)))
+        quiet_ms = self._quiet_ms(max(now_ms, self.planned_ms))
+        to_ms = max(self.watermark_ms, quiet_ms)
         ends = [self._end(bounds) for bounds in self.in_flight]
-        return any(
+        return (quiet_ms > BEGINNING and any(map(self.is_late, ends))) or any(
             self.watermark_ms < at_ms <= to_ms for end in ends for at_ms in (end - 1, end - 1 + self.rules.lateness_ms)
         )
 
@@ -149,7 +157,7 @@ class Truth:
             if hole:
                 assert row.at_ms is not None
                 times.append(row.at_ms)
-                if row.at_ms + self.rules.lateness_ms > self.watermark_ms:
+                if row.at_ms > self._late_ms():
                     why = "hole"
             if why is None and self.rules.with_ids and row.id is not None:
                 why = "duplicate" if row.id in self.ids else None
@@ -260,6 +268,7 @@ class Truth:
         return bounds[2] if self.rules.windows.merge else self.rules.windows.aligned(bounds[1])[-1][1]
 
     def _clean_up(self) -> None:
+        self.late_ms = self._late_ms()
         for bounds in [one for one in self.in_flight if self.is_late(self._end(one))]:
             del self.in_flight[bounds]
             self.replaces.pop(bounds, None)
@@ -269,6 +278,7 @@ class Truth:
     def rerun(self, from_ms: int, to_ms: int, *, late_only: bool = False) -> None:
         """Computes again what meets the range, from all events; of late ones only, the windows that they join."""
         self.batch += 1
+        self._clean_up()
         before = dict(self.results)
         asked = range(from_ms, to_ms)
         chosen = {row.place for row in self.admitted if self._waits(row.place) and row.at_ms in asked}

@@ -22,7 +22,7 @@ GAP_MS = 10
 
 def judge(late_up_to_ms: int) -> Admission:
     """Windows whose last millisecond is not above `late_up_to_ms` are late."""
-    return Admission(("k",), "t", "ms", Session(GAP_MS), 0, late_up_to_ms)
+    return Admission(("k",), "t", "ms", Session(GAP_MS), late_up_to_ms)
 
 
 @pytest.mark.parametrize(("late_up_to_ms", "expected"), [(108, False), (109, True), (110, True)])
@@ -73,7 +73,7 @@ def test_a_chain_that_ends_where_a_range_begins_is_not_replaced(spark: SparkSess
     of = [("a", 100, 150, False), ("a", 150, 200, False), ("b", 100, 201, False), ("c", 300, 400, False),
           ("d", 299, 400, False), ("e", 0, 50, True)]  # fmt: skip
     rows = spark.createDataFrame(of, "key string, window_start_ms long, window_end_ms long, chosen boolean")
-    step = Step(Session(GAP_MS), 0, ("key",), None, 0, 0, 1, 100, plan_time_ms=0, engine=engine_of(spark))
+    step = Step(Session(GAP_MS), ("key",), None, 0, 0, 0, 0, 1, 100, plan_time_ms=0, engine=engine_of(spark))
 
     def found(asked: TimeRange | None) -> list[tuple[str, int, int]]:
         return sorted(tuple(row) for row in chains([rows], asked, step).collect())

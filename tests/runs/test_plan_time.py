@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def begun(folder: Path, definition: str, plan_time_ms: int = START_MS) -> Defini
     """A pipeline whose newest batch was planned at a time; the next file has arrived long ago, by its date."""
     made = clicks(folder, 1, definition)
     commit = {"batch_id": 1, "plan_time_ms": plan_time_ms, "versions": {}, "counts": {}, "to_sequence": 0}
-    row = {"kind": "commit", "fingerprint": made.fingerprint, "definition": "{}", "watermark_out_ms": 0, **commit}
+    of = {"fingerprint": made.fingerprint, "definition": json.dumps(made.semantics())}
+    row = {"kind": "commit", "watermark_out_ms": 0, **of, **commit}
     ledger_of(made, lambda: plan_time_ms).write(row)
     return made
 

@@ -15,6 +15,7 @@ START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
 FILE_MS = 20 * 60_000  # by so much a file is later than the one before
 USERS = [f"u{number}" for number in range(6)]
 DELAYS = ("1m", "5m", "20m")
+LATENESSES = ("1h", "1h", "3h", "10m", "0s")
 SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
 
 DEFINITION = """
@@ -39,7 +40,7 @@ out_of_orderness = "{delay}"
 [window]
 type = "session"
 gap = "10m"
-allowed_lateness = "1h"
+allowed_lateness = "{lateness}"
 
 [aggregates]
 events = "count(*)"
@@ -67,7 +68,8 @@ def define(folder: Path, chance: random.Random) -> Path:
     """The pipeline's definition with terms that an author may change at any time."""
     file = folder / "soak.toml"
     draft = folder / "soak.toml.draft"
-    draft.write_text(DEFINITION.format(delay=chance.choice(DELAYS), files=chance.randint(1, 3)), encoding="utf-8")
+    terms = {"delay": chance.choice(DELAYS), "lateness": chance.choice(LATENESSES), "files": chance.randint(1, 3)}
+    draft.write_text(DEFINITION.format(**terms), encoding="utf-8")
     os.replace(draft, file)
     return file
 

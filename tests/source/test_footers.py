@@ -25,8 +25,7 @@ ADMISSION = Admission(
     timestamp="ts",
     timestamp_unit=None,
     assigner=Session(gap_ms=30),
-    allowed_lateness_ms=0,
-    watermark_in_ms=0,
+    late_up_to_ms=0,
 )
 
 

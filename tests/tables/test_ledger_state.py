@@ -31,12 +31,14 @@ PLAN = Plan(
     terms="{}",
     decision=Decision("adopt", "ann", "right"),
     replaces=("c.parquet",),
+    recorded_late_in_ms=-7,
 )
 COMMIT: dict[str, Any] = {
     "kind": "commit",
     "batch_id": 1,
     "versions": {"results": 2},
     "watermark_out_ms": 70,
+    "late_out_ms": 60,
     "to_sequence": 5,
     "fingerprint": "f",
     "definition": "{}",
@@ -86,7 +88,9 @@ def test_the_life_of_a_batch(tmp_path: Path) -> None:
     ledger.write({"kind": "approve", "batch_id": 1, "who": "bob"})
     told.wrote(approved_by="bob")
     ledger.write(COMMIT, 1)
-    commit = Commit(1, {"results": 2}, 70, 5, "f", "{}", {"events": 9}, 1_500, plan_time_ms=5_000)
+    commit = Commit(
+        1, {"results": 2}, 70, 5, "f", "{}", {"events": 9}, 1_500, plan_time_ms=5_000, recorded_late_out_ms=60
+    )
     done = {"plan": None, "prepared": None, "rejection": None, "approved_by": None}
     told.wrote(commit=commit, time_ms=5_000, **done)
     assert (ledger.state().pinned("results"), ledger.state().pinned("quarantine")) == (2, None)

@@ -53,6 +53,10 @@ class Pinned:
         schema = publish.spark_schema(self.opened[table], self.versions[table])
         return rows_with_file(self.spark, self.opened[table].folder, self._paths(table, files), schema)
 
+    def has(self, table: str) -> bool:
+        """Whether a table exists."""
+        return self.versions.get(table) is not None
+
     def schema(self, table: str) -> Schema:
         """The columns of a table that exists."""
         return self.opened[table].at(self.versions[table]).schema()

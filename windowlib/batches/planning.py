@@ -15,8 +15,14 @@ from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
 from windowlib.definition.commands import argument
-from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import as_stored, continues
+from windowlib.definition.definition import Definition, fingerprint_of
+from windowlib.definition.formulas import (
+    as_stored,
+    compared,
+    continues,
+    is_of,
+    lateness_changed_with,
+)
 from windowlib.definition.terms import differences, terms_of
 from windowlib.engines.choice import check_types
 from windowlib.model.errors import InvalidSpec, StateMismatch
@@ -28,6 +34,7 @@ from windowlib.source.files import check_readable
 from windowlib.source.place import PLACE, check_place, place_of
 from windowlib.tables import delta
 from windowlib.tables.decision import Decision
+from windowlib.tables.late import allowed_lateness_ms
 from windowlib.tables.ledger import Clock, Ledger, Waiting, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.migration import MIGRATED
@@ -97,6 +104,7 @@ def next_plan(
     cursor = source.next_cursor(tables, commit, found, files, cursor)
     batch_id, then = state.last_batch_id + 1, json.loads(commit.definition) if commit else None
     definition = as_stored(definition, then) if then else definition
+    meaning = formulas.semantics(definition, then, batch_id)
     kept: dict[str, object] = {"source_types": types or pinned, PLACE: place_of(definition)}
     kept |= formulas.kept(definition, then, batch_id)
     if then and MIGRATED in then:
@@ -115,9 +123,10 @@ def next_plan(
         watermark_in_ms=commit.watermark_out_ms if commit else None,
         from_sequence=sequence,
         files=tuple(files),
-        fingerprint=definition.fingerprint,
-        definition=json.dumps({**definition.semantics(), **kept}, sort_keys=True),
+        fingerprint=fingerprint_of(meaning),
+        definition=json.dumps({**meaning, **kept}, sort_keys=True),
         terms=terms_of(definition),
+        recorded_late_in_ms=late_in_ms(definition, commit),
     )
     if files or _time_is_due(definition, tables, state, frozen):
         check_clock(definition, now_ms, state, files)
@@ -163,17 +172,29 @@ def _without_files(definition: Definition, state: LedgerState, commit: Commit, t
     """The plan of a batch that reads no new file."""
     batch_id, then = state.last_batch_id + 1, json.loads(commit.definition)
     definition = as_stored(definition, then)
-    now = {**then, **definition.semantics(), **formulas.kept(definition, then, batch_id)}
+    meaning = formulas.semantics(definition, then, batch_id)
+    now = {**then, **meaning, **formulas.kept(definition, then, batch_id)}
     return Plan(
         batch_id=batch_id,
         plan_time_ms=time_ms,
         watermark_in_ms=commit.watermark_out_ms,
         from_sequence=commit.to_sequence,
         files=(),
-        fingerprint=definition.fingerprint,
+        fingerprint=fingerprint_of(meaning),
         definition=json.dumps(now, sort_keys=True),
         terms=terms_of(definition),
+        recorded_late_in_ms=late_in_ms(definition, commit),
     )
+
+
+def late_in_ms(definition: Definition, commit: Commit | None) -> int:
+    """The greatest max_timestamp_ms of a window that is late when the batch after a commit begins (None: the first).
+
+    What has been cleaned up stays late, whatever lateness is allowed from now on.
+    """
+    watermark_ms, before_ms = (commit.watermark_out_ms, commit.late_out_ms) if commit else (None, MIN_WATERMARK)
+    watermark_ms = MIN_WATERMARK if watermark_ms is None else watermark_ms
+    return definition.spec.late_up_to_ms(watermark_ms, before_ms)
 
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
@@ -201,7 +222,7 @@ def other_terms(definition: Definition, found: Plan) -> str | None:
 
     A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
     """
-    if found.fingerprint != definition.fingerprint:
+    if not is_of(definition, found.definition, found.fingerprint):
         return edited(definition, found)
     if found.terms is None or found.terms == (now := terms_of(definition)):
         return None
@@ -276,6 +297,16 @@ def migrate_command(definition: Definition) -> str:
     return f'windowlib migrate {argument(definition.file)} --reason "…"'
 
 
+def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
+    """How a plan's batch goes by another allowed lateness than the one before it, in words; None where it does not."""
+    if commit is None or not lateness_changed_with(plan.definition, plan.batch_id):
+        return None
+    then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))
+    [changed] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
+    means = "what has been cleaned up stays late" if now_ms > then_ms else "windows in flight past it are cleaned up"
+    return f"{changed}, from batch {plan.batch_id} on: {means}"
+
+
 def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> list[str]:
     """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
     commit = ledger_of(definition, clock).state().commit
@@ -288,5 +319,4 @@ def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> li
 def edited(definition: Definition, stored: Commit | Plan) -> str:
     """How the definition differs from that of a commit or plan, in words."""
     then, now = json.loads(stored.definition), definition.semantics()
-    keys = now.keys() | (then.keys() & {"rename"})
-    return "; ".join(differences({key: then.get(key) for key in keys}, now))
+    return "; ".join(differences(compared(then, now), now))

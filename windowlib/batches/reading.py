@@ -119,9 +119,8 @@ def admission_of(inputs: Inputs) -> Admission:
         timestamp=definition.source.timestamp,
         timestamp_unit=definition.source.timestamp_unit,
         assigner=definition.spec.assigner,
-        allowed_lateness_ms=definition.spec.allowed_lateness_ms,
+        late_up_to_ms=inputs.plan.late_in_ms,
         by_event_time=definition.spec.time == "event",
-        watermark_in_ms=inputs.watermark_in_ms,
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
         erased=erasures.erased(inputs.opened.root, inputs.plan.files),
     )

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import lateness_changed_with
 from windowlib.engines.choice import engine_of
-from windowlib.plans.step import Step
+from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.step import PUBLISHED, Step
 from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
@@ -18,28 +20,51 @@ if TYPE_CHECKING:
 def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_out_ms: int) -> Step:
     """The step of a plan that moves time from one watermark to another; needs no Spark."""
     window = definition.window
+    lateness_changed = definition.spec.time == "event" and lateness_changed_with(plan.definition, plan.batch_id)
     return Step(
         assigner=definition.plan.assigner(definition.spec),
-        allowed_lateness_ms=window.allowed_lateness_ms,
         keys=definition.source.key,
         aggregates=definition.aggregates,
         watermark_in_ms=watermark_in_ms,
         watermark_out_ms=watermark_out_ms,
+        late_in_ms=plan.late_in_ms,
+        late_out_ms=plan.late_after_ms(watermark_out_ms),
         batch_id=plan.batch_id,
         partition_ms=definition.storage.state_partition_ms,
         plan_time_ms=plan.plan_time_ms,
+        lateness_changed=lateness_changed,
+        keeps_published=window.allowed_lateness_ms > 0,
         spec=definition.spec,
         reads=definition.reads,
         outputs=dict(window.output) if window.function else None,
     )
 
 
+def on_engine(inputs: Inputs, step: Step) -> Step:
+    """A step on its engine, with the columns that the windows in flight have.
+
+    Where the allowed lateness has become 0, some may still name the published windows that they will replace.
+    """
+    step = replace(step, engine=engine_of(inputs.spark))
+    if not (step.assigner.merges and inputs.tables.has("open_windows")):
+        return step
+    has = {one.name for one in inputs.tables.schema("open_windows").fields} - {*step.keys}
+    if PUBLISHED in has:
+        return replace(step, keeps_published=True)
+    return replace(step, rewrites_state=step.keeps_published)
+
+
+def scratch(inputs: Inputs, watermark_ms: int) -> Step:
+    """The step that computes windows from scratch: nothing is late, and what was late at a watermark is retired."""
+    step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, watermark_ms)
+    return on_engine(inputs, replace(step, late_in_ms=MIN_WATERMARK))
+
+
 def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) -> Step:
     """The step of a batch on its engine, with the types that its rows, or without any the stored ones, give sums."""
     from windowlib.plans.aggregates import typed, typed_as_stored
 
-    step = step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, watermark_out_ms)
-    step = replace(step, engine=engine_of(inputs.spark))
+    step = on_engine(inputs, step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, watermark_out_ms))
     if inputs.shared:
         slicing = inputs.shared.slicing
         return replace(step, aggregates=slicing.typed(step.aggregates), shared=slicing)

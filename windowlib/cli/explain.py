@@ -99,6 +99,8 @@ def _in_flight(window: ExplainedWindow) -> str:
     if window.in_flight:
         kept = "" if window.cleanup_time_ms is None else f", until the watermark reaches {until}"
         return f"yes, {counted(window.in_flight.elements, 'event')}{kept}"
+    if window.cleaned_up_by is not None and window.cleanup_time_ms is None:
+        return f"no: batch {window.cleaned_up_by} cleaned it up, under another allowed_lateness"
     if window.cleaned_up_by is not None:
         return f"no: batch {window.cleaned_up_by} moved the watermark to its cleanup time {until} or past it"
     return "no"

@@ -50,7 +50,7 @@ def migrate(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Go on under a changed definition: gap, size, slide, key, time column, lateness, aggregates and the like.
+    """Go on under a changed definition: gap, size, slide, key, time column, aggregates and the like.
 
     The tables are built again from the source under the definition as it is now, while runs by the old one go on; then
     they take the place of the old ones in one batch. Until --finish, --undo goes back. Killed, the same command goes on

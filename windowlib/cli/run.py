@@ -71,7 +71,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib plan clicks.toml[/dim]
     """
-    from windowlib.batches.planning import formulas_changed, ledger_of
+    from windowlib.batches.planning import formulas_changed, lateness_changed, ledger_of
     from windowlib.batches.planning import plan as freeze
     from windowlib.source.folder import left_out
     from windowlib.source.marker import marker_of, words
@@ -84,14 +84,18 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
         except Waiting as waits:
             show_outcome({"batch_id": waits.batch_id, "waits": True}, None, as_json)
             raise
-    since = marker_of(definition, frozen or ledger_of(definition).state().commit)
+    commit = ledger_of(definition).state().commit
+    since = marker_of(definition, frozen or commit)
     out, changed = left_out(definition, since), formulas_changed(definition)
     lines = [_plan_line(definition, frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
     lines += [f"  {words(definition, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
+    lateness = frozen and lateness_changed(frozen, commit)
+    lines += [f"  {lateness}"] if lateness else []
     record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
     record |= {"listing": words(definition, since)} if since else {}
     record |= {"formulas_changed": changed} if changed else {}
+    record |= {"lateness_changed": lateness} if lateness else {}
     show_outcome(record, "\n".join(lines), as_json)
 
 

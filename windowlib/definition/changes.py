@@ -41,6 +41,12 @@ CHANGES = (
         " newer events come",
     ),
     Change(
+        ("window.allowed_lateness",),
+        How.AT_ONCE,
+        "a longer one keeps windows in flight longer, and what was cleaned up stays late; by a shorter one, windows"
+        " that are past it are cleaned up before the next batch's first event",
+    ),
+    Change(
         ("source.dedup_horizon",),
         How.AT_ONCE,
         "a shorter one forgets ids; a longer one remembers from now on: ids that were forgotten stay so",
@@ -81,10 +87,9 @@ CHANGES = (
         "the next batch computes by it; what the old code has put into state stays",
     ),
     Change(
-        ("window.*", "aggregates (others, or their arguments)"),
+        ("window.* (the others)", "aggregates (others, or their arguments)"),
         How.MIGRATE,
-        "gap, size, slide, offset, kind, trigger, evictor, function, `allowed_lateness`: state was collected, and"
-        " cleaned up, by the old ones",
+        "gap, size, slide, offset, kind, trigger, evictor, function: state was collected by the old ones",
     ),
     Change(
         ("source.key", "source.timestamp", "source.timestamp_unit", "source.event_id", "source.rename"),

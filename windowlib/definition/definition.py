@@ -130,8 +130,7 @@ class Definition(DefinitionFile):
     @cached_property
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that change with `semantics`."""
-        text = json.dumps(self.semantics(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return fingerprint_of(self.semantics())
 
     def _window_semantics(self) -> dict[str, Any]:
         """The window without what it leaves at its default, except for what was always stored."""
@@ -151,6 +150,12 @@ class Definition(DefinitionFile):
     def _canonical_sql(self) -> list[str]:
         aggregates = [str(aggregate) for aggregate in self.aggregates.aggregates]
         return [column.sql_over(aggregates) for column in self.aggregates.columns]
+
+
+def fingerprint_of(meaning: Mapping[str, Any]) -> str:
+    """Sixteen hexadecimal digits that change with what stored state depends on."""
+    text = json.dumps(meaning, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def load_definition(path: Path | str) -> Definition:

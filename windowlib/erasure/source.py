@@ -123,4 +123,4 @@ def _held(
 def _times(definition: Definition) -> Admission:
     """How event times are read."""
     of = definition.source
-    return Admission(of.key, of.timestamp, of.timestamp_unit, definition.spec.assigner, 0, MIN_WATERMARK)
+    return Admission(of.key, of.timestamp, of.timestamp_unit, definition.spec.assigner, MIN_WATERMARK)

@@ -105,6 +105,7 @@ def publication(
         fingerprint=target.fingerprint,
         definition=target.definition,
         decision=decision,
+        recorded_late_in_ms=state.commit.late_out_ms,
     )
     windows = {f"windows_{_AS_COUNTED[kind]}": number for kind, number in found.windows.items()}
     counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}
@@ -117,6 +118,7 @@ def publication(
             "kind": "commit",
             **row,
             "watermark_out_ms": target.watermark_out_ms,
+            "late_out_ms": target.late_out_ms,
             "counts": dict.fromkeys(NOTHING_READ, 0) | windows | counts,
             "who": decision.who,
             "reason": decision.reason,
@@ -133,7 +135,9 @@ def fix(ledger: Ledger, claim: Claim, state: LedgerState, made: Publication) -> 
         rows.append({"kind": "abandon", **about})
     disk.sync((ledger.root / table / path for table, path in files.added(made.changes)), ledger.root)
     prepared = prepare.write(ledger.root, made)
-    plan = {name: made.row[name] for name in made.row if name not in ("kind", "watermark_out_ms", "counts")}
+    plan = {
+        name: made.row[name] for name in made.row if name not in ("kind", "watermark_out_ms", "late_out_ms", "counts")
+    }
     plan |= {"kind": "plan", "files": [], "finished": False}
     fixed = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
     ledger.write_together([*rows, plan, fixed], state, claim.epoch)

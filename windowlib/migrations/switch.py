@@ -37,6 +37,7 @@ from windowlib.migrations.shadow import (
     shadow_of,
     still_there,
 )
+from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.runs.publication import publish
 from windowlib.source.place import PLACE, place_of
 from windowlib.tables.decision import Decision
@@ -174,7 +175,7 @@ def _from_shadow(
 
 def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
     """The batches that the new tables were built in, as batches of the pipeline."""
-    found, watermark_in_ms = list[dict[str, Any]](), None
+    found, watermark_in_ms, late_in_ms = list[dict[str, Any]](), None, MIN_WATERMARK
     for commit in shadow.ledger.commits():
         found.append(
             {
@@ -182,9 +183,11 @@ def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
                 "plan_time_ms": commit.plan_time_ms,
                 "watermark_in_ms": watermark_in_ms,
                 "watermark_out_ms": commit.watermark_out_ms,
+                "late_in_ms": late_in_ms,
+                "late_out_ms": commit.late_out_ms,
                 "committed_at_ms": commit.at_ms,
                 "correction": commit.rerun.to_json() if commit.rerun else None,
             }
         )
-        watermark_in_ms = commit.watermark_out_ms
+        watermark_in_ms, late_in_ms = commit.watermark_out_ms, commit.late_out_ms
     return found

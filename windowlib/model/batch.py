@@ -19,6 +19,7 @@ from typing import Any
 from windowlib.model import contents
 from windowlib.model.elements import Element, Firing, Late, Timing
 from windowlib.model.errors import InvalidSpec, WatermarkRegression
+from windowlib.model.operator import resume
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import KeyState, OperatorState
 from windowlib.model.triggers import Timers
@@ -30,7 +31,9 @@ def advance(
 ) -> tuple[list[Firing], list[Late]]:
     """One run: the last firing of each window in order of (key, window), and late elements in order of arrival.
 
-    ``state`` is changed; its watermark becomes ``watermark_ms``. Raises InvalidSpec where order matters.
+    ``state`` is changed; its watermark becomes ``watermark_ms``. Where ``spec`` allows another lateness than that
+    which left the state, it comes into force first (`windowlib.model.operator.resume`). Raises InvalidSpec where order
+    matters.
 
     >>> from windowlib import Count, Session
     >>> spec, batch = WindowSpec(Session(gap_ms=3), Count()), [Element("a", 3), Element("a", 0)]
@@ -45,21 +48,23 @@ def advance(
     by_key: dict[Any, list[Element]] = defaultdict(list)
     for element in batch:
         by_key[element.key].append(element)
+    resume(spec, state)
     firings: list[Firing] = []
     late: list[Element] = []
+    late_up_to_ms = spec.late_up_to_ms(watermark_ms, state.late_up_to_ms)
     for key in sorted({*by_key, *state.keys}):
         known = state.keys.setdefault(key, KeyState())
-        touched, dropped = _admit(spec, known, by_key[key], state.watermark_ms)
+        touched, dropped = _admit(spec, known, by_key[key], state)
         late += dropped
         for window in known.in_flight:
             if window.max_timestamp_ms <= watermark_ms and (window in touched or _is_ahead(window, state)):
                 timing = Timing.ON_TIME if _is_ahead(window, state) else Timing.LATE
                 firings.append(Firing(key, window, _result(spec, known, window), timing))
         for window in known.in_flight:
-            if spec.is_late(window, watermark_ms):
+            if spec.is_late(window, watermark_ms, late_up_to_ms):
                 known.retire(window)
         known.event_timers = _timers(spec, known, watermark_ms)
-    state.watermark_ms = watermark_ms
+    state.watermark_ms, state.late_up_to_ms = watermark_ms, late_up_to_ms
     state.forget_empty()
     return firings, [Late(element) for element in sorted(late, key=lambda element: element.arrival)]
 
@@ -76,14 +81,15 @@ def _is_ahead(window: TimeWindow, state: OperatorState) -> bool:
 
 
 def _admit(
-    spec: WindowSpec, state: KeyState, elements: Sequence[Element], watermark_ms: int
+    spec: WindowSpec, state: KeyState, elements: Sequence[Element], shared: OperatorState
 ) -> tuple[set[TimeWindow], list[Element]]:
     """Adds the elements to their windows; returns the windows that got some, and the elements that came late."""
+    now = shared.watermark_ms, shared.late_up_to_ms
     touched: set[TimeWindow] = set()
     taken: set[int] = set()
     for island, members in sorted(_gather(spec, elements).items()):
         window, state_window = _join(spec, state, island) if spec.assigner.merges else (island, island)
-        if not spec.is_late(window, watermark_ms):
+        if not spec.is_late(window, *now):
             touched.add(window)
             taken |= {id(element) for element in members}
             held = state.contents.get(state_window, contents.empty(spec))
@@ -93,7 +99,7 @@ def _admit(
         elif spec.assigner.merges:
             state.retire(window)
     missed = [element for element in elements if id(element) not in taken]
-    return touched, [element for element in missed if spec.is_element_late(_timestamp_ms(element), watermark_ms)]
+    return touched, [element for element in missed if spec.is_element_late(_timestamp_ms(element), *now)]
 
 
 def _gather(spec: WindowSpec, elements: Sequence[Element]) -> dict[TimeWindow, list[Element]]:

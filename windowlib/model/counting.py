@@ -51,7 +51,8 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
         ):
             if current is not None:
                 current.leave(spec)
-            current = _Current.of(spec, shared.keys[key], TimeWindow(*own) if merges else assign(time_ms)[0], now_ms)
+            first = TimeWindow(*own) if merges else assign(time_ms)[0]
+            current = _Current.of(spec, shared.keys[key], first, now_ms, shared.late_up_to_ms)
             if current is None:
                 yield from step(spec, shared, element)
                 continue
@@ -111,7 +112,7 @@ class _Current:
             self.below_ms = min((w.start_ms for w in others if w.start_ms > window.end_ms), default=2 * MAX_TIME_MS)
 
     @classmethod
-    def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int) -> _Current | None:
+    def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int, late_up_to_ms: int) -> _Current | None:
         """The one window that an element with this window of its own joins or opens; else None: the operator's."""
         if spec.assigner.merges:
             touched = [window for window in state.windows.state_windows if touches(window, own)]
@@ -119,7 +120,7 @@ class _Current:
                 return None
             if touched:
                 return cls(state, touched[0], merges=True)
-        if spec.time == "event" and spec.is_late(own, now_ms):
+        if spec.time == "event" and spec.is_late(own, now_ms, late_up_to_ms):
             return None
         if spec.assigner.merges:
             state.windows.state_windows[own] = own

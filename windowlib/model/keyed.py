@@ -16,34 +16,51 @@ from typing import Any
 from windowlib.model import counting
 from windowlib.model.assigners import DynamicSession, Global, Session, Tumbling
 from windowlib.model.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
-from windowlib.model.operator import step
+from windowlib.model.lateness import was_cleaned_up
+from windowlib.model.operator import resume, step
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import KeyState, OperatorState, Row
 from windowlib.model.triggers import EventTimeTrigger, ProcessingTimeTrigger
-from windowlib.model.windows import MAX_TIME_MS, TimeWindow
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """When a run happens: the times it begins with, and the inputs around its elements."""
+    """When a run happens: the times it begins with, and the inputs around its elements.
+
+    Windows up to ``late_up_to_ms`` were late before it; where it ``resumes``, the spec may allow another lateness than
+    that which left the state.
+    """
 
     watermark_in_ms: int
     processing_time_in_ms: int
     before: tuple[Input, ...]
     after: tuple[Input, ...]
+    late_up_to_ms: int = MIN_TIME_MS
+    resumes: bool = False
 
     @classmethod
-    def of_run(cls, watermark_in_ms: int, watermark_out_ms: int, plan_time_ms: int) -> Instant:
+    def of_run(
+        cls,
+        watermark_in_ms: int,
+        watermark_out_ms: int,
+        plan_time_ms: int,
+        late_up_to_ms: int = MIN_TIME_MS,
+        *,
+        resumes: bool = False,
+    ) -> Instant:
         """A run: clock, elements, watermark."""
         clock, watermark = ProcessingTime(plan_time_ms), Watermark(watermark_out_ms)
-        return cls(watermark_in_ms, plan_time_ms, (clock,), (watermark,))
+        return cls(watermark_in_ms, plan_time_ms, (clock,), (watermark,), late_up_to_ms, resumes)
 
     def reaches(self, next_event_ms: int, next_processing_ms: int) -> bool:
-        """Whether a timer is due.
+        """Whether a timer is due, or all must be set again.
 
         >>> Instant.of_run(0, 9, 100).reaches(9, 101), Instant.of_run(0, 9, 100).reaches(10, 101)
         (True, False)
         """
+        if self.resumes:
+            return True
         for moved in (*self.before, *self.after):
             match moved:
                 case Watermark(watermark_ms) if next_event_ms <= watermark_ms:
@@ -129,7 +146,11 @@ class KeyRun:
 
     def _outcomes(self, elements: Iterable[Element]) -> Iterator[Outcome]:
         instant, spec = self.instant, self.spec
-        shared = OperatorState({self.key: self.state}, instant.watermark_in_ms, instant.processing_time_in_ms)
+        times = instant.watermark_in_ms, instant.processing_time_in_ms, instant.late_up_to_ms
+        shared = OperatorState({self.key: self.state}, *times)
+        if instant.resumes:
+            resume(spec, shared)
+            shared.keys.setdefault(self.key, self.state)
         if counting.fits(spec):
             for moved in instant.before:
                 counting.on_time(spec, shared, self.key, moved)
@@ -179,13 +200,15 @@ class KeyRun:
             return False
         time_ms = timestamp_ms if self.spec.time == "event" else shared.processing_time_ms
         windows = self.spec.assigner.assign(time_ms, element.value, self.key)
-        missed = all(self.spec.is_late(window, shared.watermark_ms) for window in windows)
-        return missed and not self.spec.is_element_late(timestamp_ms, shared.watermark_ms)
+        now = shared.watermark_ms, shared.late_up_to_ms
+        missed = all(self.spec.is_late(window, *now) for window in windows)
+        return missed and not self.spec.is_element_late(timestamp_ms, *now)
 
     def _is_over(self, window: TimeWindow) -> bool:
         """Whether the window is past its cleanup time when the run ends."""
         time_ms, now_ms = self.spec.cleanup_time_ms(window), self._now_ms
-        return time_ms is not None and time_ms <= now_ms
+        by_now = time_ms is not None and time_ms <= now_ms
+        return by_now or (self.spec.time == "event" and was_cleaned_up(window, self.instant.late_up_to_ms))
 
     @property
     def _now_ms(self) -> int:

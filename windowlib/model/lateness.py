@@ -3,6 +3,9 @@
 A window is kept until the watermark reaches its *cleanup time*, ``max_timestamp_ms + allowed_lateness_ms``. From then
 on it is *late*: an element that belongs to late windows only is late too. Times saturate at the greatest 64-bit
 integer, so that an allowance without end means "never". The global window never ends and is never late.
+
+What has been cleaned up stays late: where the allowance changes, windows up to a recorded time (`late_up_to_ms` of a
+state, of a batch) are late whatever is allowed now.
 """
 
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, MIN_TIME_MS, TimeWindow
@@ -35,6 +38,20 @@ def is_element_late(timestamp_ms: int, allowed_lateness_ms: int, watermark_ms: i
     [False, True]
     """
     return min(timestamp_ms + allowed_lateness_ms, MAX_TIME_MS) <= watermark_ms
+
+
+def was_cleaned_up(window: TimeWindow, up_to_ms: int) -> bool:
+    """Whether the window is late by a recorded ``late_up_to_ms``; MIN_TIME_MS stands for none.
+
+    >>> [was_cleaned_up(TimeWindow(0, 10), up_to_ms) for up_to_ms in (8, 9)]
+    [False, True]
+    """
+    return window != GLOBAL_WINDOW and is_up_to(window.max_timestamp_ms, up_to_ms)
+
+
+def is_up_to(timestamp_ms: int, up_to_ms: int) -> bool:
+    """The same of a last millisecond, or of an element that is in no window."""
+    return up_to_ms > MIN_TIME_MS and timestamp_ms <= up_to_ms
 
 
 def late_up_to_ms(allowed_lateness_ms: int, watermark_ms: int) -> int:

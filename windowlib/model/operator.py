@@ -3,12 +3,14 @@
 One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
 flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
 watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
-EvictingWindowOperator do. It differs on purpose in four points:
+EvictingWindowOperator do. It differs on purpose in five points:
 
 - The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
 - An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
 - On one watermark, firings are in order of (time, key) (Flink: of time, then as its heap has them).
 - A window whose cleanup timer a trigger has deleted goes in silence when that time comes (Flink keeps it for ever).
+- Where the state goes on under another allowed lateness (`resume`), what has been cleaned up stays late (Flink would
+  begin such a window again, empty, and fire a part of it), and windows past a shorter one go at once (Flink: never).
 """
 
 from __future__ import annotations
@@ -51,6 +53,32 @@ def step(spec: WindowSpec, state: OperatorState, event: Input) -> list[Output]:
             return _in_order(state, lambda key: _key(spec, state, key).on_processing_time())
 
 
+def resume(spec: WindowSpec, state: OperatorState, before: WindowSpec | None = None) -> None:
+    """Goes on with a state under a spec that may allow another lateness than the one ``before``, which left it.
+
+    What is late stays so (without ``before``, the state knows it). Windows in flight that are past their cleanup time
+    now go, and fire nothing: the watermark had reached their ends before. The others get a timer of their new cleanup
+    time; that of the old one stays, and asks the trigger once more, as in Flink.
+
+    >>> from windowlib import Count, Tumbling
+    >>> short, long = (WindowSpec(Tumbling(10), Count(), allowed_lateness_ms=ms) for ms in (5, 50))
+    >>> state = OperatorState()
+    >>> [firing] = run(short, state, [Element("a", 3), Element("a", 12), Watermark(14)])  # [0, 10) is cleaned up
+    >>> resume(long, state, short)
+    >>> run(long, state, [Element("a", 4)])
+    [Late(element=Element(key='a', timestamp_ms=4, value=None, arrival=0))]
+    >>> [firing] = run(long, state, [Watermark(30)])
+    >>> resume(short, state, long)
+    >>> state.in_flight
+    []
+    """
+    for one in (before or spec, spec):
+        state.late_up_to_ms = one.late_up_to_ms(state.watermark_ms, state.late_up_to_ms)
+    for key in sorted(state.keys):
+        _key(spec, state, key).on_resume()
+    state.forget_empty()
+
+
 def _in_order(state: OperatorState, fire: Callable[[Any], Iterable[tuple[int, Firing]]]) -> list[Output]:
     """The firings of all keys in order of (time, key)."""
     timed = [(time_ms, key, firing) for key in sorted(state.keys) for time_ms, firing in fire(key)]
@@ -75,13 +103,13 @@ class _Key:
 
     def on_element(self, element: Element) -> Iterator[Output]:
         """An element comes: the eight steps, for each of its windows."""
-        spec, watermark_ms = self.spec, self.shared.watermark_ms
+        spec, watermark_ms, up_to_ms = self.spec, self.shared.watermark_ms, self.shared.late_up_to_ms
         timestamp_ms = MIN_TIME_MS if element.timestamp_ms is None else element.timestamp_ms
         time_ms = timestamp_ms if spec.time == "event" else self.shared.processing_time_ms
         taken = False
         for assigned in spec.assigner.assign(time_ms, element.value, self.key):  # 1 assign
             window = self._merge(assigned) if spec.assigner.merges else assigned  # 2 merge
-            if spec.is_late(window, watermark_ms):  # 3 drop late
+            if spec.is_late(window, watermark_ms, up_to_ms):  # 3 drop late
                 if spec.assigner.merges:
                     self.state.retire(window)
                 continue
@@ -90,8 +118,16 @@ class _Key:
             answer = spec.active_trigger.on_element(element.value, timestamp_ms, self._trigger(window))  # 5 trigger
             yield from self._obey(answer, window, _timing_of_element(self._now_ms, window))  # 6 fire, 7 purge
             self._set_cleanup(window)  # 8 clean up, when it is time
-        if not taken and spec.is_element_late(timestamp_ms, watermark_ms):
+        if not taken and spec.is_element_late(timestamp_ms, watermark_ms, up_to_ms):
             yield Late(element)
+
+    def on_resume(self) -> None:
+        """The spec may allow another lateness: what is past its cleanup time goes, and the others are timed by it."""
+        for window in sorted(self.state.known):
+            if self.spec.is_late(window, self.shared.watermark_ms, self.shared.late_up_to_ms):
+                self._clean_up(window)
+            elif self.spec.time == "event":
+                self._set_cleanup(window)
 
     def on_watermark(self) -> Iterator[tuple[int, Firing]]:
         """The watermark has moved: run the timers of event time that it has reached, with what they fire."""

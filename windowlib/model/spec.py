@@ -15,7 +15,7 @@ from windowlib.model.assigners import Assigner, Global
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.evictors import CountEvictor, Evictor
 from windowlib.model.functions import ProcessFunction
-from windowlib.model.lateness import cleanup_time_ms, is_element_late, is_late
+from windowlib.model.lateness import cleanup_time_ms, is_element_late, is_late, is_up_to, late_up_to_ms, was_cleaned_up
 from windowlib.model.triggers import (
     CountTrigger,
     EndOfStreamTrigger,
@@ -25,7 +25,7 @@ from windowlib.model.triggers import (
     PurgingTrigger,
     Trigger,
 )
-from windowlib.model.windows import MAX_TIME_MS, TimeWindow
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,30 @@ class WindowSpec:
             and isinstance(self.active_trigger, EventTimeTrigger)
         )
 
-    def is_late(self, window: TimeWindow, watermark_ms: int) -> bool:
-        """Whether the window is past its cleanup time; windows of processing time are never late."""
-        return self.time == "event" and is_late(window, self.allowed_lateness_ms, watermark_ms)
+    def is_late(self, window: TimeWindow, watermark_ms: int, up_to_ms: int = MIN_TIME_MS) -> bool:
+        """Whether the window is past its cleanup time; windows of processing time are never late.
 
-    def is_element_late(self, timestamp_ms: int, watermark_ms: int) -> bool:
+        Windows whose max_timestamp_ms is not above ``up_to_ms`` were cleaned up under another allowed lateness.
+        """
+        return self.time == "event" and (
+            is_late(window, self.allowed_lateness_ms, watermark_ms) or was_cleaned_up(window, up_to_ms)
+        )
+
+    def is_element_late(self, timestamp_ms: int, watermark_ms: int, up_to_ms: int = MIN_TIME_MS) -> bool:
         """Whether an element that no window took is late, and not merely in a hole between windows."""
         ruled_by_time = self.time == "event" and not isinstance(self.assigner, Global)
-        return ruled_by_time and is_element_late(timestamp_ms, self.allowed_lateness_ms, watermark_ms)
+        is_late = is_element_late(timestamp_ms, self.allowed_lateness_ms, watermark_ms)
+        return ruled_by_time and (is_late or is_up_to(timestamp_ms, up_to_ms))
+
+    def late_up_to_ms(self, watermark_ms: int, before_ms: int) -> int:
+        """The greatest max_timestamp_ms that is late; it never falls below what it was ``before_ms``.
+
+        >>> from windowlib import Count, Session
+        >>> spec = WindowSpec(Session(gap_ms=3), Count(), allowed_lateness_ms=10)
+        >>> spec.late_up_to_ms(watermark_ms=50, before_ms=7), spec.late_up_to_ms(watermark_ms=50, before_ms=45)
+        (40, 45)
+        """
+        return max(before_ms, late_up_to_ms(self.allowed_lateness_ms, watermark_ms))
 
     def cleanup_time_ms(self, window: TimeWindow) -> int | None:
         """When the window goes: with its lateness in event time, at its end in processing time; None: never."""

@@ -16,7 +16,7 @@ from windowlib.model.errors import StateMismatch
 from windowlib.model.merging import MergingWindowSet
 from windowlib.model.triggers import Timers, TriggerState
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.model.windows import TimeWindow
+from windowlib.model.windows import MIN_TIME_MS, TimeWindow
 
 FORMAT = 1
 Row = dict[str, Any]
@@ -42,7 +42,7 @@ class KeyState:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._known() or self.key_state)
+        return not (self.known or self.key_state)
 
     def retire(self, window: TimeWindow) -> None:
         """Drops a window and all it has, timers included."""
@@ -61,7 +61,7 @@ class KeyState:
 
     def rows(self, key: Any) -> list[Row]:
         """This state as plain rows, in the order of the windows."""
-        rows = [self.row(key, window) for window in sorted(self._known())]
+        rows = [self.row(key, window) for window in sorted(self.known)]
         return rows + ([{"format": FORMAT, "key": key, "key_state": self.key_state}] if self.key_state else [])
 
     def restore(self, row: Mapping[str, Any]) -> None:
@@ -86,7 +86,9 @@ class KeyState:
         self.event_timers |= {(time_ms, window) for time_ms in row["event_timers"]}
         self.processing_timers |= {(time_ms, window) for time_ms in row["processing_timers"]}
 
-    def _known(self) -> set[TimeWindow]:
+    @property
+    def known(self) -> set[TimeWindow]:
+        """The windows of which anything is remembered: those in flight, and those that have timers or state alone."""
         timed = {window for _, window in self.event_timers | self.processing_timers}
         remembered = {w for states in (self.trigger_states, self.window_states) for w, state in states.items() if state}
         return {*self.in_flight, *timed, *remembered}
@@ -117,11 +119,15 @@ class KeyState:
 
 @dataclass(slots=True)
 class OperatorState:
-    """What all keys remember, and the time they share."""
+    """What all keys remember, and the time they share.
+
+    Windows whose max_timestamp_ms is not above ``late_up_to_ms`` are late, whatever lateness a spec allows now.
+    """
 
     keys: dict[Any, KeyState] = field(default_factory=dict)
     watermark_ms: int = MIN_WATERMARK
     processing_time_ms: int = 0
+    late_up_to_ms: int = MIN_TIME_MS
 
     @property
     def in_flight(self) -> list[tuple[Any, TimeWindow]]:

@@ -13,7 +13,6 @@ from windowlib.definition.durations import UNITS, format_duration
 from windowlib.inspection.status import Status
 from windowlib.inspection.status import status as look
 from windowlib.model.errors import WindowError
-from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.notices.situations import standing_still
@@ -23,7 +22,7 @@ from windowlib.quality.figures import share
 from windowlib.quality.validations import Validated, kept
 from windowlib.tables.data_range import data_range
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import LedgerState, Plan
+from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.opened import Tables
 
 STRIP, RECENT = 20, 5  # batches
@@ -135,7 +134,7 @@ def overview(found: Looked) -> Overview:
         state=state,
         why="; ".join([why, *warnings]) if state is State.IDLE else why,
         watermark_ms=watermark_ms,
-        final_ms=final_up_to(found.definition, watermark_ms),
+        final_ms=final_up_to(commit),
         held_by=time.explanation if time else [],
         changed_ms=next((run.at_ms for run in found.tail.runs if run.figures.get("changes_rows_written")), None),
         run_ms=commit.at_ms if commit else None,
@@ -181,14 +180,14 @@ def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
     return sorted(rows, key=lambda row: row.order)
 
 
-def final_up_to(definition: Definition, watermark_ms: int | None) -> int | None:
+def final_up_to(commit: Commit | None) -> int | None:
     """The end, exclusive, of the time whose windows are past their cleanup time; None before the first event.
 
     `MAX_WATERMARK` where that is all time.
     """
-    if watermark_ms is None or watermark_ms == MIN_WATERMARK:
+    if commit is None or commit.watermark_out_ms in (None, MIN_WATERMARK):
         return None
-    last_ms = late_up_to_ms(definition.spec.allowed_lateness_ms, watermark_ms)
+    last_ms = commit.late_out_ms
     return last_ms if last_ms in (MIN_WATERMARK, MAX_WATERMARK) else last_ms + 1
 
 

@@ -178,7 +178,8 @@ def _what_if(found: Looked) -> WhatIf | None:
         return None
     run = runs[0]
     out_ms = MIN_WATERMARK if run.watermark_out_ms is None else run.watermark_out_ms
-    newest = BatchRun(run.batch_id, run.plan_time_ms or 0, MIN_WATERMARK, out_ms, run.at_ms, run.versions)
+    unknown = MIN_WATERMARK, MIN_WATERMARK  # what was late; nothing here asks
+    newest = BatchRun(run.batch_id, run.plan_time_ms or 0, MIN_WATERMARK, out_ms, *unknown, run.at_ms, run.versions)
     cut = Cut(found.definition, newest, {newest.batch_id: newest})
     try:
         made = what_if(cut, [], _late_span(found, run), published_too=False)

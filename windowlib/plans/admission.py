@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
-from windowlib.model.lateness import late_up_to_ms
 from windowlib.plans import erased, names
 from windowlib.plans.erased import Erased
 from windowlib.plans.functions import F, quoted
@@ -36,16 +35,16 @@ class Admission:
     """What decides about a row: the columns it needs, and the instant of the run.
 
     `timestamp_unit` is None for a TIMESTAMP column, else s, ms or us since the epoch. `future_after_ms` is the
-    greatest event time allowed (None: no bound). `by_event_time` is false for windows of processing time. Rows of
-    `erased` keys are left out: they are neither admitted nor refused.
+    greatest event time allowed (None: no bound); windows whose max_timestamp_ms is not above `late_up_to_ms` are late.
+    `by_event_time` is false for windows of processing time. Rows of `erased` keys are left out: they are neither
+    admitted nor refused.
     """
 
     keys: Sequence[str]
     timestamp: str
     timestamp_unit: str | None
     assigner: Assigner
-    allowed_lateness_ms: int
-    watermark_in_ms: int
+    late_up_to_ms: int
     future_after_ms: int | None = None
     by_event_time: bool = True
     erased: Erased | None = None
@@ -55,11 +54,6 @@ class Admission:
         """Whether some event times lie in no window."""
         holes = isinstance(self.assigner, Sliding) and self.assigner.slide_ms > self.assigner.size_ms
         return holes and self.by_event_time
-
-    @property
-    def late_up_to_ms(self) -> int:
-        """Windows whose max_timestamp_ms is not above this are late."""
-        return late_up_to_ms(self.allowed_lateness_ms, self.watermark_in_ms)
 
 
 def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:

@@ -131,7 +131,8 @@ def advance(
 
     ``compacted`` are the partitions of the state whose contents are written again, without what is dead.
     """
-    instant = Instant.of_run(step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms)
+    times = step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms, step.late_in_ms
+    instant = Instant.of_run(*times, resumes=step.lateness_changed)
     made = made_rows(events, state, step, instant, run=run, contents=contents, compacted=compacted)
     counted = counters.over(made, FIGURES)
     return _columns(counted.where(f"part != '{TASK}'"), step, run)

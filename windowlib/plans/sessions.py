@@ -88,12 +88,17 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         fresh = [f"cast(null AS {nothing[c]}) AS {c}" if c in nothing else quoted(c) for c in state_columns(step)]
         parts.append(events_slices.selectExpr(*fresh, "0L AS before"))
     if state is not None:
+        if step.keeps_published and "published" not in state.columns:  # of a lateness of 0, until now
+            state = state.withColumn("published", F.expr(f"cast(null AS {WINDOWS})"))
         parts.append(state.selectExpr(*columns, "elements AS before"))
-    both = step.engine.union(parts)
-    in_islands = step.engine.with_islands(both, step.keys)
+    both, apart = step.engine.union(parts), list(step.keys)
+    if step.lateness_changed:  # what is late by the new one merges with nothing
+        both = both.withColumn("_gone", (F.col("before") > 0) & (F.col("window_end_ms") - 1 <= F.lit(step.late_in_ms)))
+        apart.append("_gone")
+    in_islands = step.engine.with_islands(both, apart)
     published = {}
-    if step.keeps_fired_windows:
-        in_islands, published["published"] = step.engine.concatenated(in_islands, "published", [*step.keys, "_island"])
+    if step.keeps_published:
+        in_islands, published["published"] = step.engine.concatenated(in_islands, "published", [*apart, "_island"])
     # State windows of a key are disjoint, so the earliest has the least of both bounds.
     joined = {
         "window_start_ms": "min(window_start_ms)",
@@ -103,7 +108,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         **published,
         "before": "sum(before)",
     }
-    return in_islands.groupBy(*step.key_columns, "_island").agg(
+    return in_islands.groupBy(*(F.col(quoted(name)) for name in apart), "_island").agg(
         *step.merges(), *(F.expr(f"{sql} AS {name}") for name, sql in joined.items())
     )
 
@@ -114,7 +119,7 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
     dropped = f"{last} <= {LATE_IN}"
     fires = f"NOT ({dropped}) AND {last} <= {WATERMARK_OUT} AND (elements > before OR {last} > {WATERMARK_IN})"
     kept = f"NOT ({dropped}) AND {last} > {LATE_OUT}"
-    published = "published" if step.keeps_fired_windows else f"cast(array() AS {WINDOWS})"
+    published = "published" if step.keeps_published else f"cast(array() AS {WINDOWS})"
     flagged = with_instant(within_bounds(windows, step, "window_start_ms"), step).selectExpr(
         "*", f"{dropped} AS _dropped", f"{fires} AS _fires", f"{kept} AS _kept", f"{published} AS replaced"
     )
@@ -122,7 +127,7 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
         f"CASE WHEN size(replaced) > 0 THEN '{UPDATE}' WHEN {last} <= {WATERMARK_IN} THEN '{LATE}' ELSE '{ON_TIME}' END"
     )
     cases = {
-        "_dropped": f"'{DROPPED}'",
+        "_dropped AND elements > before": f"'{DROPPED}'",
         "_fires AND _kept": f"'{OPEN}', {fired_part}",
         "_fires": fired_part,
         "_kept": f"'{OPEN}'",
@@ -134,7 +139,7 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
     counted_rows = counted(flagged, counters, dropped="_dropped", kept="_kept", more=more)
     fired = f"part NOT IN ('{OPEN}', '{DROPPED}')"
     state = {name: quoted(name) for name in state_columns(step) if name not in step.keys}
-    if step.keeps_fired_windows:
+    if step.keeps_published:
         state["published"] = f"if(_fires, cast({ITSELF} AS {WINDOWS}), published)"
     return counted_rows.selectExpr("*", f"explode({parts}) AS part").selectExpr(
         *map(quoted, step.keys),
@@ -164,4 +169,4 @@ def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
 def state_columns(step: Step) -> list[str]:
     """The columns of a row of `open_windows`, its partition column aside."""
     bounds = ["window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms"]
-    return [*step.keys, *bounds, *step.partial_names, *(["published"] if step.keeps_fired_windows else [])]
+    return [*step.keys, *bounds, *step.partial_names, *(["published"] if step.keeps_published else [])]

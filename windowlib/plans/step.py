@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from windowlib.model.assigners import Assigner
-from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.spec import WindowSpec
 from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from windowlib.plans.engine import Counters
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
+PUBLISHED = "published"  # the column of windows in flight
 CONTENTS, HOLE = "contents", "hole"  # of the general plan alone
 FIRED = (ON_TIME, LATE, UPDATE)
 WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
@@ -46,6 +46,10 @@ ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms'
 class Step:
     """What one batch is computed with. Watermarks are those before and after the batch.
 
+    Windows whose max_timestamp_ms is not above `late_in_ms` were late when the batch began, those not above
+    `late_out_ms` are retired when it ends; where `lateness_changed` since the batch before, windows in flight may be
+    late, and timers of another lateness. `keeps_published`: windows in flight name the published ones that they will
+    replace; `rewrites_state`: those that are stored do not yet, and a table changes its columns with all its files.
     `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
     columns (name → Spark type) that a function in Python gives in place of theirs; `engine` is what computes it;
     `shared` says how slices that several definitions share were made, where a plan is given those in place of events.
@@ -53,14 +57,18 @@ class Step:
     """
 
     assigner: Assigner
-    allowed_lateness_ms: int
     keys: Sequence[str]
     aggregates: Any
     watermark_in_ms: int
     watermark_out_ms: int
+    late_in_ms: int
+    late_out_ms: int
     batch_id: int
     partition_ms: int
     plan_time_ms: int = 0
+    lateness_changed: bool = False
+    keeps_published: bool = False
+    rewrites_state: bool = False
     spec: WindowSpec | None = None
     reads: Sequence[str] = ()
     outputs: Mapping[str, str] | None = None
@@ -74,22 +82,8 @@ class Step:
         return self.spec
 
     @property
-    def late_in_ms(self) -> int:
-        """Windows whose max_timestamp_ms is not above this were late when the batch began."""
-        return late_up_to_ms(self.allowed_lateness_ms, self.watermark_in_ms)
-
-    @property
-    def late_out_ms(self) -> int:
-        """Windows whose max_timestamp_ms is not above this are retired when the batch ends."""
-        return late_up_to_ms(self.allowed_lateness_ms, self.watermark_out_ms)
-
-    @property
     def key_columns(self) -> list[Column]:
         return [F.col(quoted(key)) for key in self.keys]
-
-    @property
-    def keeps_fired_windows(self) -> bool:
-        return self.allowed_lateness_ms > 0
 
     def partials(self) -> list[Column]:
         """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
@@ -165,14 +159,17 @@ def strings(values: str) -> str:
 def counted(
     contents: DataFrame, counters: Counters, *, dropped: str, kept: str, more: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """`contents`, counting elements on the way: what was there before, what is late, what stays, what is retired."""
+    """`contents`, counting elements on the way: what was there before, what is late, what stays, what is retired.
+
+    What is dropped and was there before has become late by a shorter allowed lateness: it is retired.
+    """
     sums = {
         **(more or {}),
         "elements_before": "before",
-        "elements_dropped": f"if({dropped}, elements, 0)",
+        "elements_dropped": f"if({dropped}, elements - before, 0)",
         "elements_kept": f"if({kept}, elements, 0)",
-        "elements_retired": f"if({dropped} OR {kept}, 0, elements)",
-        "rows_retired": f"if({dropped} OR {kept}, 0, 1)",
+        "elements_retired": f"if({kept}, 0, if({dropped}, before, elements))",
+        "rows_retired": f"if({kept} OR ({dropped} AND before = 0), 0, 1)",
     }
     return counters.over(contents, sums)
 

@@ -82,11 +82,12 @@ class SparkSteps:
 
         step = Step(
             assigner=self.spec.assigner,
-            allowed_lateness_ms=self.spec.allowed_lateness_ms,
             keys=["key"],
             aggregates=AggregateSet((), ()),
             watermark_in_ms=instant.watermark_in_ms,
             watermark_out_ms=self.watermark_ms,
+            late_in_ms=MIN_WATERMARK,
+            late_out_ms=MIN_WATERMARK,
             batch_id=self.batches,
             partition_ms=1000,
             plan_time_ms=self.processing_time_ms,

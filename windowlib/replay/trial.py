@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.model.watermark import MIN_WATERMARK
@@ -78,10 +79,12 @@ class Trial:
     def in_flight(self) -> list[Row]:
         """Every window in flight: key, window_start, window_end (none of the global window's), events."""
         key, plan = self.definition.source.key, self.definition.plan
+        commit = ledger_of(self.definition).state().commit
+        late_up_to_ms = commit.late_out_ms if commit else MIN_WATERMARK
         return [
             {**dict(zip(key, values, strict=True)), **_bounds(*window.bounds_ms), "events": window.elements}
             for values, rows in _by(self.state(), key)
-            for window in plan.in_flight(rows, self.definition.spec, self.watermark_ms)
+            for window in plan.in_flight(rows, self.definition.spec, late_up_to_ms)
         ]
 
     def state(self) -> list[Row]:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from windowlib.batches import steps
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
-from windowlib.batches.steps import step_of
 from windowlib.engines.choice import engine_of
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
@@ -144,12 +144,11 @@ def rules_of(inputs: Inputs) -> RerunRules:
 
 def scratch(inputs: Inputs) -> Step:
     """The plan's view of a rerun: everything in one batch, and the watermark that the newest batch left."""
-    step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, inputs.watermark_in_ms)
-    return replace(step, engine=engine_of(inputs.spark))
+    return steps.scratch(inputs, inputs.watermark_in_ms)
 
 
 def _judge(inputs: Inputs) -> Admission:
-    return replace(admission_of(inputs), watermark_in_ms=MIN_WATERMARK)
+    return replace(admission_of(inputs), late_up_to_ms=MIN_WATERMARK)
 
 
 def _without_excluded(

@@ -51,7 +51,9 @@ def publish(inputs: Inputs, found: Findings) -> Published:
     results, in_flight, late = dict[str, Changes](), Changes(), Late(Changes())
     changed = found.read.changed
     if not found.closure.is_empty:
-        results, in_flight = _results(inputs, found), _in_flight(inputs, found)
+        results = _results(inputs, found)
+    if not found.closure.is_empty or found.step.lateness_changed:
+        in_flight = _in_flight(inputs, found)
     sources = {}
     if changed or inputs.plan.replaces:
         sources = _changed_files(inputs, found, changed)
@@ -107,12 +109,19 @@ def _moved(inputs: Inputs) -> Iterator[dict[str, Changes]]:
 
 
 def _in_flight(inputs: Inputs, found: Findings) -> Changes:
-    """Windows in flight of the closure out, the new ones in; slices count as windows do."""
+    """Windows in flight of the closure out, the new ones in; slices count as windows do.
+
+    Those that are late by another allowed lateness than the batch before had go, too.
+    """
     staged, step, new = inputs.staged, found.step, opened(inputs)
-    touched = found.closure.state_files(inputs.tables)
+    touched = [] if found.closure.is_empty else found.closure.state_files(inputs.tables)
+    if step.lateness_changed or step.rewrites_state:
+        touched = inputs.tables.files("open_windows")
     rows = inputs.tables.rows("open_windows", touched)
     if rows is not None:
-        others = found.closure.others(rows, step).withColumn(PARTITION, rules_of(inputs).end_partition(step))
+        stays = rules_of(inputs).last_ms(step) > step.late_out_ms
+        kept = rows if found.closure.is_empty else found.closure.others(rows, step)
+        others = kept.where(stays).withColumn(PARTITION, rules_of(inputs).end_partition(step))
         staged.write(others, "kept_open", PARTITION)
     moved = [
         staged.move(path, "open_windows", {PARTITION: int(partition[PARTITION])})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
-from windowlib.batches.planning import why_it_waits
+from windowlib.batches.planning import lateness_changed, why_it_waits
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
@@ -70,6 +70,8 @@ class BatchReport:
 def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     """Brings the tables to where the batch begins, and gives what it computes from."""
     definition, plan, commit = run.definition, due.plan, due.state.commit
+    if changed := lateness_changed(plan, commit):
+        run.note(f"{definition.name}: {changed}")
     pinned = commit.versions if commit else {}
     versions = standing(run.ledger.tables, pinned, lambda: run.ledger.check(claim.epoch))
     if commit:

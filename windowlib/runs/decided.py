@@ -51,12 +51,14 @@ def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) ->
         fingerprint=commit.fingerprint,
         definition=commit.definition if decision.kind == "maintain" else marker.without(commit.definition),
         decision=decision,
+        recorded_late_in_ms=state.commit.late_out_ms,
     )
     of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
     row = {
         "kind": "commit",
         **of_plan,
         "watermark_out_ms": commit.watermark_out_ms,
+        "late_out_ms": commit.late_out_ms,
         "counts": {**dict.fromkeys(NOTHING_READ, 0), **decided.counts},
         "who": decision.who,
         "reason": decision.reason,

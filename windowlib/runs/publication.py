@@ -47,6 +47,8 @@ def publication(
         "plan_time_ms": plan.plan_time_ms,
         "watermark_in_ms": plan.watermark_in_ms,
         "watermark_out_ms": outcome.watermark_out_ms,
+        "late_in_ms": plan.late_in_ms,
+        "late_out_ms": plan.late_after_ms(outcome.watermark_out_ms),
         "from_sequence": plan.from_sequence,
         "to_sequence": plan.to_sequence,
         "fingerprint": plan.fingerprint,

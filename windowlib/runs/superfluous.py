@@ -11,7 +11,6 @@ from pathlib import Path
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns import previews
 from windowlib.tables import checkpoints, compaction, delta, erasures, kept, maintained, prepare, sweep
@@ -113,8 +112,7 @@ def _groups(
     definition: Definition, ledger: Ledger, state: LedgerState, versions: Mapping[str, int]
 ) -> Iterator[tuple[str, list[list[DataFile]]]]:
     assert state.commit is not None, "there is a batch"
-    watermark_ms = state.commit.watermark_out_ms
-    passed_ms = (MIN_WATERMARK if watermark_ms is None else watermark_ms) - definition.window.allowed_lateness_ms
+    passed_ms = state.commit.late_out_ms
 
     def is_closed(partition: Partition) -> bool:
         day = partition["window_day"]

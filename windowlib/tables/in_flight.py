@@ -21,11 +21,12 @@ OPEN_WINDOWS = TableSpec(
         "the count of a window is the number of its events: where an aggregate is count(*)",
         "no window that was due, or that an event may touch, was left as it is",
         "windows of a key never touch: of those in flight, and of sessions that the same batch fired",
-        "no window in flight is past its cleanup time: max_timestamp_ms + allowed_lateness_ms > watermark_ms",
+        "no window in flight is past its cleanup time: max_timestamp_ms > late_out_ms of the batch, in the ledger",
         "state windows of a key are distinct and lie inside their windows",
         "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",
     ),
     partition_by=("end_partition",),
+    may_be_added=("published",),  # where sessions are allowed a lateness that had none
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
         Column("window_start_ms", _LONG, "sessions and general plan: inclusive"),
@@ -36,7 +37,7 @@ OPEN_WINDOWS = TableSpec(
         Column("elements", _LONG, "how many events are in the row"),
         Column("last_event_ms", _LONG, "the newest event time among them"),
         Column("p<i>_<part>", None, "partial aggregates: part of the i-th aggregate, from 0"),
-        Column("published", None, "sessions with an allowed lateness: published windows to be replaced"),
+        Column("published", None, "sessions that have, or had, an allowed lateness: published windows to be replaced"),
         Column("contents_from", _LONG, "general plan: rows of state_windows count from this batch on"),
         Column("state", _TEXT, "general plan: JSON of the state of trigger and function, and of timers"),
         Column("fired", None, "general plan: the firings so far, by window"),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from windowlib.model.errors import StateMismatch
+from windowlib.tables import late
 from windowlib.tables.decision import Decision
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
@@ -32,6 +33,7 @@ OF_COMMITS = (
     "correction",
     "plan_time_ms",
     "decision",
+    "late_out_ms",
 )
 """The columns that a `Commit` is made of."""
 
@@ -62,10 +64,21 @@ class Plan:
     terms: str | None = None  # JSON of what else decides its outcome; None where an earlier release planned it
     decision: Decision | None = None  # an operator's: no new file is read
     replaces: tuple[str, ...] = ()  # by a rerun that takes a removal: the files that were read and are gone for good
+    recorded_late_in_ms: int | None = None  # None where an earlier release planned it
 
     @property
     def to_sequence(self) -> int:
         return self.from_sequence + len(self.files)
+
+    @property
+    def late_in_ms(self) -> int:
+        """The greatest max_timestamp_ms of a window that is late when the batch begins."""
+        recorded_ms = self.recorded_late_in_ms
+        return late.bound_ms(self.definition, self.watermark_in_ms) if recorded_ms is None else recorded_ms
+
+    def late_after_ms(self, watermark_out_ms: int | None) -> int:
+        """The same when it ends, with this watermark."""
+        return late.bound_ms(self.definition, watermark_out_ms, self.late_in_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +96,13 @@ class Commit:
     rerun: Rerun | None = None  # of a rerun
     plan_time_ms: int | None = None
     decision: Decision | None = None  # of what an operator decided
+    recorded_late_out_ms: int | None = None  # None where an earlier release committed it
+
+    @property
+    def late_out_ms(self) -> int:
+        """The greatest max_timestamp_ms of a window that is late after the batch."""
+        recorded_ms = self.recorded_late_out_ms
+        return late.bound_ms(self.definition, self.watermark_out_ms) if recorded_ms is None else recorded_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +152,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "batch_id": plan.batch_id,
         "plan_time_ms": plan.plan_time_ms,
         "watermark_in_ms": plan.watermark_in_ms,
+        "late_in_ms": plan.late_in_ms,
         "from_sequence": plan.from_sequence,
         "to_sequence": plan.to_sequence,
         "files": [{name: getattr(f, name) for name in SourceFile.__dataclass_fields__} for f in plan.files],
@@ -210,6 +231,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         terms=row["terms"],
         decision=_decision(row),
         replaces=tuple(row["replaces"] or ()),
+        recorded_late_in_ms=row["late_in_ms"],
     )
 
 
@@ -226,6 +248,7 @@ def commit_of(row: Mapping[str, Any], at_ms: int) -> Commit:
         rerun=rerun_of(row),
         plan_time_ms=row["plan_time_ms"],
         decision=_decision(row),
+        recorded_late_out_ms=row["late_out_ms"],
     )
 
 

@@ -56,6 +56,12 @@ LEDGER = TableSpec(
         ),
         Column("watermark_in_ms", _LONG, "the watermark before the batch; null before the first event"),
         Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch"),
+        Column(
+            "late_in_ms",
+            _LONG,
+            "of a plan and a commit: windows whose last ms (end - 1) is not above it were late when the batch began",
+        ),
+        Column("late_out_ms", _LONG, "of a commit: the same when it ended; from batch to batch it never falls"),
         Column("from_sequence", _LONG, "the source range (from, to] of the batch: exclusive"),
         Column("to_sequence", _LONG, "the same: inclusive"),
         Column("files", pa.list_(SOURCE_FILE), "of a plan: what it reads"),
@@ -191,8 +197,8 @@ LATE_EVENTS = TableSpec(
     (
         "every late event was written to `late_events`: one row each",
         "no late event was lost: those that a rerun readmitted are still listed, with its batch",
-        "every late event missed a window that was past its cleanup time: window_end - 1 ms + allowed lateness <="
-        " watermark",
+        "every late event missed a window that was past its cleanup time: window_end - 1 ms <= late_in_ms, which the"
+        " ledger has of its batch",
         "readmitted_by is the batch of the rerun since which the event is in a window, null while it is in none",
     ),
     described=(
@@ -203,7 +209,9 @@ LATE_EVENTS = TableSpec(
         Column("window_start", _TIMESTAMP, "the window that it missed; null in a hole"),
         Column("window_end", _TIMESTAMP, "the same"),
         Column("watermark", _TIMESTAMP, "the watermark that made it late"),
-        Column("late_by_ms", _LONG, "how far the watermark was past the cleanup time"),
+        Column(
+            "late_by_ms", _LONG, "how far the watermark was past the cleanup time: late_in_ms - (window_end - 1 ms)"
+        ),
         Column("batch_id", _LONG, "the batch that wrote the row"),
         Column("source_file", _TEXT, "the file that held it"),
         Column("source_row", _LONG, "its row there, from 0; null where rows have no numbers"),

@@ -149,10 +149,12 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
     table, spec = tables[name], TABLES[name]
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
-        if _columns(table.at(start).schema()) == _columns(schema) or delta.files(table, start):
+        have, want = _columns(table.at(start).schema()), _columns(schema)
+        stays = {file.path for file in delta.files(table, start)} - {file.path for file in changes.remove}
+        if have != want and not stays and (not changes.remove or _may_be_added(name, have, want)):
+            columns = schema.to_json()  # of an empty table, or with all its files
+        else:
             _same_columns(table, start, schema)
-        else:  # an empty one of another definition
-            columns = schema.to_json()
     add, remove = changes.add, changes.remove
     if changes.rows is not None:
         add, remove = small.rows_file(table, start, changes.rows, schema)
@@ -170,6 +172,12 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
 def _columns(of: Schema) -> dict[str, str]:
     """The type of each column, by name."""
     return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(of.to_json())["fields"]}
+
+
+def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) -> bool:
+    """Whether the table lacks nothing but columns that a change of the definition adds, null in the rows of before."""
+    added = want.keys() - have.keys()
+    return added <= {*TABLES[table].may_be_added} and all(want.get(name) == kind for name, kind in have.items())
 
 
 def _same_columns(table: Table, version: int, schema: Schema) -> None:

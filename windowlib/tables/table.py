@@ -25,6 +25,7 @@ class TableSpec:
     holds: str
     invariants: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    may_be_added: tuple[str, ...] = ()  # columns that a table which has rows may get
     described: tuple[Column, ...] = ()
 
     @property

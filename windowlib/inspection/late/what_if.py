@@ -1,8 +1,8 @@
 """What other allowances would have kept of the late events, and what that would have changed.
 
-An event is late by `late_by_ms` = (watermark - allowed lateness) - the last millisecond of its window. With another
-allowance L in place of the present one P it would have been kept exactly if `late_by_ms < L - P`: the watermark moves
-by event times alone, whatever is kept.
+With an allowance L from the beginning on, an event would have been kept exactly if the watermark that made it late was
+less than L past the last millisecond of its window: the watermark moves by event times alone, whatever is kept. Which
+allowance it was late under does not matter.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, publis
     definition = cut.definition
     present_ms = definition.spec.allowed_lateness_ms
     chosen = allowances(asked_ms, present_ms)
-    columns = [*definition.source.key, "event_time", *BOUNDS, "late_by_ms", "readmitted_by"]
+    columns = [*definition.source.key, "event_time", *BOUNDS, "watermark", "late_by_ms", "readmitted_by"]
     rows = late_rows(cut, span, readmitted=True, columns=columns)
     ends = _ends(cut, chosen[-1]) if published_too else None
 
@@ -95,30 +95,36 @@ def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, publis
 
     found = []
     for allowed_ms in chosen:
-        more_ms = allowed_ms - present_ms
-        events = sum(row["window_start"] is not None and row["late_by_ms"] < more_ms for row in rows)
-        changed = {window for row in rows for window in _windows(cut, row, more_ms)}
+        events = sum(row["window_start"] is not None and _past_ms(row) < allowed_ms for row in rows)
+        changed = {window for row in rows for window in _windows(cut, row, allowed_ms)}
         share = events / len(rows) if rows else 0.0
         found.append(Kept(allowed_ms, events, share, len(changed), published(allowed_ms)))
     notes = list(_notes(cut, rows))
     return WhatIf(definition.name, present_ms, len(rows), published(present_ms), found, notes)
 
 
-def _windows(cut: Cut, row: Mapping[str, Any], more_ms: int) -> Iterator[tuple[Any, ...]]:
-    """The windows that an allowance longer by `more_ms` would have let a late event into."""
+def _past_ms(row: Mapping[str, Any]) -> int:
+    """How far the watermark was past the last millisecond of the window that a late event missed."""
+    if row["late_by_ms"] > LONGEST_MS:  # the end of the source had been declared
+        return int(row["late_by_ms"])
+    return time_of(row["watermark"]) - (time_of(row["window_end"]) - 1)
+
+
+def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tuple[Any, ...]]:
+    """The windows that an allowance would have let a late event into."""
     if row["window_start"] is None:
         return
     key = tuple(row[name] for name in cut.definition.source.key)
     start_ms, end_ms, event_ms = time_of(row["window_start"]), time_of(row["window_end"]), time_of(row["event_time"])
-    assigner, late_by_ms = cut.definition.spec.assigner, row["late_by_ms"]
+    assigner, past_ms = cut.definition.spec.assigner, _past_ms(row)
     if isinstance(assigner, Staggered):
         assigner = assigner.of
-    while late_by_ms < more_ms and event_ms < end_ms:
+    while past_ms < allowed_ms and event_ms < end_ms:
         yield (*key, start_ms, end_ms)
         if not isinstance(assigner, Sliding):
             return
         start_ms, end_ms = start_ms - assigner.slide_ms, end_ms - assigner.slide_ms  # the window before
-        late_by_ms += assigner.slide_ms
+        past_ms += assigner.slide_ms
 
 
 def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
@@ -140,6 +146,10 @@ def _notes(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         assigner = assigner.of
     if not rows:
         return
+    yield (
+        "another allowed_lateness in the definition comes into force with the next batch: what has been cleaned up"
+        " stays late, and a rerun brings these events in"
+    )
     if assigner.merges:
         yield (
             "sessions: a lower bound. An event that is kept makes its session longer, which may keep others that are"

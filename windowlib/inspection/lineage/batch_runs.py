@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.tables import delta
+from windowlib.tables import delta, late
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import LEDGER
@@ -24,6 +24,8 @@ _LEDGER_COLUMNS = [
     "plan_time_ms",
     "watermark_in_ms",
     "watermark_out_ms",
+    "late_in_ms",
+    "late_out_ms",
     "correction",
     "decision",
     "versions",
@@ -34,12 +36,17 @@ _LEDGER_COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A batch that exists: its times, in ms, the versions of the tables that it left, and its rerun, if it is one."""
+    """A batch that exists: its times, in ms, the versions of the tables that it left, and its rerun, if it is one.
+
+    Windows whose last ms is not above `late_in_ms` were late when it began, those not above `late_out_ms` at its end.
+    """
 
     batch_id: int
     plan_time_ms: int
     watermark_in_ms: int
     watermark_out_ms: int
+    late_in_ms: int
+    late_out_ms: int
     committed_at_ms: int
     versions: Mapping[str, int]
     rerun: Rerun | None = None
@@ -47,6 +54,7 @@ class BatchRun:
     approved_because: str | None = None
     decision: Decision | None = None
     part_of: int | None = None  # the migration of whose tables it has built a part
+    definition: str = field(default="{}", repr=False)  # of one that an earlier release has committed
 
 
 def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
@@ -82,17 +90,27 @@ def history(batches: Mapping[int, BatchRun], batch_id: int) -> dict[int, BatchRu
 
 def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
     """A batch in which a migration has built its tables."""
+    late_in_ms, late_out_ms = _late(cut, cut["watermark_in_ms"], run.definition)
     return BatchRun(
         batch_id=cut["batch_id"],
         plan_time_ms=cut["plan_time_ms"],
         watermark_in_ms=MIN_WATERMARK if cut["watermark_in_ms"] is None else cut["watermark_in_ms"],
         watermark_out_ms=cut["watermark_out_ms"],
+        late_in_ms=late_in_ms,
+        late_out_ms=late_out_ms,
         committed_at_ms=cut["committed_at_ms"],
         versions={},
         rerun=Rerun.from_json(cut["correction"]) if cut["correction"] else None,
         decision=run.decision,
         part_of=run.batch_id,
     )
+
+
+def _late(row: Mapping[str, Any], watermark_in_ms: int | None, definition: str) -> tuple[int, int]:
+    """What was late before and after a batch; earlier releases, which did not keep it, knew one lateness alone."""
+    if (out_ms := row.get("late_out_ms")) is not None:
+        return row["late_in_ms"], out_ms
+    return late.bound_ms(definition, watermark_in_ms), late.bound_ms(definition, row["watermark_out_ms"])
 
 
 def batches_of(definition: Definition) -> list[BatchRun]:
@@ -114,21 +132,29 @@ def _committed(definition: Definition) -> Iterator[BatchRun]:
     for file in delta.files(table, version):
         stored = pq.ParquetFile(table.folder / file.path)
         names = [name for name in _LEDGER_COLUMNS if name in stored.schema_arrow.names]
-        for row in stored.read(columns=names).to_pylist():
+        rows = stored.read(columns=names).to_pylist()
+        if any(row["kind"] == "commit" and row.get("late_out_ms") is None for row in rows):
+            definitions = stored.read(columns=["definition"])["definition"].to_pylist()
+            rows = [{**row, "definition": one} for row, one in zip(rows, definitions, strict=True)]
+        for row in rows:
             if row["kind"] in place:
                 place[row["kind"]](row)
     for row in sorted(commits, key=lambda row: row["batch_id"]):
         plan, approval = plans[row["batch_id"]], approvals.get(row["batch_id"], {})
-        rerun = row.get("correction") or plan.get("correction")
+        rerun, then = row.get("correction") or plan.get("correction"), row.get("definition", "{}")
+        late_in_ms, late_out_ms = _late(row, plan["watermark_in_ms"], then)
         yield BatchRun(
             batch_id=row["batch_id"],
             plan_time_ms=plan["plan_time_ms"],
             watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
             watermark_out_ms=row["watermark_out_ms"],
+            late_in_ms=late_in_ms,
+            late_out_ms=late_out_ms,
             committed_at_ms=int(row["at"].timestamp() * 1000),
             versions=dict(row["versions"]),
             rerun=Rerun.from_json(rerun) if rerun else None,
             approved_by=approval.get("who"),
             approved_because=approval.get("reason"),
             decision=Decision.from_json(row["decision"]) if row.get("decision") else None,
+            definition=then,
         )

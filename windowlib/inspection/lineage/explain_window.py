@@ -65,6 +65,7 @@ class ExplainedWindow:
     """A window and all that is known of it. `place`: it holds the time that was asked for, or lies before, after it.
 
     `published` are its rows in `results` (one, but where each firing is a result), empty where it has none.
+    `cleanup_time_ms` is None, too, where it was cleaned up under another allowed lateness than that of now.
     """
 
     bounds_ms: Bounds
@@ -161,13 +162,16 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int) -> E
     if bounds != UNBOUNDED and (published or in_flight):
         events = events_of(windows, bounds, until_batch=until_batch)
     cleanup_ms = _cleanup_ms(definition, bounds)
+    gone = None if in_flight or cleanup_ms is None else _cleaned_up_by(tables, bounds)
+    if gone is not None and not _reached(tables.batches[gone], cleanup_ms):
+        cleanup_ms = None
     return ExplainedWindow(
         bounds_ms=bounds,
         place=place,
         published=[_result(definition, row) for row in published],
         in_flight=in_flight,
         cleanup_time_ms=cleanup_ms,
-        cleaned_up_by=None if in_flight or cleanup_ms is None else _first_past(tables, cleanup_ms),
+        cleaned_up_by=gone,
         versions=[_version(tables, row, changes) for row in changes if row["bounds"] == bounds],
         events=events.inside,
         excluded=events.excluded,
@@ -200,9 +204,15 @@ def _cleanup_ms(definition: Definition, bounds: Bounds) -> int | None:
     return cleanup_time_ms(TimeWindow(*bounds), definition.spec.allowed_lateness_ms)
 
 
-def _first_past(tables: Cut, cleanup_ms: int) -> int | None:
-    """The batch that moved the watermark to a cleanup time."""
-    return min((n for n, run in tables.batches.items() if run.watermark_out_ms >= cleanup_ms), default=None)
+def _cleaned_up_by(tables: Cut, bounds: Bounds) -> int | None:
+    """The batch that has cleaned a window up, or would have."""
+    last_ms = TimeWindow(*bounds).max_timestamp_ms
+    return min((n for n, run in tables.batches.items() if run.late_out_ms >= last_ms), default=None)
+
+
+def _reached(run: BatchRun, cleanup_ms: int | None) -> bool:
+    """Whether a batch moved the watermark to a cleanup time, or past it."""
+    return cleanup_ms is not None and run.watermark_in_ms < cleanup_ms <= run.watermark_out_ms
 
 
 # -- versions -------------------------------------------------------------------------------------------------------

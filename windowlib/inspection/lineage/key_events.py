@@ -18,7 +18,7 @@ from windowlib.inspection.late.events import NO_WINDOW, how_late, late_rows, rea
 from windowlib.inspection.lineage.cuts import Cut, Key, within
 from windowlib.inspection.lineage.key_windows import KeyWindows, span_of
 from windowlib.inspection.lineage.source_events import SourceEvent, read_events, shown_columns
-from windowlib.model.lateness import is_late
+from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds
@@ -90,8 +90,7 @@ def _open_to(cut: Cut, event: SourceEvent, bounds: Bounds) -> bool:
     """Whether a window holds an event's time, and was not past its cleanup time when the event's batch began."""
     if not bounds[0] <= event.time_ms < bounds[1]:
         return False
-    watermark_ms = cut.batches[event.batch_id].watermark_in_ms
-    return not is_late(TimeWindow(*bounds), cut.definition.spec.allowed_lateness_ms, watermark_ms)
+    return not was_cleaned_up(TimeWindow(*bounds), cut.batches[event.batch_id].late_in_ms)
 
 
 def _rerun_since(cut: Cut, event: SourceEvent, bounds: Bounds) -> bool:

@@ -85,7 +85,7 @@ class KeyWindows:
     def _flying(self, files: Iterable[DataFile]) -> Iterator[InFlight]:
         """The windows in flight in some files of the state."""
         definition, rows = self.cut.definition, self.cut.rows("open_windows", files, key=self.key)
-        return definition.plan.in_flight(rows, definition.spec, self.cut.batch.watermark_out_ms)
+        return definition.plan.in_flight(rows, definition.spec, self.cut.batch.late_out_ms)
 
     # -- the nearest ones -----------------------------------------------------------------------------------------
 

@@ -56,9 +56,7 @@ def _read(
     from windowlib.plans.functions import F, quoted
 
     spec, wanted = definition.spec, definition.source
-    admission = Admission(
-        wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, spec.allowed_lateness_ms, MIN_WATERMARK
-    )
+    admission = Admission(wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, MIN_WATERMARK)
     rows = source.rows(spark, definition, files, staging)
     of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
     found = (

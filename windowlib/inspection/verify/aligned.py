@@ -14,7 +14,6 @@ from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
-from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import names
@@ -35,10 +34,9 @@ GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
     """The windows and slices that meet what is asked for, and none of the `unsure` spans."""
     step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
-    late_out_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermark_ms)
     slices = inputs.staged.write_and_read(_slices(given, grid), inputs.staged.unused("slices"))
-    last_ms = max(past.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # the last start of a window that has fired
-    bounds = step.engine.with_values(slices, {"_last_fired": last_ms, "_late_out": late_out_ms})
+    last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # the last start of a window that has fired
+    bounds = step.engine.with_values(slices, {"_last_fired": last_ms, "_late_out": past.now.late_up_to_ms})
     chosen = f"{asked.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
     counts = "(_last_end - 1 > _late_in OR _readmitted_by > 0)"
     slice_ms, size_ms, slide_ms = grid.slice_ms, grid.size_ms, grid.slide_ms

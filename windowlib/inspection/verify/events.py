@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
-from windowlib.batches.steps import step_of
-from windowlib.engines.choice import engine_of
+from windowlib.batches.steps import scratch
 from windowlib.engines.spark import size_tasks
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.recorded import ReadFile, Recorded
-from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
 from windowlib.plans.functions import F, quoted
@@ -52,12 +50,11 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     if not files:
         return None
     size_tasks(inputs.spark, sum(file.known.rows for file in files), inputs.definition.spark.conf)
-    step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, recorded.past.watermark_ms)
-    step = replace(step, engine=engine_of(inputs.spark))
+    step = scratch(inputs, recorded.past.now.watermark_ms)
     present = [file.known.now for file in files if file.known.now]
     folder = inputs.staging / inputs.staged.unused("read")
     raw = source.rows(inputs.spark, inputs.definition, present, folder, inputs.source_types)
-    judge = replace(admission_of(inputs), watermark_in_ms=MIN_WATERMARK, future_after_ms=None)
+    judge = replace(admission_of(inputs), late_up_to_ms=MIN_WATERMARK, future_after_ms=None)
     rows = admission.events(raw.frame, judge, step.engine)
     definition = inputs.definition
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival:
@@ -77,8 +74,7 @@ def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.Rows, recorded
     past, rows = recorded.past, []
     for uri, path in raw.paths.items():
         file = by_path[path]
-        late_in_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermarks_in_ms[file.batch_id])
-        rows.append((uri, path, file.batch_id, late_in_ms, file.corrected_by))
+        rows.append((uri, path, file.batch_id, past.before[file.batch_id].late_up_to_ms, file.corrected_by))
     columns = f"{names.SOURCE_FILE} string, {PATH} string, {BATCH} long, {LATE_IN} long, {CORRECTED_BY} long"
     return inputs.spark.createDataFrame(rows, columns)
 

@@ -1,7 +1,7 @@
 """What a pipeline's ledger and tables record of its past, as far as it decides which events are in which windows.
 
-For each batch the watermark before it; for each rerun what it recomputed; for each file of the source the batch that
-read it, and the rerun that read it again after it had changed.
+For each batch the watermark before it, and what was late then; for each rerun what it recomputed; for each file of the
+source the batch that read it, and the rerun that read it again after it had changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from windowlib.definition.instants import time_of
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut
-from windowlib.inspection.verify.settled import Past, PastRerun
+from windowlib.inspection.verify.settled import Past, PastRerun, Time
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted
 from windowlib.model.watermark import MAX_WATERMARK
@@ -54,9 +54,8 @@ def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -
     batches = cut.batches
     reruns = [one for batch in batches.values() if (one := _rerun(cut, batch))]
     past = Past(
-        {number: batch.watermark_in_ms for number, batch in batches.items()},
-        cut.batch.watermark_out_ms,
-        definition.spec.allowed_lateness_ms,
+        {number: Time(batch.watermark_in_ms, batch.late_in_ms) for number, batch in batches.items()},
+        Time(cut.batch.watermark_out_ms, cut.batch.late_out_ms),
         reruns,
     )
     files, read_twice = _files(definition, tables, commit, cut, reruns)

@@ -17,9 +17,8 @@ from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
-from windowlib.inspection.verify.settled import Part, Past, settle
+from windowlib.inspection.verify.settled import Part, Past, Time, settle
 from windowlib.model.assigners import DynamicSession, Session
-from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import aligned_start_ms
@@ -78,13 +77,12 @@ def expected(
 ) -> Expected:  # fmt: skip
     """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
     past = recorded.past
-    late_out_ms = late_up_to_ms(past.allowed_lateness_ms, past.watermark_ms)
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
     bounds = "chain_start_ms", "chain_end_ms"
     is_unsure = meets_any(unsure, *bounds, touching=True)
     settling = f"(_parts > 1 OR _readmitted_by > 0 OR {meets_any(spans, *bounds)})"
     sure = chains.where(f"NOT {is_unsure}").where(asked.meets(*bounds))
-    simple = _simple(sure.where(f"NOT {settling}"), step, past.watermark_ms, late_out_ms)
+    simple = _simple(sure.where(f"NOT {settling}"), step, past.now)
     history = _settled(sure.where(settling), parts, step, past)
     all_rows = step.engine.union([simple, history])
     chosen = all_rows.where(asked.meets(START, END))
@@ -104,9 +102,9 @@ def expected(
     )
 
 
-def _simple(chains: DataFrame, step: Step, watermark_ms: int, late_out_ms: int) -> DataFrame:
+def _simple(chains: DataFrame, step: Step, now: Time) -> DataFrame:
     """What became of chains of one part."""
-    known = step.engine.with_values(chains, {"_watermark": watermark_ms, "_late_out": late_out_ms})
+    known = step.engine.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
     says = (
         f"filter(array(if(chain_end_ms - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
         f" if(chain_end_ms - 1 > _late_in AND chain_end_ms - 1 <= _watermark, '{RESULT}', ''),"

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from windowlib.model.lateness import is_late
+from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow, cover, touches
 
@@ -40,13 +40,19 @@ class PastRerun:
     late_only: bool = False
 
 
+class Time(NamedTuple):
+    """A watermark, and the greatest max_timestamp_ms of a window that is late then."""
+
+    watermark_ms: int
+    late_up_to_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What decides about sessions: the watermark before each batch (reruns too), the newest one, and the reruns."""
+    """What decides about sessions: time before each batch (reruns too), after the newest one, and the reruns."""
 
-    watermarks_in_ms: Mapping[int, int]
-    watermark_ms: int
-    allowed_lateness_ms: int
+    before: Mapping[int, Time]
+    now: Time
     reruns: Sequence[PastRerun] = ()
 
 
@@ -76,22 +82,22 @@ def settle(parts: Sequence[Part], past: Past) -> Settled:
     """What became of the parts of one key.
 
     >>> parts = [Part(1, 0, 0, 10), Part(2, 0, 5, 20), Part(3, 0, 12, 22)]
-    >>> found = settle(parts, Past({1: -1, 2: 5, 3: 30}, 30, allowed_lateness_ms=0))
+    >>> found = settle(parts, Past({1: Time(-1, -1), 2: Time(5, 5), 3: Time(30, 30)}, Time(30, 30)))
     >>> found.results, found.late
     ({TimeWindow(start_ms=0, end_ms=20): frozenset({0, 1})}, {2})
     """
-    key = _Key(parts, past.allowed_lateness_ms)
+    key = _Key(parts)
     reruns = {rerun.batch_id: rerun for rerun in past.reruns}
     first = min((part.batch_id for part in parts), default=0)
     steps = {part.batch_id for part in parts} | {number for number in reruns if number > first}
     for batch_id in sorted(steps):
-        watermark_ms = past.watermarks_in_ms[batch_id]
-        key.move(watermark_ms)
+        now = past.before[batch_id]
+        key.move(now)
         if rerun := reruns.get(batch_id):
-            key.rerun(rerun, watermark_ms)
+            key.rerun(rerun, now)
         else:
-            key.batch([n for n, part in enumerate(parts) if part.batch_id == batch_id], watermark_ms)
-    key.move(past.watermark_ms)
+            key.batch([n for n, part in enumerate(parts) if part.batch_id == batch_id], now)
+    key.move(past.now)
     published = {window: held for session in key.in_flight for window, held in session.published.items()}
     in_flight = {session.window: session.parts for session in key.in_flight}
     return Settled(key.retired | published, in_flight, key.late)
@@ -100,36 +106,36 @@ def settle(parts: Sequence[Part], past: Past) -> Settled:
 class _Key:
     """One key while batches go by."""
 
-    def __init__(self, parts: Sequence[Part], allowed_lateness_ms: int) -> None:
-        self.all_parts, self.allowed_lateness_ms = parts, allowed_lateness_ms
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self.all_parts = parts
         self.in_flight: list[_Session] = []
         self.retired: dict[TimeWindow, Parts] = {}  # published, and out of flight
         self.late: set[int] = set()
 
-    def move(self, watermark_ms: int) -> None:
+    def move(self, now: Time) -> None:
         """Time moves: what it has reached is published, what is past its cleanup time is out of flight."""
         kept = []
         for session in self.in_flight:
-            if session.due and session.window.max_timestamp_ms <= watermark_ms:
+            if session.due and session.window.max_timestamp_ms <= now.watermark_ms:
                 session = _Session(session.window, session.parts, {session.window: session.parts}, due=False)
-            if self._is_late(session.window, watermark_ms):
+            if was_cleaned_up(session.window, now.late_up_to_ms):
                 self.retired |= session.published
             else:
                 kept.append(session)
         self.in_flight = kept
 
-    def batch(self, numbers: Iterable[int], watermark_ms: int) -> None:
+    def batch(self, numbers: Iterable[int], now: Time) -> None:
         """A batch brings parts."""
         new = [_Session(self.all_parts[n].window, frozenset([n])) for n in numbers]
         joined = [_merged(together) for together in _chains([*self.in_flight, *new])]
         self.in_flight = []
         for session in joined:
-            if self._is_late(session.window, watermark_ms):
+            if was_cleaned_up(session.window, now.late_up_to_ms):
                 self.late |= session.parts
             else:
                 self.in_flight.append(session)
 
-    def rerun(self, rerun: PastRerun, watermark_ms: int) -> None:
+    def rerun(self, rerun: PastRerun, now: Time) -> None:
         """A rerun begins again with the chains that it concerns."""
         own = [n for n, part in enumerate(self.all_parts) if part.batch_id <= rerun.batch_id]
         chosen = {n for n in self.late if self.all_parts[n].readmitted_by == rerun.batch_id}
@@ -149,10 +155,7 @@ class _Key:
             self.late -= whole.parts
             fresh = [_Session(self.all_parts[n].window, frozenset([n])) for n in sorted(whole.parts)]
             self.in_flight += [_merged(together) for together in _chains(fresh)]
-        self.move(watermark_ms)
-
-    def _is_late(self, window: TimeWindow, watermark_ms: int) -> bool:
-        return is_late(window, self.allowed_lateness_ms, watermark_ms)
+        self.move(now)
 
 
 def _chains(sessions: Iterable[_Session]) -> list[list[_Session]]:

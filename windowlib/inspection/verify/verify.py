@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import typed_step
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import REFORMULATED
+from windowlib.definition.formulas import REFORMULATED, is_of
 from windowlib.definition.instants import instant
 from windowlib.engines.choice import check_engine
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
@@ -82,7 +82,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     commit = Ledger(definition.root, clock).state().commit
     then = cut(definition, commit.batch_id if commit else None)
     assert commit is not None, "`cut` raises where no batch is committed"
-    if commit.fingerprint != definition.fingerprint:
+    if not is_of(definition, commit.definition, commit.fingerprint):
         raise StateMismatch(
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
             " compared: give that definition"
@@ -95,7 +95,10 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     attempt = f"verify-{secrets.token_hex(4)}"
     place = staging_folder(definition.root) / attempt
     watermark_ms, sequence = commit.watermark_out_ms, commit.to_sequence
-    plan = Plan(commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition)
+    plan = Plan(
+        commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition,
+        recorded_late_in_ms=commit.late_out_ms,
+    )  # fmt: skip
     inputs = Inputs(definition, plan, shown, spark, opened, attempt, place)
     try:
         return _verified(inputs, past, asked, as_compared(changed, commit))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from windowlib.model.lateness import is_late
+from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import aligned
 from windowlib.plans.engine import Counters
@@ -76,11 +76,11 @@ class Aligned(PlanKind):
         reached = last_start_ms + grid.size_ms > max(step.watermark_in_ms + 1, first_ms)
         return reached or self.past_cleanup(file, step)
 
-    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
+    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
         elements: dict[Bounds, int] = {}
         for row in rows:
             for window in spec.assigner.assign(row["state_window_start_ms"]):
-                if not is_late(window, spec.allowed_lateness_ms, watermark_ms):
+                if not was_cleaned_up(window, late_up_to_ms):
                     bounds = window.start_ms, window.end_ms
                     elements[bounds] = elements.get(bounds, 0) + row["elements"]
         return (InFlight(bounds, count) for bounds, count in sorted(elements.items()))
@@ -109,8 +109,10 @@ class Aligned(PlanKind):
         return aligned.advance(rows, None, step, counters, earliest_ms=from_ms)
 
     def end_partition(self, step: Step) -> Column:
-        end = Grid.of(step.assigner).last_window_end(F.col("state_window_start_ms"))
-        return F.floor(end / F.lit(step.partition_ms))
+        return F.floor((self.last_ms(step) + 1) / F.lit(step.partition_ms))
+
+    def last_ms(self, step: Step) -> Column:
+        return Grid.of(step.assigner).last_window_end(F.col("state_window_start_ms")) - 1
 
 
 def earliest_firing_ms(buckets: Sequence[Bucket], step: Step) -> int:

@@ -64,7 +64,7 @@ class Counts(PlanKind):
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
         return False
 
-    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
+    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
         if elements := [row["elements"] for row in rows]:
             yield InFlight((GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms), sum(elements))
 

@@ -70,7 +70,9 @@ class General(PlanKind):
         return buckets
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
-        """Whole partitions: those that an event may touch, or with a timer that is due."""
+        """Whole partitions: those that an event may touch, or with a timer that is due; all, to set timers again."""
+        if step.lateness_changed:
+            return Reach(rewritten=files)
         partitions = {
             file.partition["end_partition"]
             for file in files

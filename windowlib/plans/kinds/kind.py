@@ -73,6 +73,10 @@ class RerunRules(Protocol):
         """The partition of a row in flight."""
         ...
 
+    def last_ms(self, step: Step) -> Column:
+        """The max_timestamp_ms of a row in flight, or of the last window over it."""
+        ...
+
 
 class PlanKind(Protocol):
     """What runs the windows of a definition, and all that differs between plans. What is said here holds for most.
@@ -148,8 +152,8 @@ class PlanKind(Protocol):
         """Whether a file that the batch left as it is holds a window that the watermark has reached or retired."""
         return False
 
-    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, watermark_ms: int) -> Iterator[InFlight]:
-        """The windows in flight that rows of the state of one key hold."""
+    def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
+        """The windows in flight that rows of the state of one key hold; those up to a time are late, and gone."""
         return map(window_of, rows)
 
 

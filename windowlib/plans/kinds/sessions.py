@@ -50,6 +50,8 @@ class Sessions(PlanKind):
     # -- the state ------------------------------------------------------------------------------------------------
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
+        if step.rewrites_state:
+            return Reach(rewritten=files)
         return reached(files, partial(self._verdict, buckets=buckets, step=step))
 
     def _verdict(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> Verdict:
@@ -89,3 +91,6 @@ class Sessions(PlanKind):
 
     def end_partition(self, step: Step) -> Column:
         return F.expr(end_partition("window_end_ms", step.partition_ms))
+
+    def last_ms(self, step: Step) -> Column:
+        return F.col("window_end_ms") - 1

@@ -1,0 +1,187 @@
+"""Another allowed lateness on a live pipeline: in force with the next batch, recorded, said; a rollback takes it back.
+
+That each plan is then the reference is in `tests/plans`, and random pipelines change it, too.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from windowlib.batches.planning import ledger_of, other_terms, plan
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import SINCE, WINDOW, continues, is_of
+from windowlib.inspection.lineage.explain_window import explain_window
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.migrations.shadow import NothingToMigrate, check_can_migrate
+from windowlib.runs.advance import advance
+from windowlib.runs.operations import rollback
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.meaning import LEDGER
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+SHORT, LONG, NONE = "30m", "4h", "0s"
+
+
+def allowing(folder: Path, lateness: str) -> Definition:
+    text = (
+        CLICKS.replace('"2h"', f'"{lateness}"').replace('event_id = "id"\n', "").replace('first = "first(value)"', "")
+    )
+    return clicks(folder, 0, text)
+
+
+def events(*minutes: int) -> list[dict[str, Any]]:
+    return [{"id": None, "user": "a", "at_ms": START_MS + m * MINUTE_MS, "value": 1} for m in minutes]
+
+
+def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[str]:
+    """What the run says."""
+    said: list[str] = []
+    advance(definition, lambda: spark, clock=clock, rerun=rerun, on_note=said.append)
+    return said
+
+
+def newest(definition: Definition) -> Commit:
+    found = ledger_of(definition).state().commit
+    assert found is not None
+    return found
+
+
+def minutes(definition: Definition, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    rows = read_table(definition, table).to_pylist()
+    return sorted(tuple((row[c].timestamp() * 1000 - START_MS) // MINUTE_MS for c in columns) for row in rows)
+
+
+def in_flight(definition: Definition) -> list[tuple[int, int]]:
+    rows = read_table(definition, "open_windows").to_pylist()
+    bounds = [(row["window_start_ms"], row["window_end_ms"]) for row in rows]
+    return sorted(((start - START_MS) // MINUTE_MS, (end - START_MS) // MINUTE_MS) for start, end in bounds)
+
+
+def late_up_to(definition: Definition) -> int:
+    """In minutes, rounded up."""
+    return -((START_MS - newest(definition).late_out_ms) // MINUTE_MS)
+
+
+def as_earlier_releases_judge(definition: Definition, commit: Commit) -> bool:
+    """Whether a release that knows of no change goes on: its `continues`."""
+    stored, now = json.loads(commit.definition), definition.semantics()
+    then = {name: stored.get(name) for name in now}
+    return commit.fingerprint == definition.fingerprint or then == now
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
+    definition = allowing(tmp_path, SHORT)
+    arrive(tmp_path, 1, events(0, 80))
+    assert run(definition, spark) == []  # the watermark is at 75: [0, 10) is cleaned up, up to 45 all would be
+    first = newest(definition)
+    assert as_earlier_releases_judge(definition, first)
+    assert late_up_to(definition) == 45
+
+    raised = allowing(tmp_path, LONG)
+    assert continues(raised, first.definition, first.fingerprint)
+    assert not is_of(raised, first.definition, first.fingerprint)
+    with pytest.raises(NothingToMigrate, match="goes on with it"):
+        check_can_migrate(raised, ledger_of(raised), ledger_of(raised).state())
+    arrive(tmp_path, 2, events(3, 80))
+    shown = CliRunner().invoke(app, ["plan", str(raised.file)], env={"WINDOWLIB_WAREHOUSE": str(raised.root.parent)})
+    words = 'window.allowed_lateness was "30m", is "4h", from batch 2 on: what has been cleaned up stays late'
+    assert words in shown.output
+    assert run(raised, spark) == [f"clicks: {words}"]
+    assert minutes(raised, "late_events", "event_time") == [(3,)]
+    assert minutes(raised, "results", "window_start") == [(0,)]
+    assert late_up_to(raised) == 45
+    commit = newest(raised)
+    assert json.loads(commit.definition)[WINDOW][SINCE] == 2
+    assert not as_earlier_releases_judge(raised, commit)
+    assert is_of(raised, commit.definition, commit.fingerprint)
+    arrive(tmp_path, 3, events(60))  # it fires, late, and is kept
+    assert run(raised, spark) == []
+    assert minutes(raised, "results", "window_start") == [(0,), (60,)]
+    assert not verify(raised, Asked(), spark, clock).differs
+    window = explain_window(raised, ["a"], START_MS + 3 * MINUTE_MS).windows[0]
+    assert (window.cleaned_up_by, window.cleanup_time_ms) == (1, None)
+    assert [event.why is not None for event in window.excluded] == [True]
+
+    lowered = allowing(tmp_path, NONE)
+    arrive(tmp_path, 4, events(68))  # not late; what it touches is past its new cleanup time
+    [said] = run(lowered, spark)
+    assert said.endswith('was "4h", is "0ms", from batch 4 on: windows in flight past it are cleaned up')
+    assert minutes(lowered, "late_events", "event_time") == [(3,)]
+    assert minutes(lowered, "results", "window_start", "window_end") == [(0, 10), (60, 70)]
+    assert in_flight(lowered) == [(68, 78), (80, 90)]
+    assert late_up_to(lowered) == 75
+    assert not verify(lowered, Asked(), spark, clock).differs
+    found = {row["batch_id"]: row for row in read_table(lowered, LEDGER.name).to_pylist() if row["kind"] == "commit"}
+    assert [found[n]["late_in_ms"] <= found[n]["late_out_ms"] for n in found] == [True] * 4
+
+    rollback(raised, 3, "ann", "too short", clock)
+    assert late_up_to(raised) == 45
+    run(raised, spark)
+    assert in_flight(raised) == [(60, 78), (80, 90)]
+    assert not verify(raised, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSession, tmp_path: Path) -> None:
+    """Its lateness becomes 0 while it waits for its end; and from 0 on the table gets the column that it needs."""
+    none = allowing(tmp_path, NONE)
+    arrive(tmp_path, 1, events(0, 17, 19))
+    run(none, spark)
+    assert "published" not in read_table(none, "open_windows").column_names
+    some = allowing(tmp_path, LONG)
+    arrive(tmp_path, 2, events(35, 30))
+    run(some, spark)
+    assert minutes(some, "results", "window_start", "window_end") == [(0, 10), (17, 29)]
+    arrive(tmp_path, 3, events(28))
+    run(some, spark)
+    [flying] = read_table(some, "open_windows").to_pylist()
+    assert len(flying["published"]) == 1
+    arrive(tmp_path, 4, events(120))
+    run(none := allowing(tmp_path, NONE), spark)
+    assert minutes(none, "results", "window_start", "window_end") == [(0, 10), (17, 45)]
+    feed = [(row["change"], row["cause"]) for row in read_table(none, "result_changes").to_pylist()]
+    assert sorted(feed)[-1] == ("withdraw", "merge")
+    assert not verify(none, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_rerun_can_be_the_first_batch_that_goes_by_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Windows in flight far from its range are cleaned up with it."""
+    definition = allowing(tmp_path, LONG)
+    arrive(tmp_path, 1, events(0, 50, 100))
+    run(definition, spark)
+    assert read_table(definition, "open_windows").num_rows == 3
+    lowered = allowing(tmp_path, SHORT)
+    asked = Rerun(START_MS + 50 * MINUTE_MS, START_MS + 51 * MINUTE_MS, "again", "ann")
+    [said] = run(lowered, spark, asked)
+    assert 'was "4h", is "30m", from batch 2 on' in said
+    assert [row["window_start_ms"] for row in read_table(lowered, "open_windows").to_pylist()] == [
+        START_MS + 100 * MINUTE_MS
+    ]
+    arrive(tmp_path, 2, events(5))
+    assert run(lowered, spark) == []
+    assert minutes(lowered, "late_events", "event_time") == [(5,)]
+    assert not verify(lowered, Asked(), spark, clock).differs
+
+
+def test_a_plan_under_the_old_lateness_is_made_again(tmp_path: Path) -> None:
+    definition = allowing(tmp_path, SHORT)
+    arrive(tmp_path, 1, events(0))
+    frozen = plan(definition, clock)
+    assert frozen is not None
+    assert other_terms(definition, frozen) is None
+    assert 'window.allowed_lateness was "30m", is "4h"' in str(other_terms(allowing(tmp_path, LONG), frozen))
