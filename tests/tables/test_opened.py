@@ -86,7 +86,7 @@ def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> Non
 @pytest.mark.fault(
     "maintenance shortens a log while a writer sleeps", "the writer changes nothing, and is told so in a sentence"
 )
-@pytest.mark.parametrize("sleeps", ["before it looks", "before its entry"])
+@pytest.mark.parametrize("sleeps", ["before it looks", "when it has looked", "before its entry"])
 def test_who_slept_while_the_log_was_shortened_writes_nothing(
     table: Table, sleeps: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,8 +106,15 @@ def test_who_slept_while_the_log_was_shortened_writes_nothing(
         shortened()
         real(*given, **more)
 
+    def looked(folder: Path, version: int) -> None:
+        monkeypatch.undo()
+        log.check_can_open(folder, version)
+        shortened()
+
     if sleeps == "before it looks":
         shortened()
+    elif sleeps == "when it has looked":
+        monkeypatch.setattr(log, "check_can_open", looked)
     else:
         monkeypatch.setattr(DeltaTable, "create_write_transaction", late)
     with pytest.raises(delta.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -206,8 +207,9 @@ def commit_logged(
 
     Its entry is not on the disk yet: a batch makes those of all its tables last together.
     """
-    check_not_cut(table, expected)
-    before = table.at(expected)
+    with cut_is_conflict():
+        log.check_can_open(table.folder, expected)
+        before = table.at(expected)
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     partition_by = before.metadata().partition_columns
     actions: list[AddAction | RemoveAction] = [
@@ -232,20 +234,26 @@ def commit_logged(
             commit_properties=_properties(identity, transaction),
         )
     except DeltaError as error:
-        check_not_cut(table, expected)
+        _check_not_cut(table, expected)
         if isinstance(error, CommitFailedError):
             raise _why(table, expected, error) from error
         raise
-    check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
+    _check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
     return expected + 1
 
 
-def check_not_cut(table: Table, expected: int) -> None:
+@contextmanager
+def cut_is_conflict() -> Iterator[None]:
     """Raises `Conflict` where the log was shortened past a version: others have gone on from there long ago."""
     try:
-        log.check_can_open(table.folder, expected)
+        yield
     except log.CutLog as error:
         raise Conflict(str(error)) from error
+
+
+def _check_not_cut(table: Table, expected: int) -> None:
+    with cut_is_conflict():
+        log.check_can_open(table.folder, expected)
 
 
 def _why(table: Table, expected: int, error: DeltaError) -> Exception:
@@ -271,7 +279,8 @@ def add_columns(table: Table, expected: int, wanted: Schema) -> int:
 
     Raises `Conflict` when the table has moved on since `expected`.
     """
-    have = {one.name for one in table.at(expected).schema().fields}
+    with cut_is_conflict():
+        have = {one.name for one in table.at(expected).schema().fields}
     if not (lacking := [one for one in wanted.fields if one.name not in have]):
         return expected
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import Schema
 
-from windowlib.tables import data_files, delta, disk, row_groups
+from windowlib.tables import data_files, delta, disk, log, row_groups
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Table
 
@@ -25,10 +25,11 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
     whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
     """
-    delta.check_not_cut(table, expected)
-    if table.lasting != expected:
-        delta.lasting(table, expected)
-    add, remove = rows_file(table, expected, rows)
+    with delta.cut_is_conflict():
+        log.check_can_open(table.folder, expected)
+        if table.lasting != expected:
+            delta.lasting(table, expected)
+        add, remove = rows_file(table, expected, rows)
     disk.sync((table.folder / file.path for file in add), table.folder)
     return delta.commit(table, expected, add=add, remove=remove)
 
