@@ -171,6 +171,25 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(spark:
         advance(definition, lambda: spark, clock=clock)
 
 
+@pytest.mark.fault(
+    "another program's commit says that it changes no row, and loses a file",
+    "the run stops; the error names the way back",
+)
+def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = clicks(tmp_path, files=1)
+    advance(definition, lambda: spark, clock=clock)
+    clicks(tmp_path, files=2)
+    newest = versions(definition)["source_files"]
+    assert newest is not None
+    DeltaTable(definition.root / "source_files").delete()
+    entry = log.file_of(definition.root / "source_files", newest + 1)
+    entry.write_text(entry.read_text().replace('"dataChange":true', '"dataChange":false'))
+    with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but 1 at version .* RESTORE TABLE"):
+        advance(definition, lambda: spark, clock=clock)
+
+
 @pytest.mark.fault("a newer version of windowlib has written to the ledger", "the run stops and says so")
 def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, files=1)

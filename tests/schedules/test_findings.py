@@ -43,7 +43,7 @@ from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange
 
-QUIET, READ_TOO = "quiet", "read too"  # each is used by one test
+QUIET, READ_TOO, GIVEN_UP = "quiet", "read too", "given up"  # each is used by one test
 KEPT, KEPT_TOO, MIGRATED_TOO = "kept", "kept too", "migrated too"
 
 
@@ -52,7 +52,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO):
+        for name in (QUIET, READ_TOO, GIVEN_UP):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
@@ -154,6 +154,22 @@ def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeyp
         chosen = list(files)
         if any(file.name == "migration.json" for file in chosen):
             shutil.rmtree(definition.root / "_migration")
+        synced(chosen, root)
+
+    monkeypatch.setattr(disk, "sync", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, Asked(*BY))
+
+
+def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = of(folder / GIVEN_UP, NEW)
+    synced = disk.sync
+
+    def late(files: Iterable[Path], root: Path) -> None:
+        chosen = list(files)
+        if any("_migration" in file.parts and file.parent.name == "_delta_log" for file in chosen):
+            for file in [*root.glob("results/**/*.parquet"), *root.glob("open_windows/_delta_log/*")]:
+                file.unlink()  # the beginning of all that goes
         synced(chosen, root)
 
     monkeypatch.setattr(disk, "sync", late)

@@ -8,6 +8,7 @@ import pytest
 
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.log import CutLog
 from windowlib.tables.prepare import Prepared, Unreadable, read
 
 
@@ -27,6 +28,23 @@ def test_what_was_published_meanwhile_is_looked_at_again(tmp_path: Path) -> None
 
     assert ours.settled(look) == 2
     assert seen == [1, 2]
+
+
+@pytest.mark.fault("maintenance shortens a log that a command of an operator is looking at", "the command looks again")
+def test_a_log_that_was_shortened_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+    ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
+    theirs.claim()
+
+    def look(state: LedgerState) -> int:
+        seen.append(state.sequence)
+        theirs.write({"kind": "release"})
+        raise CutLog(f"after {state.sequence}") if len(seen) < 3 else KeyError
+
+    with pytest.raises(KeyError):
+        ours.settled(look)
+    assert seen == [1, 2, 3]
+    with pytest.raises(CutLog, match="after 4"):
+        ours.settled(lambda state: (_ for _ in ()).throw(CutLog(f"after {state.sequence}")))
 
 
 def test_what_is_damaged_is_said(tmp_path: Path) -> None:

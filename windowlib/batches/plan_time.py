@@ -1,8 +1,8 @@
 """When a batch is planned: the only clock that its run knows. It never falls behind that of the batch before.
 
-A machine's clock may be wrong. Where time itself decides something (an idle timeout, timers of processing time, a guard
-against event times in the future), nothing is planned by a clock that is more than `FAR` ahead of the newest batch and
-of the newest file that it would read, or as far behind the newest batch. So one run by a clock that is a year ahead
+A machine's clock may be wrong, and time decides what is admitted (`watermark.max_future_skew`), with an idle timeout or
+in processing time also what fires. So nothing is planned by a clock that is more than `FAR` ahead of the newest batch
+and of the newest file that it would read, or as far behind the newest batch: one run by a clock that is a year ahead
 moves no time. `windowlib accept-clock` says that such a clock is right all the same.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
-from windowlib.definition.windows import goes_by_clock
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import DAY_MS
 from windowlib.tables.ledger_rows import LedgerState, SourceFile
@@ -37,8 +36,8 @@ def rerun_time_ms(now_ms: int, state: LedgerState) -> int:
 
 
 def check_clock(definition: Definition, now_ms: int, state: LedgerState, files: Sequence[SourceFile]) -> None:
-    """Raises `ClockRefused` where time decides something and the clock is more than `FAR` from what vouches for it."""
-    if state.time_ms is None or not time_decides(definition):
+    """Raises `ClockRefused` where the clock is more than `FAR` from what vouches for it."""
+    if state.time_ms is None:
         return
     newest_ms = max([state.time_ms, *(file.modified_ns // 1_000_000 for file in files)])
     if now_ms - newest_ms > FAR:
@@ -49,13 +48,7 @@ def check_clock(definition: Definition, now_ms: int, state: LedgerState, files: 
         return
     raise ClockRefused(
         f"this machine's clock says {instant(now_ms)}, {format_duration(apart // DAY_MS * DAY_MS)} {what}"
-        f" ({instant(newest_ms)}). Nothing was planned: by a wrong clock windows would fire, or be held back, for good."
+        f" ({instant(newest_ms)}). Nothing was planned: by a wrong clock events would be admitted, and windows fire,"
+        " that must not, for good."
         f' Set the clock right; if it is right, say so: windowlib accept-clock {definition.file} --reason "…"'
     )
-
-
-def time_decides(definition: Definition) -> bool:
-    """Whether the time of a plan decides which events are admitted, or which windows fire."""
-    watermark = definition.watermark
-    by_policy = watermark.idle_timeout_ms is not None or watermark.guards_by_choice
-    return by_policy or goes_by_clock(definition.window) or bool(definition.own_classes)

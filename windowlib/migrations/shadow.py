@@ -31,6 +31,7 @@ from windowlib.source.known import known_files as known_paths
 from windowlib.source.place import check_place
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
+from windowlib.tables.lost import LostFiles
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.migration import Migration, begin, finished, forget, is_begun, migrations, switched
 
@@ -111,7 +112,7 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 
 
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
-    of_it = isinstance(error, FileNotFoundError) and str(shadow.definition.root) in str(error)
+    of_it = isinstance(error, FileNotFoundError | LostFiles) and str(shadow.definition.root) in str(error)
     if of_it or not is_begun(shadow.definition.root):
         raise MigrationRefused(GIVEN_UP) from error
 

@@ -39,6 +39,7 @@ from windowlib.tables.ledger_rows import (
     plan_row,
     rerun_of,
 )
+from windowlib.tables.log import CutLog
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 from windowlib.tables.owner import Life, Owner, shows_life
@@ -102,13 +103,14 @@ class Ledger:
     def settled(self, look: Callable[[LedgerState], T]) -> T:
         """What `look` makes of what holds now, without a claim.
 
-        Made again where a run has gone on meanwhile and deleted the prepared publication that the state names.
+        Made again where others have gone on meanwhile and have deleted the prepared publication that the state names,
+        or shortened a log past a version that it names.
         """
         while True:
             state = self.state()
             try:
                 return look(state)
-            except Unreadable:
+            except (Unreadable, CutLog):
                 if self.state().version == state.version:
                     raise
 

@@ -120,8 +120,12 @@ def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
 
 def takes_columns_back(folder: Path, changed: log.Entry) -> str:
     """How a change of a table's columns is taken back."""
-    before = changed.version - 1
-    return f"Spark can take that back: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {before}"
+    return takes_back(folder, changed.version - 1)
+
+
+def takes_back(folder: Path, version: int) -> str:
+    """How another program brings a table back to a version."""
+    return f"Spark can take that back: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}"
 
 
 # -- rolling forward --------------------------------------------------------------------------------------------------
