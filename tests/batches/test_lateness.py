@@ -6,6 +6,9 @@ That each plan is then the reference is in `tests/plans`, and random pipelines c
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +97,10 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     assert not is_of(raised, first.definition, first.fingerprint)
     with pytest.raises(NothingToMigrate, match="goes on with it"):
         check_can_migrate(raised, ledger_of(raised), ledger_of(raised).state())
-    arrive(tmp_path, 2, events(3, 80))
-    shown = CliRunner().invoke(app, ["plan", str(raised.file)], env={"WINDOWLIB_WAREHOUSE": str(raised.root.parent)})
+    arrived_s = time.time() - 60  # which vouches for this machine's clock
+    os.utime(arrive(tmp_path, 2, events(3, 80)), (arrived_s, arrived_s))
+    planned = shutil.copytree(raised.root.parent, tmp_path / "planned")
+    shown = CliRunner().invoke(app, ["plan", str(raised.file)], env={"WINDOWLIB_WAREHOUSE": str(planned)})
     words = 'window.allowed_lateness was "30m", is "4h", from batch 2 on: what has been cleaned up stays late'
     assert words in shown.output
     assert run(raised, spark) == [f"clicks: {words}"]

@@ -88,7 +88,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         fresh = [f"cast(null AS {nothing[c]}) AS {c}" if c in nothing else quoted(c) for c in state_columns(step)]
         parts.append(events_slices.selectExpr(*fresh, "0L AS before"))
     if state is not None:
-        if step.keeps_published and "published" not in state.columns:  # of a lateness of 0, until now
+        if step.rewrites_state:  # of a lateness of 0, until now
             state = state.withColumn("published", F.expr(f"cast(null AS {WINDOWS})"))
         parts.append(state.selectExpr(*columns, "elements AS before"))
     both, apart = step.engine.union(parts), list(step.keys)
