@@ -28,7 +28,7 @@ from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
 from windowlib.tables import data_files, delta, disk, prepare
-from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.publish import Changes
@@ -142,9 +142,9 @@ def no_spark() -> Any:
     return None
 
 
-def last_run(folder: Path) -> None:
+def last_run(folder: Path, clock: Clock = wall_clock_ms) -> None:
     """Runs all that is left."""
-    going_back(lambda: advance(pipeline(folder), no_spark))
+    going_back(lambda: advance(pipeline(folder), no_spark, clock=clock))
 
 
 def going_back(act: Callable[[], T]) -> T:

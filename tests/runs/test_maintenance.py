@@ -234,7 +234,7 @@ def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
     assert "batch 4 waits for a decision" in report.notes[0]
     assert data_files_on_disk(definition) - needed(definition) == waiting
     approve(definition, WHO, "look again", clock=clock)
-    last_run(folder)
+    last_run(folder, clock)
     assert len(cuts(definition)[4]["source_files"]) == 4
 
 
@@ -279,7 +279,7 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None
     assert moment > 40
     assert Reader(folder).all_values() == values
     arrive(folder, 6)
-    last_run(folder)
+    last_run(folder, clock)
     clock.later(2)
     maintain(definition, WHO, clock)
     clock.later(2)
@@ -304,7 +304,7 @@ def test_whatever_is_done_in_whatever_order_kept_cuts_stay_as_they_were(folder: 
                     maintain(definition, WHO, clock)
                 case "rollback" if len(known) > 1:
                     rollback(definition, sorted(known)[-2], WHO, "by chance", clock)
-                    last_run(place)
+                    last_run(place, clock)
             if number:
                 now = cuts(definition)
                 assert {batch: known[batch] for batch in now if batch in known} == {
