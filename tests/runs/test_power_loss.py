@@ -34,7 +34,7 @@ from tests.runs.schedules import (
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.advance import advance
-from windowlib.tables import disk
+from windowlib.tables import disk, log
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 
@@ -144,6 +144,35 @@ def test_without_flushing_something_is_lost(
         copies = copied(True)
     with pytest.raises((AssertionError, DamagedLog)):
         check_all(copies, tmp_path / "copy", monkeypatch)
+
+
+@pytest.mark.fault(
+    "the power fails after the first batch of a pipeline whose folder was new",
+    "the folder is there: it and those above it were made to last before the ledger began",
+)
+def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: later runs make no folder last that is above the pipeline's own."""
+    compute_simply(monkeypatch)
+    flush, lasting = disk._flush, list[Path]()
+
+    def watched(path: Path) -> None:
+        flush(path)
+        lasting.append(path)
+
+    monkeypatch.setattr(disk, "_flush", watched)
+    folder = tmp_path / "new"
+    pipeline(folder)
+    arrive(folder, 1)
+    advance(pipeline_of(folder), no_spark)
+    root = pipeline_of(folder).root
+    assert {root, root.parent, folder} <= {*lasting[: lasting.index(log.file_of(root / "ledger", 0))]}
+    lasting.clear()
+    arrive(folder, 2)
+    advance(pipeline_of(folder), no_spark)
+    assert root in lasting
+    assert not {*root.parents} & {*lasting}
 
 
 # -- a run on an engine -----------------------------------------------------------------------------------------------

@@ -117,6 +117,21 @@ def sync(files: Iterable[Path], root: Path) -> None:
         _flush(folder)
 
 
+def make_lasting(folder: Path) -> None:
+    """Makes a folder and those above it, as far as they are missing, and makes them last, up to where the disk begins.
+
+    Whoever made them: one that was there may be of a run that died before it had made it last. Ends below a folder that
+    this process may not write to, as no entry there is new. Raises OSError where the disk cannot.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in (folder.absolute(), *folder.absolute().parents):
+        if not os.access(one, os.R_OK | os.W_OK):
+            return
+        _flush(one)
+        if one.is_mount():
+            return
+
+
 def _up_to(root: Path, file: Path) -> Iterable[Path]:
     for folder in file.parents:
         yield folder

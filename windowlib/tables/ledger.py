@@ -277,6 +277,7 @@ class Ledger:
     def _appended(self, state: LedgerState, rows: Sequence[Mapping[str, Any]]) -> None:
         table, version = self.tables[LEDGER.name], state.version
         if version is None:
+            disk.make_lasting(table.folder)  # before the ledger is there: later runs need not ask
             version = delta.create(table, LEDGER.schema())
         else:
             version = delta.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
