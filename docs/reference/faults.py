@@ -39,17 +39,35 @@ class Fault:
     what: str
     promise: str
     test: str
+    tried: str  # the command that causes it
 
 
 def faults() -> Iterator[Fault]:
     """Every fault that a test causes, in the order of files and tests."""
     for part in PARTS:
         for file in sorted((TESTS / part).glob("test_*.py")):
-            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            body = ast.parse(file.read_text(encoding="utf-8")).body
+            every = any(map(_sets_long, body))
+            for node in body:
                 if isinstance(node, ast.FunctionDef):
+                    tried = "make test-all" if every or any(map(_is_long, node.decorator_list)) else "make test"
                     yield from (
-                        Fault(part, what, promise, f"{part}/{file.stem}::{node.name}") for what, promise in _marks(node)
+                        Fault(part, what, promise, f"{part}/{file.stem}::{node.name}", tried)
+                        for what, promise in _marks(node)
                     )
+
+
+def _is_long(mark: ast.expr) -> bool:
+    return isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.long"
+
+
+def _sets_long(node: ast.stmt) -> bool:
+    """Whether a statement marks every test of its file as long."""
+    return (
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "pytestmark"
+        and any(_is_long(one) for one in ast.walk(node.value) if isinstance(one, ast.Call))
+    )
 
 
 def _marks(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
@@ -64,6 +82,6 @@ def page() -> str:
     found = list(faults())
     parts = [HEAD.rstrip()]
     for part, title in PARTS.items():
-        rows = [(one.what, one.promise, f"`{one.test}`") for one in found if one.part == part]
-        parts.append(f"## {title}\n\n{table(('Fault', 'What happens', 'Test'), rows)}")
+        rows = [(one.what, one.promise, f"`{one.test}`", f"`{one.tried}`") for one in found if one.part == part]
+        parts.append(f"## {title}\n\n{table(('Fault', 'What happens', 'Test', 'Tried in'), rows)}")
     return "\n\n".join(parts).rstrip() + "\n"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -33,10 +34,11 @@ from windowlib.runs import advance as advance_module
 from windowlib.runs import attempt, operations
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
-from windowlib.tables import delta, disk, erasures, kept
+from windowlib.tables import delta, disk, erasures, kept, prepare, roll_forward, small, standing
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
+from windowlib.tables.standing import LostRows
 
 MANY = 4_000
 
@@ -131,8 +133,38 @@ def without_sync(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(disk, "sync", lambda files, root: None)
 
 
+def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """What one module makes last is not made to."""
+
+    def switch_off(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(module, "disk", SimpleNamespace(sync=lambda files, root: None))
+
+    return switch_off
+
+
+def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """What one module makes last is made to only after what another does, the next time."""
+
+    def postpone(patch: pytest.MonkeyPatch) -> None:
+        waiting: list[Path] = []
+
+        def later(files: Iterable[Path], root: Path) -> None:
+            waiting.extend(files)
+
+        def with_waiting(files: Iterable[Path], root: Path) -> None:
+            disk.sync(files, root)
+            disk.sync([file for file in waiting if file.exists()], root)
+            waiting.clear()
+
+        patch.setattr(module, "disk", SimpleNamespace(sync=later))
+        patch.setattr(other, "disk", SimpleNamespace(sync=with_waiting))
+
+    return postpone
+
+
 def without_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempt, "check_counts", lambda *_: None)
+    patch.setattr(standing, "_check_same_count", lambda *_: None)
 
 
 def without_approval(patch: pytest.MonkeyPatch) -> None:
@@ -204,6 +236,15 @@ GUARDS: dict[str, Guard] = {
     "counts": (without_counts, (LOSSY, "run"), {}),
     "approval": (without_approval, (REFUSING, "run"), {}),
 }
+SYNCS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "sync of data": without_sync_of(prepare),
+    "sync of data before the prepare row": with_late_sync_of(prepare, roll_forward),
+    "sync of log entries": without_sync_of(roll_forward),
+    "sync of log entries before the next batch": with_late_sync_of(roll_forward, prepare),
+    "sync of the ledger's rows": without_sync_of(small),
+    "sync of the ledger's entries": without_sync_of(delta),
+}
+OF_SYNC: dict[str, Guard] = {name: (off, ("run", "run"), {"power_cut": True}) for name, off in SYNCS.items()}
 OF_CHANGES: dict[str, Guard] = {
     "the list of erased keys": (without_list_of_erased, ("forget", "rerun"), {}),
     "the row before the removal": (without_row_before, ("forget", "forget", "rerun"), {"kills": 1}),
@@ -217,6 +258,7 @@ OF_CHANGES: dict[str, Guard] = {
 
 
 SLOW = pytest.mark.long("other guards of erasures and migrations are switched off in make test")
+RARE = pytest.mark.long("of fifteen schedules one notices it; the sync of data is switched off in make test")
 OFTEN = ("the list of erased keys",)  # of those of erasures and migrations
 
 
@@ -225,18 +267,26 @@ OFTEN = ("the list of erased keys",)  # of those of erasures and migrations
     [
         pytest.param(one, marks=[SLOW] if one in OF_CHANGES and one not in OFTEN else [])
         for one in [*GUARDS, *OF_CHANGES]
-    ],
+    ]
+    + [pytest.param(one, marks=[RARE] if one == "sync of data before the prepare row" else []) for one in OF_SYNC],
 )
 @pytest.mark.fault(
-    "one of the guards (epochs, compare-and-set, prepare, sync, counts, approval, those of erasures and migrations) is"
-    " switched off",
+    "one of the guards (epochs, compare-and-set, prepare, each sync, counts, approval, those of erasures and"
+    " migrations) is switched off, or a sync comes too late",
     "the schedules above notice it",
 )
 def test_without_a_guard_something_is_lost(begun: Path, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    switch_off, group, how = {**GUARDS, **OF_CHANGES}[guard]
-    if guard != "counts":  # the others' schedules end well as long as the guard is there
+    switch_off, group, how = {**GUARDS, **OF_SYNC, **OF_CHANGES}[guard]
+    if guard == "counts":  # no run goes on after what it notices: it is the guard itself that says so
+        with pytest.raises(LostRows):
+            explore_seeds(begun, 1, group, how)
+    elif guard not in OF_SYNC:  # whose schedules are those of all syncs
         explore_seeds(begun, 3, group, how)
     switch_off(monkeypatch)
+    if guard == "counts":  # a batch is published without the rows, and the reader sees it
+        with pytest.raises(AssertionError, match="results holds"):
+            explore_seeds(begun, 1, group, how)
+        return
     with pytest.raises((AssertionError, WindowError, DeltaError, pa.ArrowInvalid, FileNotFoundError)):
         explore_seeds(begun, 40, group, how)
 
