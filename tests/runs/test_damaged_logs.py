@@ -15,7 +15,7 @@ from windowlib.runs.advance import advance
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.standing import LostRows
+from windowlib.tables.roll_forward import LostRows
 
 BATCHES = 2
 EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # damage of an entry, or every fourth

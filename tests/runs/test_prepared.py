@@ -20,8 +20,7 @@ from windowlib.tables.ledger import Rejected
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
-from windowlib.tables.roll_forward import ForeignChange
-from windowlib.tables.standing import LostRows
+from windowlib.tables.roll_forward import ForeignChange, LostRows
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -10,7 +10,19 @@ from typing import Any
 import pytest
 
 from tests.killed import Killed, dead_owner, stopped
-from tests.schedules.actors import BY, UNREAD, a_run, delete, erase, keep_migration, no_spark, of, optimize, rerun_of
+from tests.schedules.actors import (
+    BY,
+    UNREAD,
+    a_run,
+    delete,
+    erase,
+    keep_migration,
+    lossy_optimize,
+    no_spark,
+    of,
+    optimize,
+    rerun_of,
+)
 from tests.schedules.explore import (
     BEGUN,
     CHANGED,
@@ -36,14 +48,14 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, disk, erasures, migration, prepare
+from windowlib.tables import delta, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
-from windowlib.tables.roll_forward import ForeignChange
+from windowlib.tables.roll_forward import ForeignChange, LostRows
 
-QUIET, READ_TOO, GIVEN_UP = "quiet", "read too", "given up"  # each is used by one test
+QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
 KEPT, KEPT_TOO, MIGRATED_TOO = "kept", "kept too", "migrated too"
 
 
@@ -52,7 +64,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO, GIVEN_UP):
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
@@ -139,6 +151,23 @@ def test_a_file_that_another_program_has_made_does_not_keep_an_erased_key(folder
     erase(place, OLD)
     reader.watch()
     check_is_gone(place, reader)
+
+
+@pytest.mark.fault(
+    "a compaction by another program loses rows while a run rolls its batch forward",
+    "the run stops; nothing is lost more",
+)
+def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, looked = folder / LOST, roll_forward.judge
+
+    def late(*given: Any) -> Any:
+        monkeypatch.undo()
+        lossy_optimize(place)
+        return looked(*given)
+
+    monkeypatch.setattr(roll_forward, "judge", late)
+    with pytest.raises(LostRows, match="says that it changes no row, and does"):
+        a_run(place)
 
 
 @pytest.mark.fault(

@@ -38,7 +38,7 @@ from windowlib.tables import delta, disk, erasures, kept, prepare, roll_forward,
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
-from windowlib.tables.standing import LostRows
+from windowlib.tables.roll_forward import LostRows
 
 MANY = 4_000
 
@@ -164,7 +164,8 @@ def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch],
 
 def without_counts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempt, "check_counts", lambda *_: None)
-    patch.setattr(standing, "_check_same_count", lambda *_: None)
+    for module in (standing, roll_forward):
+        patch.setattr(module, "check_same_count", lambda *_: None)
 
 
 def without_approval(patch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,10 @@ class ForeignChange(WindowError):
     """A table was changed by another program than windowlib since the newest run."""
 
 
+class LostRows(WindowError):
+    """A table does not hold as many rows as the newest batch left there."""
+
+
 class Standing(Enum):
     """Where a table stands with regard to a publication."""
 
@@ -49,7 +53,7 @@ class Judged:
 
 
 def judge(tables: Tables, publication: Publication) -> list[Judged]:
-    """Where every table stands. Touches none of them. Raises `ForeignChange`, `log.DamagedLog`."""
+    """Where every table stands. Touches none of them. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
     return [_judge(tables[one.name], one, publication.identity) for one in publication.changes]
 
 
@@ -69,6 +73,8 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     _check_there(folder, change)
     changed = changed_since(table, change.start, since)
     check_adoptable(folder, [one for one in changed if one not in ours])
+    if changed and not ours and change.start is not None:
+        check_same_count(table, change.start, newest)
     live = frozenset(file.path for file in delta.files(table, newest))
     lost = frozenset(one.path for one in change.remove) - live
     if not lost:
@@ -116,6 +122,17 @@ def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
                 f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"
                 f" {one.user or 'unknown'}. Nothing was touched. {way_back}"
             )
+
+
+def check_same_count(table: Table, pinned: int, newest: int) -> None:
+    """Raises `LostRows` where another program's commits, which say that they change no row, lose some or add some."""
+    before, after = (delta.row_count(table, version) for version in (pinned, newest))
+    if before != after:
+        raise LostRows(
+            f"table {table.folder.name} holds {after} rows at version {newest}, but {before} at version {pinned}, as"
+            " the newest batch left it: a commit of another program says that it changes no row, and does. Nothing was"
+            f" touched. {takes_back(table.folder, pinned)}"
+        )
 
 
 def takes_columns_back(folder: Path, changed: log.Entry) -> str:

@@ -15,22 +15,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowlib.model.errors import WindowError
 from windowlib.tables import delta, disk, log
 from windowlib.tables.delta import RESTORED
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication, TableChange
-from windowlib.tables.roll_forward import changed_since, check_adoptable, created, takes_back
+from windowlib.tables.roll_forward import LostRows, changed_since, check_adoptable, check_same_count, created
 
 Versions = Mapping[str, int]
 GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
 COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # by the figures of each batch
-
-
-class LostRows(WindowError):
-    """A table does not hold as many rows as the newest batch left there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +128,8 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
     restore = any(map(is_ours, changed))
     if pinned is not None and changed and not restore:
-        _check_same_count(table, pinned, newest)
+        check_same_count(table, pinned, newest)
     return _Seen(newest, since, restore)
-
-
-def _check_same_count(table: Table, pinned: int, newest: int) -> None:
-    """Raises `LostRows` where another program's commits, which say that they change no row, lose some or add some."""
-    before, after = (delta.row_count(table, version) for version in (pinned, newest))
-    if before != after:
-        raise LostRows(
-            f"table {table.folder.name} holds {after} rows at version {newest}, but {before} at version {pinned}, as"
-            " the newest batch left it: a commit of another program says that it changes no row, and does. Nothing was"
-            f" touched. {takes_back(table.folder, pinned)}"
-        )
 
 
 def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Entry]:
