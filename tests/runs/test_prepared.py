@@ -142,6 +142,23 @@ def test_a_compaction_is_built_upon(spark: SparkSession, undisturbed: Definition
     assert tables(definition) == tables(undisturbed)
 
 
+@pytest.mark.fault(
+    "another program's compaction leaves no statistics in the log", "its files are counted by their footers"
+)
+def test_a_compaction_without_statistics_is_built_upon(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, files=2)
+    advance(definition, lambda: spark, clock=clock)
+    for name in ("results", "source_files"):
+        DeltaTable(definition.root / name).optimize.compact()
+        entry = log.file_of(definition.root / name, DeltaTable(definition.root / name).version())
+        actions = [json.loads(line) for line in entry.read_text().splitlines()]
+        assert [action["add"].pop("stats") for action in actions if "add" in action]
+        entry.write_text("\n".join(map(json.dumps, actions)))
+    clicks(tmp_path, files=3)
+    assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [3]
+    assert read_table(definition, "source_files").num_rows == 3
+
+
 @pytest.mark.parametrize("left", ["", '{"add": {"pa'], ids=["empty", "cut"])
 @pytest.mark.fault(
     "a log entry is empty or cut, as a power cut leaves it", "the error names the entry and the way back"

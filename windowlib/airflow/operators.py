@@ -53,9 +53,8 @@ class Plan(Job):
 
     def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.file = (
-            None if file is None else str(file)
-        )  # None in a DAG file of an earlier release, whose decide asks no second time
+        # None in a DAG file of an earlier release, whose decide asks no second time.
+        self.file = None if file is None else str(file)
 
     def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command(context)

@@ -14,9 +14,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
@@ -128,22 +130,27 @@ def files(table: Table, at: int | None) -> list[DataFile]:
         return []
     pinned = table.at(at)
     if at not in table.listed:
-        table.listed = {at: _files(pinned)}
+        table.listed = {at: _files(table.folder, pinned)}
     found: list[DataFile] = table.listed[at]
     return found
 
 
 def row_count(table: Table, at: int | None) -> int:
-    """The number of rows of version `at`, by its files' statistics; of ten thousand files no more is looked at."""
+    """The number of rows of version `at`, by its files' statistics; of ten thousand files no more is looked at.
+
+    A file of another program that the log says nothing of is counted by its footer.
+    """
     if at is None:
         return 0
     pinned = table.at(at)
     if at in table.listed:
         return sum(file.rows for file in table.listed[at])
-    return sum(pa.RecordBatchReader.from_stream(pinned.get_add_actions()).read_all()["num_records"].to_pylist())
+    actions = pa.RecordBatchReader.from_stream(pinned.get_add_actions()).read_all()
+    known = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
+    return sum(pq.read_metadata(table.folder / path).num_rows if rows is None else rows for path, rows in known)
 
 
-def _files(table: DeltaTable) -> list[DataFile]:
+def _files(folder: Path, table: DeltaTable) -> list[DataFile]:
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
 
     def rows(prefix: str) -> list[dict[str, Any]]:
@@ -156,7 +163,14 @@ def _files(table: DeltaTable) -> list[DataFile]:
 
     described = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
     about = zip(*described, rows("partition."), known("min."), known("max."), known("null_count."), strict=True)
-    return [DataFile(*file) for file in about]
+    return [_whole(folder, DataFile(*file)) for file in about]
+
+
+def _whole(folder: Path, file: DataFile) -> DataFile:
+    """A file with its statistics: its footer's, where another program wrote it and left the log without them."""
+    if file.rows is not None and (file.low or not file.rows):
+        return file
+    return data_files.data_file(folder, file.path, file.partition)
 
 
 def commit(
