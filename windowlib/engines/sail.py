@@ -8,7 +8,9 @@ lacks is added with functions over Arrow batches, which it calls in this process
 from __future__ import annotations
 
 import functools
+import gc
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -39,16 +41,61 @@ ENVIRONMENT = {
     "SAIL_PARQUET__PRUNING": "false",
     "MIMALLOC_ALLOW_THP": "0",
 }
-_server: Any = None  # one for the process; it ends with it
+ASKED_AT_MOST = 20
+"""How often a server's session is given out before the next server takes over.
+
+Sail keeps some 10 KB of each query until its server is stopped: a quarter of a MB for each batch. A new server and its
+session take 3 ms.
+"""
 
 
 class SailUnavailable(WindowError):
     """Sail cannot be used here."""
 
 
+class _Server:
+    """A server in this process, and the one session on it."""
+
+    def __init__(self, server: Any, session: SparkSession) -> None:
+        self.server = server
+        self.session: SparkSession | None = session
+        self.known = weakref.ref(session)  # data frames know their session: it lives as long as one of them
+        self.asked = 0
+
+
+_serves: _Server | None = None
+_retired: list[_Server] = []  # stopped as soon as nobody has their sessions any more; all of them end with the process
+
+
 def session() -> SparkSession:
-    """A session on Sail in this process; raises SailUnavailable without the package, or where Spark runs already."""
-    global _server
+    """A session on Sail in this process, from time to time a new one; one that is in use stays usable.
+
+    Raises SailUnavailable without the package, or where Spark runs already.
+    """
+    global _serves
+    if _serves is not None and _serves.asked >= ASKED_AT_MOST:
+        _serves.session = None
+        _retired.append(_serves)
+        _serves = None
+    if _serves is None:
+        _serves = _start()
+        _stop_retired()
+    _serves.asked += 1
+    assert _serves.session is not None
+    return _serves.session
+
+
+def _stop_retired() -> None:
+    """Stops the servers whose sessions are gone. Not where a session is collected: that may be a thread of Sail's."""
+    if not _retired:
+        return
+    gc.collect()
+    for one in [one for one in _retired if one.known() is None]:
+        one.server.stop()
+        _retired.remove(one)
+
+
+def _start() -> _Server:
     os.environ |= ENVIRONMENT
     try:
         from pysail.spark import SparkConnectServer
@@ -63,16 +110,15 @@ def session() -> SparkSession:
 
     if SparkSession._instantiatedSession is not None:  # PySpark knows one kind of session in a process
         raise SailUnavailable("this process runs Spark already; use Sail in a process of its own")
-    if _server is None:
-        os.environ.setdefault("RUST_LOG", "error")
-        _server = SparkConnectServer(port=0)
-        _server.start(background=True)
-    _, port = _server.listening_address
+    os.environ.setdefault("RUST_LOG", "error")
+    server = SparkConnectServer(port=0)
+    server.start(background=True)
+    _, port = server.listening_address
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `builder.remote` does, which takes no channel
-    spark: Any = ConnectSession.builder.channelBuilder(channel(f"sc://127.0.0.1:{port}")).getOrCreate()
+    spark: Any = ConnectSession.builder.channelBuilder(channel(f"sc://127.0.0.1:{port}")).create()
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
-    return cast("SparkSession", spark)
+    return _Server(server, cast("SparkSession", spark))
 
 
 def is_sail(spark: SparkSession) -> bool:
