@@ -307,6 +307,17 @@ def test_a_rerun_that_a_rollback_has_undone_is_none(spark: Any, pipeline: Pipeli
     assert (late, sorted(cut(definition, 4).batches)) == (1, [1, 2, 3, 4])
 
 
+@pytest.mark.parametrize("lateness_ms", [0, 10**9])
+def test_another_lateness_than_that_of_the_newest_batch_is_not_in_force(
+    spark: Any, pipeline: Pipeline, lateness_ms: int
+) -> None:
+    definition = pipeline(TUMBLING)
+    window = definition.window.model_copy(update={"allowed_lateness_ms": lateness_ms})
+    found = verified(definition.with_fields(window=window), spark)
+    assert found.differences == []
+    assert found.compared == verified(definition, spark).compared
+
+
 @pytest.mark.parametrize("window", [SESSIONS, TUMBLING, SLIDING])
 def test_a_late_event_that_is_nowhere_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     definition = pipeline(window)

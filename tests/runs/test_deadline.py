@@ -14,10 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from tests.clicks import CLICKS, clicks, clock
 from windowlib.batches import reading
 from windowlib.batches.planning import ledger_of
+from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
@@ -26,6 +28,7 @@ from windowlib.runs.together import advance_together
 
 SOON_MS = 200
 LONG_S = 30
+UNTIL = ["--to", "2026-03-03T00:00Z", "--reason", "late", "--who", "ann"]
 ONE_FILE = CLICKS.replace('name = "clicks"', 'name = "clicks"\nbatch_timeout = "8s"')
 
 
@@ -144,3 +147,32 @@ def other(folder: Path) -> Definition:
     file = folder / "other.toml"
     file.write_text(CLICKS.replace('"clicks"', '"other"').replace('gap = "10m"', 'gap = "11m"'))
     return load_definition(file).model_copy(update={"root": folder / "warehouse" / "other"})
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize(
+    ("step", "asked", "what"),
+    [
+        ("windowlib.inspection.verify.verify._expected", ["verify"], "verify"),
+        pytest.param(
+            "windowlib.reruns.dry_run.look",
+            ["rerun", "--dry-run", "--from", "2026-03-02T00:00Z", *UNTIL],
+            "the preview",
+            marks=pytest.mark.long("verify is bounded by the same lines in make test"),
+        ),
+    ],
+)
+@pytest.mark.fault("verify or a preview hangs in the engine", "it is ended after `batch_timeout`")
+def test_what_a_command_computes_is_ended_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, asked: list[str], what: str
+) -> None:
+    advance(clicks(tmp_path, 1), lambda: spark, clock=clock)
+    definition = clicks(tmp_path, 1, ONE_FILE.replace("8s", "3s").replace("[source]", 'engine = "sail"\n[source]', 1))
+    release = tmp_path / "release"
+    monkeypatch.setattr(step, lambda inputs, *others: hanging(inputs.spark, release))
+    ended = CliRunner().invoke(app, [asked[0], str(definition.file), *asked[1:]])
+    release.touch()
+    assert ended.exit_code == UNEXPECTED
+    assert f"error: {what} has taken longer than batch_timeout = 3s and was ended; start it again" in ended.output

@@ -85,7 +85,7 @@ def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool
     from windowlib.runs.start import with_spark
 
     with progress(console(quiet=as_json)) as tell:
-        found = with_spark(definition, lambda spark: forecast(definition, lambda: spark, asked), tell)
+        found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), tell)
     show_outcome({**asdict(found), "dry_run": dry_run}, None, as_json)
     if not as_json:
         lines = [*_removed(found.removed), *_source(found.source, found.not_looked_at)]
@@ -95,14 +95,19 @@ def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool
 
 def _forget(definition: Definition, asked: Asked, wait_ms: int, as_json: bool) -> None:
     from windowlib.erasure.forget import forget
-    from windowlib.runs.start import waiting, with_spark
+    from windowlib.runs.deadline import bounded
+    from windowlib.runs.start import waiting, with_spark_for_long
 
     with progress(console(quiet=as_json)) as tell:
 
         def erased(spark: Any) -> Certificate:
-            return waiting(lambda: forget(definition, lambda: spark, asked), wait_ms, tell)
+            def once() -> Certificate:
+                with bounded(definition, "forget", spark):
+                    return forget(definition, lambda: spark, asked)
 
-        made = with_spark(definition, erased, tell)
+            return waiting(once, wait_ms, tell)
+
+        made = with_spark_for_long(definition, erased, tell)
     show_outcome(_record(made), None, as_json)
     if not as_json:
         erasure = made.erasure

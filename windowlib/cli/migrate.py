@@ -90,7 +90,7 @@ def migrate(
 
 def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.migrations.switch import build, compare, switch
-    from windowlib.runs.start import waiting, with_spark
+    from windowlib.runs.start import waiting, with_spark_for_long
 
     file = argument(definition.file)
     with progress(console(quiet=as_json)) as tell:
@@ -99,7 +99,7 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
             shadow = build(definition, lambda: spark, asked)
             return shadow, compare(definition, shadow, lambda: spark)
 
-        shadow, found = with_spark(definition, built, tell)
+        shadow, found = with_spark_for_long(definition, built, tell)
     folder = str(shadow.definition.root)
     record = {"changed": shadow.migration.changed, "built_in": folder, "difference": _plain(found)}
     show_outcome(record, None, as_json)
@@ -119,7 +119,7 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
         def switched(spark: Any) -> Done:
             return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, tell)
 
-        done = with_spark(definition, switched, tell)
+        done = with_spark_for_long(definition, switched, tell)
     said = (
         f"batch {done.batch_id} is the new tables; windowlib run {file} goes on with them. windowlib migrate {file}"
         f" --undo takes it back until windowlib migrate {file} --finish keeps it"
@@ -130,7 +130,7 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
 def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.batches.planning import ledger_of
     from windowlib.migrations.undo import undo
-    from windowlib.runs.start import waiting, with_spark
+    from windowlib.runs.start import waiting, with_spark_for_long
     from windowlib.tables.migration import switched
 
     found, file = switched(ledger_of(definition)), argument(definition.file)
@@ -148,7 +148,7 @@ def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json
         def undone(spark: Any) -> Done | None:
             return waiting(lambda: undo(definition, lambda: spark, asked), wait_ms, tell)
 
-        done = with_spark(definition, undone, tell)
+        done = with_spark_for_long(definition, undone, tell)
     assert done is not None, "a migration was switched"
     said = (
         f"batch {done.batch_id} has the tables of before the migration again. Put the definition of then into {file}:"

@@ -90,7 +90,9 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
     from windowlib.tables.ledger import wall_clock_ms
 
     with progress(console(quiet=as_json)) as tell:
-        found = with_spark(definition, lambda spark: preview(definition, wanted, spark, wall_clock_ms), tell)
+        found = with_spark(
+            definition, "the preview", lambda spark: preview(definition, wanted, spark, wall_clock_ms), tell
+        )
     show_outcome(asdict(found), None, as_json)
     if not as_json:
         show_preview(console(), found, definition)

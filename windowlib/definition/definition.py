@@ -59,10 +59,10 @@ class Definition(DefinitionFile):
         """The columns of `results` that hold values: those of [window.output], else one of each aggregate."""
         return [*self.window.output] if self.window.function else [*self.expressions]
 
-    def numbered(self, partials: tuple[str, ...]) -> Self:
-        """The same with its aggregates in this order."""
+    def with_fields(self, **others: Any) -> Self:
+        """The same with other fields, such as `partials`; what was worked out from them is worked out anew."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return type(self).model_construct(**{**fields, "partials": partials})
+        return type(self).model_construct(**{**fields, **others})
 
     @cached_property
     def plan(self) -> PlanKind:

@@ -217,7 +217,9 @@ class DefinitionFile(Section):
         "2m",
     )
     batch_timeout_ms: Positive = duration(
-        "batch_timeout", "a batch that takes longer than this hangs: it is ended, and the next run does it again", "12h"
+        "batch_timeout",
+        "a batch that takes longer than this hangs: it is ended, and the next run does it again; so are verify and previews",
+        "12h",
     )
     description: str = Field(
         default="", max_length=1000, description="what the pipeline is for, in a sentence; shown wherever it is"

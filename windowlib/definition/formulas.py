@@ -77,7 +77,14 @@ def as_stored(definition: Definition, stored: Stored) -> Definition:
     numbered = tuple(stored.get(PARTIALS, ()))
     if not numbered or {*numbered} != {*map(str, definition.aggregates.aggregates)}:
         return definition
-    return definition.numbered(numbered)
+    return definition.with_fields(partials=numbered)
+
+
+def in_force(definition: Definition, stored: Stored) -> Definition:
+    """The definition with the allowed lateness of a stored one: another one comes into force with the next batch."""
+    if stored[WINDOW].get("type") != definition.window.type or LATENESS not in type(definition.window).model_fields:
+        return definition
+    return definition.with_fields(window=definition.window.model_copy(update={LATENESS: stored[WINDOW][LATENESS]}))
 
 
 def kept(definition: Definition, stored: Stored | None, batch_id: int) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from windowlib.migrations.shadow import (
     still_there,
 )
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.runs.deadline import bounded
 from windowlib.runs.publication import publish
 from windowlib.source.place import PLACE, place_of
 from windowlib.tables.decision import Decision
@@ -77,7 +78,7 @@ def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Cloc
     assert commit is not None, "there is something to migrate"
     folder = shadow.definition.root / "_compared"
     shutil.rmtree(folder, ignore_errors=True)
-    with still_there(shadow):
+    with still_there(shadow), bounded(definition, "the comparison", spark()):
         return _compared(definition, ledger, commit, shadow, folder, spark)
 
 
@@ -121,7 +122,8 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked
         check_can_migrate(definition, ledger, state)
         with still_there(shadow):
             catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
-        done = _switched(definition, ledger, claim, state, shadow, spark(), asked)
+        with bounded(definition, "the switch", spark()):
+            done = _switched(definition, ledger, claim, state, shadow, spark(), asked)
     drop_tables(definition.root, shadow.migration)
     return done
 

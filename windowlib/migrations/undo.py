@@ -12,6 +12,7 @@ from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, 
 from windowlib.migrations.difference import Side, difference
 from windowlib.migrations.files import Standing
 from windowlib.migrations.shadow import NothingToMigrate
+from windowlib.runs.deadline import bounded
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Note, silent
 from windowlib.tables import migration, prepare
@@ -45,7 +46,8 @@ def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
         state = settled(ledger, claim, before)
         if switched(ledger) != done:
             raise Superseded("the migration has been undone, or finished, meanwhile: look again")
-        made = _undone(definition, ledger, claim, state, done, spark(), asked)
+        with bounded(definition, "undo", spark()):
+            made = _undone(definition, ledger, claim, state, done, spark(), asked)
     forget(definition.root, done[1])
     return made
 

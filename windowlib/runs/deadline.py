@@ -13,10 +13,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.model.errors import TryAgain
 
@@ -28,8 +29,12 @@ DROPPED_S = 10  # for an engine to drop its jobs
 UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.runs.exits` names it
 
 
+OF_A_BATCH = "the next run finishes it. Where it is honest work, set batch_timeout higher or max_files_per_run lower"
+OF_A_COMMAND = "start it again. Where it is honest work, set batch_timeout higher, or ask for less"
+
+
 class TimedOut(TryAgain):
-    """A batch took longer than `batch_timeout`."""
+    """A batch, or a command's computation, took longer than `batch_timeout`."""
 
 
 class _Expired(BaseException):
@@ -37,8 +42,10 @@ class _Expired(BaseException):
 
 
 @contextmanager
-def within(timeout_ms: int, what: str, engines: Sequence[SparkSession] = ()) -> Iterator[None]:
-    """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence.
+def within(
+    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), way_on: str = OF_A_BATCH
+) -> Iterator[None]:
+    """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence, `way_on` ends it.
 
     Then `engines` are asked to drop what they still compute.
 
@@ -49,11 +56,7 @@ def within(timeout_ms: int, what: str, engines: Sequence[SparkSession] = ()) -> 
         yield
         return
     expired = threading.Event()
-    sentence = (
-        f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; the next run"
-        " finishes it. Where it is honest work, set batch_timeout higher or max_files_per_run"
-        " lower"
-    )
+    sentence = f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; {way_on}"
 
     def expire(number: int, frame: FrameType | None) -> None:
         if not done.is_set():
@@ -89,6 +92,11 @@ def within(timeout_ms: int, what: str, engines: Sequence[SparkSession] = ()) -> 
         with ending:
             done.set()
         signal.signal(signal.SIGALRM, before)
+
+
+def bounded(definition: Definition, what: str, spark: SparkSession) -> AbstractContextManager[None]:
+    """What a command computes outside of batches has `batch_timeout` as a batch has; raises `TimedOut`."""
+    return within(definition.batch_timeout_ms, what, [spark], OF_A_COMMAND)
 
 
 def _interrupt(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ from windowlib.engines.choice import check_engine
 from windowlib.engines.connect import EngineLost
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
+from windowlib.runs.deadline import bounded
 from windowlib.runs.run import Note, Run, Say, first_plan, saying, silent
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
@@ -135,11 +136,22 @@ def run_together(
         spark.close()
 
 
-def with_spark(definition: Definition, work: Callable[[SparkSession], T], say: Say) -> T:
+def with_spark(definition: Definition, what: str, work: Callable[[SparkSession], T], say: Say) -> T:
     """What `work` makes on the Spark session that a definition asks for, outside any batch.
 
-    What Spark fails at is said as a run says it (`windowlib.runs.spark_errors`).
+    It has `batch_timeout` for it, as a batch has: `what` names it where it takes longer (`TimedOut`). What Spark fails
+    at is said as a run says it (`windowlib.runs.spark_errors`).
     """
+
+    def within_the_limit(spark: SparkSession) -> T:
+        with bounded(definition, what, spark):
+            return work(spark)
+
+    return with_spark_for_long(definition, within_the_limit, say)
+
+
+def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T], say: Say) -> T:
+    """As `with_spark`, where `work` waits for others or makes many batches: it bounds its parts itself."""
     spark = spark_sessions(definition)
     try:
         with explained(definition, of_a_batch=False):

@@ -40,7 +40,7 @@ def text_rows(
         with tempfile.TemporaryDirectory() as staging:
             return _read(spark, definition, known, key, columns, Path(staging))
 
-    return with_spark(definition, read, lambda what: None)
+    return with_spark(definition, "reading the source's rows", read, lambda what: None)
 
 
 def _read(

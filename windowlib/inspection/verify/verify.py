@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import typed_step
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import REFORMULATED, is_of
+from windowlib.definition.formulas import REFORMULATED, in_force, is_of
 from windowlib.definition.instants import instant
 from windowlib.engines.choice import check_engine
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
@@ -82,10 +82,11 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     commit = Ledger(definition.root, clock).state().commit
     then = cut(definition, commit.batch_id if commit else None)
     assert commit is not None, "`cut` raises where no batch is committed"
+    definition = in_force(definition, json.loads(commit.definition))
     if not is_of(definition, commit.definition, commit.fingerprint):
         raise StateMismatch(
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
-            " compared: give that definition"
+            " compared: give that definition, or verify after the next batch"
         )
     check_place(definition, commit)
     opened = Tables(definition.root)
