@@ -12,7 +12,7 @@ from windowlib.definition.file import DefinitionFile
 from windowlib.definition.terms import terms_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "change.md"
-ALSO = {"windowlib", "suites", "own code", "source.path"}  # not a key each, or refused by its place
+ALSO = {"engine.version", "windowlib", "suites", "own code", "source.path"}  # not a key each, or refused by its place
 
 
 def keys(how: How) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.clicks import CLICKS, START_MS, clicks, clock, tables
 from tests.killed import stopped
 from windowlib.batches.planning import ledger_of, other_terms, plan
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.definition.terms import terms_of
+from windowlib.definition.terms import changed, terms_of
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
@@ -142,3 +143,32 @@ def test_an_edit_of_the_authors_own_code_changes_the_terms(tmp_path: Path) -> No
     with_helper = terms()
     (tmp_path / "visits.py").write_text(VISITS.replace("len(list(elements))", "0"))
     assert len({before, with_helper, terms()}) == 3
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "differ"),
+    [
+        ({"engine": "sail", "engine.version": "0.7"}, {"engine": "sail", "engine.version": "0.7"}, None),
+        (
+            {"engine": "sail", "engine.version": "0.7"},
+            {"engine": "sail", "engine.version": "0.8"},
+            'engine.version was "0.7", is "0.8"',
+        ),
+        ({"engine": "sail"}, {"engine": "sail", "engine.version": "0.8"}, None),
+        ({"engine": "sail", "engine.version": "0.7"}, {"engine": "sail"}, None),
+        ({"engine": "sail"}, {"engine": "spark", "engine.version": "4"}, 'engine was "sail", is "spark"'),
+    ],
+)
+@pytest.mark.fault("the engine is upgraded after a run died", "the plan is replaced")
+def test_another_version_of_the_engine_is_other_terms_where_both_know_it(
+    then: dict[str, str], now: dict[str, str], differ: str | None
+) -> None:
+    assert changed(json.dumps(then), json.dumps(now)) == differ
+
+
+def test_the_terms_name_the_version_of_the_engine(tmp_path: Path) -> None:
+    found = {
+        engine: json.loads(terms_of(clicks(tmp_path / engine, 0, f'engine = "{engine}"\n{CLICKS}')))["engine.version"]
+        for engine in ("spark", "sail")
+    }
+    assert found == {"spark": metadata.version("pyspark"), "sail": metadata.version("pysail")}

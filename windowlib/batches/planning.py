@@ -23,7 +23,7 @@ from windowlib.definition.formulas import (
     is_of,
     lateness_changed_with,
 )
-from windowlib.definition.terms import differences, terms_of
+from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.engines.choice import check_types
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
@@ -224,9 +224,7 @@ def other_terms(definition: Definition, found: Plan) -> str | None:
     """
     if not is_of(definition, found.definition, found.fingerprint):
         return edited(definition, found)
-    if found.terms is None or found.terms == (now := terms_of(definition)):
-        return None
-    return "; ".join(differences(json.loads(found.terms), json.loads(now)))
+    return None if found.terms is None else changed(found.terms, terms_of(definition))
 
 
 def plan_again(
@@ -302,9 +300,9 @@ def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
     if commit is None or not lateness_changed_with(plan.definition, plan.batch_id):
         return None
     then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))
-    [changed] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
+    [said] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
     means = "what has been cleaned up stays late" if now_ms > then_ms else "windows in flight past it are cleaned up"
-    return f"{changed}, from batch {plan.batch_id} on: {means}"
+    return f"{said}, from batch {plan.batch_id} on: {means}"
 
 
 def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> list[str]:

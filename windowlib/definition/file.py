@@ -218,7 +218,7 @@ class DefinitionFile(Section):
     )
     batch_timeout_ms: Positive = duration(
         "batch_timeout",
-        "a batch that takes longer than this hangs: it is ended, and the next run does it again; so are verify and previews",
+        "a batch that takes longer hangs: it is ended, and the next run does it again; verify and previews are ended, too",
         "12h",
     )
     description: str = Field(

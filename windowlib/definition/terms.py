@@ -20,6 +20,11 @@ from windowlib.definition.own_code import code_files
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
+PACKAGES = {"spark": "pyspark", "sail": "pysail"}
+"""What an engine comes in; where Spark is a server's, its client."""
+
+ENGINE_VERSION = "engine.version"
+
 
 def terms_of(definition: Definition) -> str:
     """The terms of a batch planned now, as JSON: a key of the definition → what it says.
@@ -31,7 +36,7 @@ def terms_of(definition: Definition) -> str:
     source, watermark, checks = definition.source, definition.watermark, definition.checks
     suites = [path for path in (checks.figures_suite, checks.results_suite) if path]
     terms = {
-        "windowlib": _version(),
+        "windowlib": _version("windowlib"),
         "engine": definition.engine,
         "spark.conf": definition.spark.conf,
         "source.format": source.format,
@@ -55,7 +60,20 @@ def terms_of(definition: Definition) -> str:
         terms["source.nested"] = source.nested
     if dialect := source.dialect.model_dump(exclude_defaults=True):
         terms["source.dialect"] = dialect
+    if version := _version(PACKAGES[definition.engine]):
+        terms[ENGINE_VERSION] = version
     return json.dumps(terms, sort_keys=True)
+
+
+def changed(then: str, now: str) -> str | None:
+    """How the terms of now differ from those of a plan, in words; None where they are equal.
+
+    The engine's version counts where both know it: who only plans need not have the engine.
+    """
+    before, after = json.loads(then), json.loads(now)
+    if ENGINE_VERSION not in before or ENGINE_VERSION not in after:
+        before, after = ({**one, ENGINE_VERSION: None} for one in (before, after))
+    return "; ".join(differences(before, after)) or None
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
@@ -94,10 +112,10 @@ def _digest(files: Iterable[Path]) -> str | None:
     return found.hexdigest()[:12]
 
 
-@lru_cache(maxsize=1)
-def _version() -> str | None:
-    """The version of windowlib; None where it runs from its sources, without being installed."""
+@lru_cache
+def _version(package: str) -> str | None:
+    """The version of a package; None where it is not installed, as windowlib is not where it runs from its sources."""
     try:
-        return metadata.version("windowlib")
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
