@@ -218,7 +218,7 @@ class DefinitionFile(Section):
     )
     batch_timeout_ms: Positive = duration(
         "batch_timeout",
-        "a batch that takes longer hangs: it is ended, and the next run does it again; verify and previews are ended, too",
+        "a batch that takes longer hangs: it is ended, and the next run does it again; so are verify and previews",
         "12h",
     )
     description: str = Field(
