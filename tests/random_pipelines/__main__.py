@@ -1,8 +1,9 @@
-"""``python -m tests.random_pipelines [--cases 1000] [--from-seed 1] [--one-engine sail]``: whole pipelines.
+"""``python -m tests.random_pipelines [--cases 1000] [--from-seed 1] [--short] [--one-engine sail]``: whole pipelines.
 
 Each case is one or two random pipelines over random files, run after run, on Spark and Sail in turns, with reruns;
-after each batch everything that its tables show is compared with plain Python (`truth`). What came of a case is kept
-in ``.random-pipelines/``, by the code that gave it, so it goes on where it was stopped. Ends with 1 after a difference.
+short ones have two or three runs of smaller files. After each batch everything that its tables show is compared with
+plain Python (`truth`). What came of a case is kept in ``.random-pipelines/``, by the code that gave it, so it goes on
+where it was stopped. Ends with 1 after a difference.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from tests.random_pipelines.drawn import case
+from tests.random_pipelines.drawn import FULL, SHORT, Size, case
 from tests.random_pipelines.engines import Engines
 from tests.random_pipelines.play import differences
 
@@ -30,11 +31,11 @@ def of_code() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
-def played(seed: int, engines: Engines) -> list[str]:
+def played(seed: int, size: Size, engines: Engines) -> list[str]:
     """What a case shows otherwise than it must, or how it failed."""
     with tempfile.TemporaryDirectory(prefix="random-pipeline-") as folder:
         try:
-            return differences(case(seed), Path(folder) / "pipeline", engines)
+            return differences(case(seed, size), Path(folder) / "pipeline", engines)
         except Exception:
             engines.end()
             return ["".join(traceback.format_exc().strip().splitlines(keepends=True)[-12:])]
@@ -45,15 +46,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--from-seed", type=int, default=1)
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("--one-engine", choices=("spark", "sail"))
     asked = parser.parse_args()
-    folder, engines = KEPT / of_code() / (asked.one_engine or "both"), Engines(asked.one_engine)
+    size, kind = (SHORT, "short") if asked.short else (FULL, "full")
+    folder, engines = KEPT / of_code() / f"{asked.one_engine or 'both'}-{kind}", Engines(asked.one_engine)
     folder.mkdir(parents=True, exist_ok=True)
     wrong, seeds = 0, range(asked.from_seed, asked.from_seed + asked.cases)
     for number, seed in enumerate(seeds, 1):
         file = folder / f"{seed}.json"
         if not file.exists():
-            file.write_text(json.dumps(played(seed, engines)), encoding="utf-8")
+            file.write_text(json.dumps(played(seed, size, engines)), encoding="utf-8")
             if number % ANEW == 0:
                 engines.end()
         found = json.loads(file.read_text(encoding="utf-8"))

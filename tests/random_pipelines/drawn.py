@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.clicks import MINUTE_MS, START_MS
-from tests.random_pipelines.truth import AGGREGATES, Row, Rules, Windows
+from tests.random_pipelines.truth import AGGREGATES, Correction, Row, Rules, Windows
 
 HOUR_MS = 60 * MINUTE_MS
-BATCHES = 4
 LATENESSES = (0, 0, 10, 45, 200)  # in minutes
 DEFINITION = """
 name = "{name}"
@@ -27,7 +26,6 @@ max_future_skew = "{skew}m"
 {idle}
 [window]
 {window}
-allowed_lateness = "{lateness}m"
 [storage]
 state_partition = "{state_partition}"
 [aggregates]
@@ -52,7 +50,7 @@ class Happens:
     now_ms: int
     engine: str
     finish: bool = False
-    rerun: tuple[int, int, bool] | None = None  # from, to, of late events only
+    rerun: Correction | None = None
     lateness_min: int | None = None  # what every definition allows from this run on; None: as before
 
 
@@ -65,19 +63,32 @@ class Case:
     runs: tuple[Happens, ...]
 
 
-def case(seed: int) -> Case:
-    """The case of a seed, always the same."""
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much happens in a case."""
+
+    batches: tuple[int, ...]  # one of them
+    rows: int  # of a file, at most
+    rerun: float  # after a batch, how likely
+    group: float  # two definitions, how likely
+
+
+FULL, SHORT = Size((4,), 60, 0.4, 0.25), Size((2, 2, 3), 25, 0.4, 0.15)
+
+
+def case(seed: int, size: Size = FULL) -> Case:
+    """The case of a seed and a size, always the same."""
     chance = random.Random(f"case {seed}")
     delay, with_ids, skew = chance.choice((0, 5, 20)), chance.random() < 0.6, chance.choice((30, 300))
     idle = chance.choice((None, None, 40))
-    names = ("one", "two") if chance.random() < 0.25 else ("one",)
+    names = ("one", "two") if chance.random() < size.group else ("one",)
     definitions = tuple(_definition(chance, name, delay, with_ids, skew, idle) for name in names)
-    return Case(seed, definitions, tuple(_runs(chance)))
+    return Case(seed, definitions, tuple(_runs(chance, size, [one.rules.windows for one in definitions])))
 
 
 def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, skew: int, idle: int | None) -> Drawn:
     lateness = chance.choice(LATENESSES)
-    match chance.choice(("session", "session", "gaps", "tumbling", "sliding", "holes")):
+    match chance.choice(("session", "session", "gaps", "tumbling", "sliding", "holes", "counts")):
         case "session":
             gap = chance.choice((3, 8, 20))
             windows, text = Windows(gap_ms=gap * MINUTE_MS), f'type = "session"\ngap = "{gap}m"'
@@ -87,6 +98,9 @@ def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, sk
             size, offset = chance.choice(((10, 0), (30, 7), (60, 0)))
             windows = Windows(None, size * MINUTE_MS, size * MINUTE_MS, offset * MINUTE_MS)
             text = f'type = "tumbling"\nsize = "{size}m"\noffset = "{offset}m"'
+        case "counts":
+            size, slide = chance.choice(((3, 3), (4, 2), (5, 3), (2, 5)))
+            windows, text = Windows(counts=(size, slide)), f'type = "sliding_count"\nsize = {size}\nslide = {slide}'
         case kind:
             size, slide = chance.choice(((60, 15), (50, 20), (12, 12)) if kind == "sliding" else ((10, 25), (20, 30)))
             windows = Windows(None, size * MINUTE_MS, slide * MINUTE_MS)
@@ -105,38 +119,83 @@ def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, sk
         delay=delay,
         skew=skew,
         idle="" if idle is None else f'idle_timeout = "{idle}m"',
-        window=text,
-        lateness=lateness,
+        window=text if windows.counts else f'{text}\nallowed_lateness = "{lateness}m"',
         state_partition=chance.choice(("10m", "1h", "1d")),
         aggregates="\n".join(f'{name} = "{sql}"' for name, sql in AGGREGATES.items()),
     )
     return Drawn(name, definition, rules)
 
 
-def _runs(chance: random.Random) -> list[Happens]:
-    runs, number, known = [], 0, list[str]()
+def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Happens]:
+    runs, known, batches = list[Happens](), list[str](), chance.choice(size.batches)
     stretch_min = chance.choice((60, 150))
-    for batch in range(1, BATCHES + 1):
+    lying: dict[int, tuple[Row, ...]] = {}  # the files, by number, as they are now
+    number, gap = 0, False
+    for batch in range(1, batches + 1):
         from_ms = START_MS + batch * stretch_min * MINUTE_MS
         files = []
         for _ in range(chance.choice((0, 1, 1, 1, 2)) if batch > 1 else 1):
             number += 1
-            files.append(tuple(_file(chance, number, from_ms, stretch_min, known)))
-        finish = batch == BATCHES and chance.random() < 0.5
+            lying[number] = tuple(_file(chance, number, from_ms, stretch_min, known, size.rows))
+            files.append(lying[number])
+        finish = batch == batches and chance.random() < 0.5
         now_ms = from_ms + stretch_min * MINUTE_MS + chance.choice((0, 7, 90)) * MINUTE_MS
         rerun = None
-        if batch > 1 and chance.random() < 0.4:
+        if batch > 1 and chance.random() < size.rerun:
             start_ms = START_MS + chance.randrange((batch + 1) * stretch_min) * MINUTE_MS
-            rerun = start_ms, start_ms + chance.randrange(1, 200) * MINUTE_MS, chance.random() < 0.4
+            end_ms, late_only = start_ms + chance.randrange(1, 200) * MINUTE_MS, chance.random() < 0.4 and not gap
+            key = chance.choice((None, "u0")) if late_only else None
+            rerun = Correction(start_ms, end_ms, late_only, key, gap=gap)
+            if not late_only and chance.random() < 0.5 and not any(one.counts for one in windows):
+                rerun = _of_a_file(
+                    chance, lying, rerun, moves=all(one.slide_ms <= (one.size_ms or 0) for one in windows)
+                )
+                gap = rerun.gap
         lateness = chance.choice(LATENESSES) if batch > 1 and chance.random() < 0.4 else None
         runs.append(Happens(tuple(files), now_ms, chance.choice(("sail", "spark")), finish, rerun, lateness))
     return runs
 
 
-def _file(chance: random.Random, number: int, from_ms: int, stretch_min: int, known: list[str]) -> list[Row]:
+def _of_a_file(
+    chance: random.Random, lying: dict[int, tuple[Row, ...]], asked: Correction, *, moves: bool
+) -> Correction:
+    """A rerun after a file was written anew or lost: of all its times, and what else is asked. The file has neither
+    times far ahead nor ids of others, of which those of another judgement would be refused."""
+    fit = [number for number, rows in lying.items() if all(_is_plain(row) for row in rows)]
+    if not fit:
+        return asked
+    number = chance.choice(fit)
+    old = lying[number]
+    lost = chance.random() < 0.3
+    new = () if lost else tuple(_repaired(chance, row, moves=moves) for row in old)
+    times = [row.at_ms for row in (*old, *new) if row.at_ms is not None]
+    from_ms, to_ms = min([asked.from_ms, *times]), max([asked.to_ms, *(at_ms + 1 for at_ms in times)])
+    lying[number] = new
+    if lost:
+        del lying[number]
+    return replace(
+        asked, from_ms=from_ms, to_ms=to_ms, repaired=new, lost=old[0].place[0] if lost else None, gap=asked.gap or lost
+    )
+
+
+def _is_plain(row: Row) -> bool:
+    number, place = row.order
+    return not row.ahead and row.id in (None, f"{number}-{place}")
+
+
+def _repaired(chance: random.Random, row: Row, *, moves: bool) -> Row:
+    odd = chance.random()
+    if odd < 0.3:
+        return row._replace(value=chance.choice((None, chance.randrange(1000))))
+    if odd < 0.4 and moves and row.at_ms is not None:
+        return row._replace(at_ms=row.at_ms + chance.randrange(-30, 30) * MINUTE_MS)
+    return row
+
+
+def _file(chance: random.Random, number: int, from_ms: int, stretch_min: int, known: list[str], most: int) -> list[Row]:
     rows = []
     users = chance.choice((1, 3, 7))
-    for row in range(chance.randint(1, 60)):
+    for row in range(chance.randint(1, most)):
         back = chance.choices((0, chance.randrange(90), chance.randrange(500)), (85, 9, 6))[0]
         at_ms = from_ms + (chance.randrange(stretch_min) - back) * MINUTE_MS + chance.choice((0, 0, 1, -1))
         odd = chance.random()
@@ -153,6 +212,7 @@ def _file(chance: random.Random, number: int, from_ms: int, stretch_min: int, kn
                 None if 0.06 < odd < 0.07 else at_ms,
                 None if 0.07 < odd < 0.12 else chance.randrange(1000),
                 chance.choice((None, 0)) if 0.12 < odd < 0.13 else chance.choice((2, 5, 9)) * MINUTE_MS,
+                odd < 0.01,
             )
         )
     return rows

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,18 @@ import pyarrow.parquet as pq
 
 from tests.clicks import MINUTE_MS
 from tests.random_pipelines.drawn import Case, Drawn, Happens
-from tests.random_pipelines.truth import AGGREGATES, BEGINNING, Bounds, Place, Row, Rules, Truth, same_values
+from tests.random_pipelines.truth import (
+    AGGREGATES,
+    BEGINNING,
+    Bounds,
+    Correction,
+    Place,
+    Row,
+    Rules,
+    Truth,
+    Windows,
+    same_values,
+)
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.runs.advance import advance
@@ -35,23 +47,23 @@ class Asked:
     names: tuple[str, ...]
     now_ms: int
     finish: bool = False
-    rerun: tuple[int, int, bool] | None = None
+    rerun: Correction | None = None
 
     def done(self, session: Callable[[], Any]) -> list[int]:
-        """How many batches each pipeline made; -1 of a rerun that was refused."""
+        """How many batches each pipeline made; of a rerun that was refused one of `REFUSED`."""
         definitions = [definition(self.folder, name) for name in self.names]
         clock = lambda: self.now_ms  # noqa: E731
         if self.rerun:
-            from_ms, to_ms, late_only = self.rerun
-            wanted = Rerun(from_ms, to_ms, "a range", "ann", late_only=late_only)
+            wanted = _rerun(self.rerun)
             made = []
             for one in definitions:
                 try:
                     made.append(len(advance(one, session, clock=clock, rerun=wanted)))
                 except RerunRefused as refused:
-                    if "no such late event is without a window" not in str(refused):
+                    why = [number for number, text in REFUSED.items() if text in str(refused)]
+                    if not why:
                         raise
-                    made.append(-1)
+                    made += why
             return made
         if len(definitions) == 1:
             return [len(advance(definitions[0], session, clock=clock, finish=self.finish))]
@@ -60,6 +72,16 @@ class Asked:
             if end.error:
                 raise end.error
         return [len(end.reports) for end in ended]
+
+
+NOTHING_LATE, OF_COUNTS = -1, -2
+REFUSED = {NOTHING_LATE: "no such late event is without a window", OF_COUNTS: "cannot be rerun in part"}
+
+
+def _rerun(asked: Correction) -> Rerun:
+    key = None if asked.key is None else (asked.key,)
+    bounds = asked.from_ms, asked.to_ms
+    return Rerun(*bounds, "a range", "ann", late_only=asked.late_only, key=key, accept_gap=asked.gap)
 
 
 Engine = Callable[[str, Asked], list[int]]  # by the name of the engine that the case drew
@@ -86,6 +108,10 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
         made = engine(happens.engine, Asked(folder, names, happens.now_ms, happens.finish))
         found = list(_after_a_run(folder, happens, truths, made))
         if not found and happens.rerun and all(truth.batch for truth in truths.values()):
+            if happens.rerun.repaired:
+                write(folder, happens.rerun.repaired, after_ns=number)
+            if happens.rerun.lost:
+                (folder / "incoming" / happens.rerun.lost).unlink()
             asked = Asked(folder, names, happens.now_ms, rerun=happens.rerun)
             found = list(_after_a_rerun(folder, happens.rerun, truths, engine(happens.engine, asked)))
         if found:
@@ -100,13 +126,13 @@ def allow(folder: Path, name: str, rules: Rules, lateness_min: int) -> Rules:
     return replace(rules, lateness_ms=lateness_min * MINUTE_MS)
 
 
-def write(folder: Path, rows: tuple[Row, ...]) -> None:
-    """A file of the source."""
+def write(folder: Path, rows: tuple[Row, ...], *, after_ns: int = 0) -> None:
+    """A file of the source; written anew, its time is another."""
     name, number = rows[0].place[0], rows[0].order[0]
     path = folder / "incoming" / name
     values = [{column: getattr(row, column) for column in SCHEMA.names} for row in rows]
     pq.write_table(pa.Table.from_pylist(values, schema=SCHEMA), path)
-    os.utime(path, ns=(number, number))
+    os.utime(path, ns=(number + after_ns * 1000, number + after_ns * 1000))
 
 
 def _after_a_run(folder: Path, happens: Happens, truths: dict[str, Truth], made: list[int]) -> Iterator[str]:
@@ -127,38 +153,39 @@ def _after_a_run(folder: Path, happens: Happens, truths: dict[str, Truth], made:
             yield from (f"{name}: {text}" for text in compared(definition(folder, name), truth))
 
 
-def _after_a_rerun(
-    folder: Path, asked: tuple[int, int, bool], truths: dict[str, Truth], made: list[int]
-) -> Iterator[str]:
-    from_ms, to_ms, late_only = asked
+def _after_a_rerun(folder: Path, asked: Correction, truths: dict[str, Truth], made: list[int]) -> Iterator[str]:
     for (name, truth), batches in zip(truths.items(), made, strict=True):
-        if batches == -1:
+        wanted = 1
+        if truth.rules.windows.counts:
+            wanted = OF_COUNTS
+        elif asked.late_only and not truth.readmitted(asked):
+            wanted = NOTHING_LATE
+        if batches != wanted:
+            yield f"{name}: the rerun of {asked} made {batches}, not {wanted}"
+        if batches == NOTHING_LATE:
             truth.batch += 1  # the number is used up
-            waiting = [row for row in truth.admitted if truth.late.get(row.place, 0) is None]
-            if not late_only or any(row.at_ms in range(from_ms, to_ms) for row in waiting):
-                yield f"{name}: the rerun of {asked} was refused"
-            continue
-        truth.rerun(from_ms, to_ms, late_only=late_only)
-        yield from (f"{name}, rerun of {asked}: {text}" for text in compared(definition(folder, name), truth))
+        if batches > 0:
+            truth.rerun(asked)
+            yield from (f"{name}, rerun of {asked}: {text}" for text in compared(definition(folder, name), truth))
 
 
 def compared(of: Definition, truth: Truth) -> Iterator[str]:
     """What a pipeline shows otherwise than it must, table by table."""
+    windows = truth.rules.windows
     results = {
-        _bounds(row): (_values(row), row["firing"], row["timing"], row["batch_id"]) for row in _rows(of, "results")
+        _bounds(row, windows): (_values(row), row["firing"], row["timing"], row["batch_id"])
+        for row in _rows(of, "results")
     }
     wanted = {bounds: (one.values, one.firing, one.timing, one.batch) for bounds, one in truth.results.items()}
     yield from _different("results", results, wanted)
     feed = {
-        (row["batch_id"], row["change"], _bounds(row)): (_values(row), row["cause"])
+        (row["batch_id"], row["change"], _bounds(row, windows)): (_values(row), row["cause"])
         for row in _rows(of, "result_changes")
     }
     told = {(batch, change, one): (values, cause) for batch, change, cause, one, values in truth.feed}
     yield from _different("result_changes", feed, told)
-    prefix = "window" if truth.rules.windows.merge else "state_window"
     in_flight = {
-        (row["user"], row[f"{prefix}_start_ms"], row[f"{prefix}_end_ms"]): (row["elements"], row["last_event_ms"])
-        for row in _rows(of, "open_windows")
+        _bounds_in_flight(row, windows): (row["elements"], row["last_event_ms"]) for row in _rows(of, "open_windows")
     }
     held = {one: (len(rows), max(row.at_ms or 0 for row in rows)) for one, rows in truth.in_flight.items()}
     yield from _different("open_windows", in_flight, held)
@@ -193,8 +220,19 @@ def _rows(of: Definition, name: str) -> list[dict[str, Any]]:
         return []
 
 
-def _bounds(row: dict[str, Any]) -> Bounds:
+def _bounds(row: dict[str, Any], windows: Windows) -> Bounds:
+    if windows.counts:
+        size, slide = windows.counts
+        return row["user"], row["firing"] * slide - size, row["firing"] * slide
     return row["user"], time_of(row["window_start"]), time_of(row["window_end"])
+
+
+def _bounds_in_flight(row: dict[str, Any], windows: Windows) -> Bounds:
+    if windows.counts:
+        width = gcd(*windows.counts)
+        return row["user"], row["slice_index"] * width, (row["slice_index"] + 1) * width
+    prefix = "window" if windows.merge else "state_window"
+    return row["user"], row[f"{prefix}_start_ms"], row[f"{prefix}_end_ms"]
 
 
 def _values(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.random_pipelines.drawn import case
 from tests.random_pipelines.play import differences
-from tests.random_pipelines.truth import Row, Rules, Truth, Windows
+from tests.random_pipelines.truth import Correction, Row, Rules, Truth, Windows
 
 FEW, MANY = range(1, 4), range(4, 101)
 
@@ -61,7 +61,7 @@ def test_the_rules_by_hand() -> None:
     truth.read([row(3, 90)], now_ms=100)
     truth.read([row(4, 1)], now_ms=100)
     assert truth.late == {("4", 1): None}
-    truth.rerun(0, 1)
+    truth.rerun(Correction(0, 1))
     assert truth.results["u", 0, 22].values[:2] == (4, 4)
     assert truth.late == {("4", 1): 5}
 

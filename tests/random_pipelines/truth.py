@@ -10,6 +10,7 @@ published of it is worked out from them. Rules of a batch:
 * then the watermark moves to the newest event less ``delay + 1``; windows that it has reached are published if they
   are new or have new events, and those past their cleanup go
 * another lateness comes into force before the events: what is past it goes, and what has gone stays late
+* count windows are bounded by the numbers of their events, in order of arrival; nothing is late for them
 """
 
 from __future__ import annotations
@@ -34,24 +35,29 @@ class Row(NamedTuple):
     at_ms: int | None
     value: int | None
     gap_ms: int | None
+    ahead: bool = False  # its time may be later than that of the batch
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Which windows a pipeline has: sessions of `gap_ms` (None: of each row's own), or aligned ones with a size."""
+    """Which windows a pipeline has: sessions of `gap_ms` (None: of each row's own), aligned ones with a size, or the
+    last `size` events at every `slide` of them."""
 
     gap_ms: int | None = None
     size_ms: int | None = None
     slide_ms: int = 0
     offset_ms: int = 0
+    counts: tuple[int, int] | None = None  # size and slide, in events
 
     @property
     def merge(self) -> bool:
-        return self.size_ms is None
+        return self.size_ms is None and self.counts is None
 
     def of(self, row: Row) -> list[tuple[int, int]]:
         """The windows that an event alone would have, the earliest first."""
         assert row.at_ms is not None
+        if self.counts:
+            return [(BEGINNING, END)]
         if self.size_ms is None:
             gap_ms = row.gap_ms if self.gap_ms is None else self.gap_ms
             assert gap_ms is not None
@@ -71,6 +77,24 @@ class Windows:
         width_ms = gcd(self.size_ms, self.slide_ms)
         start_ms = (at_ms - self.offset_ms) // width_ms * width_ms + self.offset_ms
         return start_ms, start_ms + width_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A rerun of the windows that meet a range, or of those that its late events missed (of a key alone); perhaps after
+    a file was written anew, with other values and times in the range, or was lost."""
+
+    from_ms: int
+    to_ms: int
+    late_only: bool = False
+    key: str | None = None
+    repaired: tuple[Row, ...] = ()
+    lost: str | None = None
+    gap: bool = False  # a file has been lost, now or before
+
+    def chooses(self, row: Row) -> bool:
+        """Whether it counts a late event."""
+        return row.at_ms in range(self.from_ms, self.to_ms) and self.key in (None, row.user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +158,10 @@ class Truth:
         self._clean_up()
         events, newest_ms = self._admit(rows, now_ms)
         self.admitted += events
+        if self.rules.windows.counts:
+            self._count(events, *self.rules.windows.counts)
+            self._move(newest_ms, now_ms, finish)
+            return
         touched = self._sessions(events) if self.rules.windows.merge else self._slices(events)
         before_ms = self.watermark_ms
         self._move(newest_ms, now_ms, finish)
@@ -144,7 +172,7 @@ class Truth:
         """Whether silence up to then lets a window fire or go."""
         quiet_ms = self._quiet_ms(max(now_ms, self.planned_ms))
         to_ms = max(self.watermark_ms, quiet_ms)
-        ends = [self._end(bounds) for bounds in self.in_flight]
+        ends = [] if self.rules.windows.counts else [self._end(bounds) for bounds in self.in_flight]
         return (quiet_ms > BEGINNING and any(map(self.is_late, ends))) or any(
             self.watermark_ms < at_ms <= to_ms for end in ends for at_ms in (end - 1, end - 1 + self.rules.lateness_ms)
         )
@@ -215,6 +243,22 @@ class Truth:
             touched |= {(str(row.user), *bounds) for bounds in taken}
         return touched
 
+    def _count(self, events: Sequence[Row], size: int, slide: int) -> None:
+        """Every `slide` events of a key publish the last `size`. In flight: what a later one will hold, by slices."""
+        width = gcd(size, slide)
+        for key in {str(row.user) for row in events}:
+            own = sorted((row for row in self.admitted if row.user == key), key=lambda row: row.order)
+            before = len(own) - sum(row.user == key for row in events)
+            for end in range((before // slide + 1) * slide, len(own) + 1, slide):
+                bounds = key, end - size, end
+                values = values_of(own[max(end - size, 0) : end])
+                self.results[bounds] = Published(values, end // slide, "early", self.batch)
+                self._tell("enter", "firing", bounds, values)
+            kept_from = min((len(own) // slide + 1) * slide - size, len(own) - 1)
+            self.in_flight = {bounds: rows for bounds, rows in self.in_flight.items() if bounds[0] != key}
+            for start in range(max(kept_from, 0) // width * width, len(own), width):
+                self.in_flight[key, start, start + width] = own[start : start + width]
+
     def _quiet_ms(self, now_ms: int) -> int:
         idle_ms = self.rules.idle_ms
         if idle_ms is None or self.heard_ms is None or now_ms - self.heard_ms < idle_ms:
@@ -269,23 +313,28 @@ class Truth:
 
     def _clean_up(self) -> None:
         self.late_ms = self._late_ms()
+        if self.rules.windows.counts:
+            return
         for bounds in [one for one in self.in_flight if self.is_late(self._end(one))]:
             del self.in_flight[bounds]
             self.replaces.pop(bounds, None)
 
     # -- a rerun ------------------------------------------------------------------------------------------------------
 
-    def rerun(self, from_ms: int, to_ms: int, *, late_only: bool = False) -> None:
+    def rerun(self, wanted: Correction) -> None:
         """Computes again what meets the range, from all events; of late ones only, the windows that they join."""
         self.batch += 1
+        repaired = {row.place: row for row in wanted.repaired}
+        kept = [row for row in self.admitted if row.place[0] != wanted.lost]
+        self.admitted = [repaired.get(row.place, row) for row in kept]
         self._clean_up()
         before = dict(self.results)
-        asked = range(from_ms, to_ms)
-        chosen = {row.place for row in self.admitted if self._waits(row.place) and row.at_ms in asked}
+        asked = range(wanted.from_ms, wanted.to_ms)
+        chosen = self.readmitted(wanted)
         if self.rules.windows.merge:
-            self._rerun_sessions(asked, chosen, late_only)
+            self._rerun_sessions(asked, chosen, wanted.late_only)
         else:
-            self._rerun_aligned(asked, chosen, late_only)
+            self._rerun_aligned(asked, chosen, wanted.late_only)
         for bounds in before.keys() | self.results.keys():
             old, new = before.get(bounds), self.results.get(bounds)
             if old and new and same_values(old.values, new.values):
@@ -296,6 +345,10 @@ class Truth:
             elif old:
                 self._tell("withdraw", "rerun", bounds, old.values)
 
+    def readmitted(self, wanted: Correction) -> set[Place]:
+        """The late events in no window that a rerun counts."""
+        return {row.place for row in self.admitted if self._waits(row.place) and wanted.chooses(row)}
+
     def _waits(self, place: Place) -> bool:
         return place in self.late and self.late[place] is None
 
@@ -304,7 +357,7 @@ class Truth:
 
     def _rerun_sessions(self, asked: range, chosen: set[Place], late_only: bool) -> None:
         taken: set[Place] = set()
-        for key in {str(row.user) for row in self.admitted}:
+        for key in {str(row.user) for row in self.admitted} | {one[0] for one in (*self.results, *self.in_flight)}:
             own = [row for row in self.admitted if row.user == key]
             if late_only:
                 own = [row for row in own if not self._waits(row.place) or row.place in chosen]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -32,11 +33,16 @@ def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> A
     >>> read_aggregates({"mean": "sum(v) / count(*)", "n": "count(*)"}).columns
     (OutputColumn(name='mean', sql='{0} / {1}'), OutputColumn(name='n', sql='{1}'))
     """
+    return _read_all(tuple(expressions.items()), tuple(first))
+
+
+@lru_cache(maxsize=256)  # a run asks for those of its definition again and again: parsing costs more than some queries
+def _read_all(expressions: tuple[tuple[str, str], ...], first: tuple[str, ...]) -> AggregateSet:
     found: list[Aggregate] = []
     for sql in first:
         _read(sql, found)
-    columns = tuple(OutputColumn(name, _read(sql, found)) for name, sql in expressions.items())
-    used = dict.fromkeys(name for sql in expressions.values() for name in columns_used(sql))
+    columns = tuple(OutputColumn(name, _read(sql, found)) for name, sql in expressions)
+    used = dict.fromkeys(name for _, sql in expressions for name in columns_used(sql))
     return AggregateSet(tuple(found), columns, tuple(used))
 
 
