@@ -324,9 +324,7 @@ class Truth:
     def rerun(self, wanted: Correction) -> None:
         """Computes again what meets the range, from all events; of late ones only, the windows that they join."""
         self.batch += 1
-        repaired = {row.place: row for row in wanted.repaired}
-        kept = [row for row in self.admitted if row.place[0] != wanted.lost]
-        self.admitted = [repaired.get(row.place, row) for row in kept]
+        self._replace(wanted)
         self._clean_up()
         before = dict(self.results)
         asked = range(wanted.from_ms, wanted.to_ms)
@@ -344,6 +342,16 @@ class Truth:
                 self._tell("change" if old else "enter", "rerun", bounds, new.values)
             elif old:
                 self._tell("withdraw", "rerun", bounds, old.values)
+
+    def _replace(self, wanted: Correction) -> None:
+        """A file written anew is read as it is now: none of its rows is a late event any more."""
+        repaired = {row.place: row for row in wanted.repaired}
+        kept = [row for row in self.admitted if row.place[0] != wanted.lost]
+        self.admitted = [repaired.get(row.place, row) for row in kept]
+        self.late = {place: batch for place, batch in self.late.items() if place not in repaired}
+        holes = {row.place for row in self.admitted if row.place in repaired and not self.rules.windows.of(row)}
+        self.refused |= dict.fromkeys(holes, "hole")
+        self.admitted = [row for row in self.admitted if row.place not in holes]
 
     def readmitted(self, wanted: Correction) -> set[Place]:
         """The late events in no window that a rerun counts."""
