@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +21,7 @@ from tests.runs.schedules import Reader, arrive, before_each_step, compute_simpl
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import UNEXPECTED, pipeline_folder, tell
-from windowlib.tables.disk import CannotWrite
+from windowlib.tables.disk import CannotWrite, refusal_of
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
@@ -207,3 +210,52 @@ def test_full_while_an_engine_runs(spark: SparkSession, mounts: None, tmp_path: 
         undisturbed = clicks(folder, 2)
         advance(undisturbed, lambda: spark, clock=clock)
         assert tables(on_disk) == tables(undisturbed)
+
+
+RUNS = """
+import sys
+from pathlib import Path
+import pytest
+from tests.runs.schedules import compute_simply, pipeline_of
+from windowlib.runs.advance import advance
+from windowlib.tables.disk import CannotWrite, refusal_of
+with pytest.MonkeyPatch.context() as patch:
+    compute_simply(patch)
+    try:
+        advance(pipeline_of(Path(sys.argv[1])), lambda: None)
+    except CannotWrite as error:
+        print(error)
+"""
+LESS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all"]  # root may write anywhere
+
+
+@pytest.mark.parametrize("denied", ["results/_delta_log", "ledger/_delta_log", "_prepared"])
+@pytest.mark.fault(
+    "the user who runs a pipeline may not write to one of its folders",
+    "the run names the folder; with the right given, the next run finishes the batch",
+)
+def test_a_folder_of_another_user(
+    without_rights: list[str], begun: Path, request: pytest.FixtureRequest, denied: str
+) -> None:
+    root = pipeline_of(begun).root
+    folder = root / denied
+    folder.mkdir(exist_ok=True)
+    less = LESS if os.geteuid() == 0 else []
+    if less and subprocess.run([*less, "true"], capture_output=True).returncode:
+        without_rights.append(f"{request.node.name}: giving up rights (setpriv)")
+        pytest.skip("root writes anywhere, and this one cannot give that up")
+    folder.chmod(0o555)
+    try:
+        ran = subprocess.run([*less, sys.executable, "-c", RUNS, begun], capture_output=True, text=True, check=True)
+    finally:
+        folder.chmod(0o755)
+    assert ran.stdout.startswith(f"this user may not write to {folder}"), ran.stdout + ran.stderr
+    assert "\n" not in ran.stdout.rstrip("\n")
+    assert f"all of {root}. Give it the right" in ran.stdout
+    as_undisturbed(begun)
+
+
+def test_a_source_that_may_not_be_read_is_not_the_disk_of_the_tables(tmp_path: Path) -> None:
+    denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "incoming" / "1.parquet"))
+    assert refusal_of(denied, tmp_path / "warehouse") is None
+    assert refusal_of(denied, tmp_path / "incoming") is not None

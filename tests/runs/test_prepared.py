@@ -159,6 +159,20 @@ def test_a_compaction_without_statistics_is_built_upon(spark: SparkSession, tmp_
     assert read_table(definition, "source_files").num_rows == 3
 
 
+@pytest.mark.fault("another program puts a constraint on a table", "the run stops and names it, until it is dropped")
+def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, files=2)
+    advance(definition, lambda: spark, clock=clock)
+    results = DeltaTable(definition.root / "results")
+    results.alter.add_constraint({"few": "clicks < 20"})
+    clicks(tmp_path, files=3)
+    with pytest.raises(ForeignChange, match=r"constraint few \(clicks < 20\) by another program"):
+        advance(definition, lambda: spark, clock=clock)
+    assert DeltaTable(definition.root / "results").version() == results.version()
+    results.alter.drop_constraint("few")
+    assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [3]
+
+
 @pytest.mark.parametrize("left", ["", '{"add": {"pa'], ids=["empty", "cut"])
 @pytest.mark.fault(
     "a log entry is empty or cut, as a power cut leaves it", "the error names the entry and the way back"

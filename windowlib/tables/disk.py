@@ -4,8 +4,8 @@ A file that was written is in the machine's memory; after a power cut it may be 
 folders that name it, are made to last. The order in which a run does so is its promise: data files, then the prepare
 file and its row, then the log entries, then the commit row (`windowlib.tables.prepare`).
 
-A disk that is full or read-only answers in the words of whoever wrote: Python, delta-rs, Spark. `refusals_named` says
-it once, in ours.
+A disk that is full or read-only, or a folder of another user, answers in the words of whoever wrote: Python, delta-rs,
+Spark. `refusals_named` says it once, in ours.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from pathlib import Path
 
 from windowlib.model.errors import TryAgain
 
-FULL, READ_ONLY = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,)
+FULL, READ_ONLY, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,), (errno.EACCES, errno.EPERM)
 _NUMBERED = re.compile(r"\b(?:os error|[Ee]rrno):? (\d+)")
 PLENTY_BYTES = 1 << 20  # so much is free only where another disk is full, or a file was too large and is gone again
 AT_ONCE = 8  # a disk answers several flushes together in little more time than one
 
 
 class CannotWrite(TryAgain):
-    """The disk is full or read-only. What was committed is whole, and the next run finishes what was not."""
+    """The disk is full or read-only, or this user may not write there.
+
+    What was committed is whole, and the next run finishes what was not.
+    """
 
 
 @contextmanager
@@ -56,11 +59,17 @@ def refusal_of(
     """
     then = f", and the next run finishes batch {batch_id}" if batch_id else " and run again"
     whole = "Nothing is lost, and nothing half done is visible by the ledger"
-    match _reason(error):
+    match _reason(error, root):
         case None:
             return None
         case number if number in READ_ONLY:
             return CannotWrite(f"{root} is on a disk that is read-only. {whole}: make it writable{then}")
+        case number if number in DENIED:
+            where = next(_below(root, error), root)
+            return CannotWrite(
+                f"this user may not write to {where}. {whole}: every user that runs this pipeline must"
+                f" own or share all of {root}. Give it the right{then}"
+            )
     free, needed = free_bytes(root), ""
     if batch_id and free_before is not None:
         needed = f"; batch {batch_id} needs more than the {in_kb(free_before)} that were free when it began"
@@ -69,16 +78,36 @@ def refusal_of(
     return CannotWrite(f"no space is left for {root}{left}{elsewhere}. {whole}: make room{then}")
 
 
-def _reason(error: BaseException) -> int | None:
-    """The number of the system's error by which a disk has refused, in this error or what it came from."""
+def _reason(error: BaseException, root: Path) -> int | None:
+    """The number of the system's error by which a disk has refused, in this error or what it came from.
+
+    That something is not allowed counts where it was done below `root`: a source may be denied, too.
+    """
+    ours = any(_below(root, error))
+    wanted: tuple[int, ...] = (*FULL, *READ_ONLY, *(DENIED if ours else ()))
+    for seen in _chain(error):
+        numbers = {*map(int, _NUMBERED.findall(str(seen)))}
+        if isinstance(seen, OSError) and seen.errno is not None:
+            numbers.add(seen.errno)
+        numbers |= {number for number in wanted if os.strerror(number) in str(seen)}
+        if found := [number for number in wanted if number in numbers]:
+            return found[0]
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it came from."""
     seen: BaseException | None = error
     while seen is not None:
-        numbers = {getattr(seen, "errno", None), *map(int, _NUMBERED.findall(str(seen)))}
-        numbers |= {number for number in (*FULL, *READ_ONLY) if os.strerror(number) in str(seen)}
-        if found := [number for number in (*FULL, *READ_ONLY) if number in numbers]:
-            return found[0]
+        yield seen
         seen = seen.__cause__ or seen.__context__
-    return None
+
+
+def _below(root: Path, error: BaseException) -> Iterator[str]:
+    """The paths at or below `root` that an error names."""
+    for seen in _chain(error):
+        for path in re.findall(rf"{re.escape(str(root))}(?:/[^\s'\"#:]*)?", str(seen)):
+            yield path.rstrip(".,;")
 
 
 def free_bytes(folder: Path) -> int | None:

@@ -26,6 +26,8 @@ from windowlib.tables import delta, disk, log
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication, TableChange, Unreadable
 
+CONSTRAINT = "delta.constraints."  # before the name of one, in a table's settings
+
 
 class ForeignChange(WindowError):
     """A table was changed by another program than windowlib since the newest run."""
@@ -72,6 +74,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     if done := [one.version for one in ours if APP_ID in one.transactions]:
         return Judged(change, Standing.DONE, done[-1])
     _check_there(folder, change)
+    check_unconstrained(table, newest)
     changed = changed_since(table, change.start, since)
     check_adoptable(folder, [one for one in changed if one not in ours])
     if changed and not ours and change.start is not None:
@@ -108,6 +111,17 @@ def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -
     if any(one.changes_columns for one in since) and delta.columns(table, start or 0) == delta.columns(table):
         since = [replace(one, changes_columns=False) for one in since]
     return log.since_last_at((file.path for file in delta.files(table, start)), since)
+
+
+def check_unconstrained(table: Table, at: int) -> None:
+    """Raises `ForeignChange` where another program has put a rule on the rows: our commits are not checked by it."""
+    settings = table.at(at).metadata().configuration
+    if rules := [f"{name.removeprefix(CONSTRAINT)} ({rule})" for name, rule in settings.items() if CONSTRAINT in name]:
+        raise ForeignChange(
+            f"table {table.folder.name} was given the constraint {', '.join(sorted(rules))} by another program."
+            " windowlib would not keep to it, so nothing was touched: drop it, as with DeltaTable(…).alter"
+            ".drop_constraint, and say such rules as checks of the definition"
+        )
 
 
 def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:

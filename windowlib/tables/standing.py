@@ -21,7 +21,14 @@ from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication, TableChange
-from windowlib.tables.roll_forward import LostRows, changed_since, check_adoptable, check_same_count, created
+from windowlib.tables.roll_forward import (
+    LostRows,
+    changed_since,
+    check_adoptable,
+    check_same_count,
+    check_unconstrained,
+    created,
+)
 
 Versions = Mapping[str, int]
 GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
@@ -123,6 +130,7 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
         return _Seen(newest)
     if newest is None:
         raise log.DamagedLog(f"table {table.folder.name} does not exist: the newest run left it at version {pinned}")
+    check_unconstrained(table, newest)
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
     check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
