@@ -42,6 +42,7 @@ path = "incoming"
 key = ["user"]
 timestamp = "at_ms"
 timestamp_unit = "ms"
+min_file_age = "0s"
 [watermark]
 out_of_orderness = "0s"
 [window]
