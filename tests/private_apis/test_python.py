@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,22 @@ def test_garbage_is_looked_for_as_seldom_as_asked() -> None:
     finally:
         gc.set_threshold(*usual)
         gc.enable()
+
+
+class Pair:
+    """Two objects that know one another, as a session and its parts do."""
+
+    def __init__(self) -> None:
+        self.other = lambda: self
+
+
+@holds("engines/sail.py", "gc")
+def test_what_lies_in_a_cycle_is_gone_when_asked() -> None:
+    pair = Pair()
+    known = weakref.ref(pair)
+    del pair
+    gc.collect()
+    assert known() is None
 
 
 SERVER = "import socket, sys, time; server = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"

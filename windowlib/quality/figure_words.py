@@ -64,7 +64,7 @@ FIGURES = {
     "late_rows_before": "reruns: rows of `late_events` before",
     "late_rows_after": "reruns: the same after",
     "late_readmitted": "reruns: late events that are in a window now",
-    "late_gone": "reruns: rows of `late_events` whose event a changed file no longer has",
+    "late_gone": "reruns: rows of `late_events` of changed files, all of whose rows are judged anew",
 }
 """What is counted of each batch."""
 
