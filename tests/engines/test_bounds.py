@@ -89,4 +89,4 @@ def test_a_dry_run_that_keeps_too_much_says_so(spark: SparkSession, tmp_path: Pa
     tight, rerun = definition(tmp_path, spark, most=1), Rerun(0, 1_000, "again", "ann")
     said = r"pages\.toml: a window of key b .* keeps more than 1 values .*max_kept_values higher.*; nothing was changed"
     with pytest.raises(InvalidSpec, match=said):
-        with_spark(tight, lambda own: preview(tight, rerun, own, wall_clock_ms), lambda what: None)
+        with_spark(tight, "the preview", lambda own: preview(tight, rerun, own, wall_clock_ms), lambda what: None)

@@ -74,6 +74,7 @@ class Size:
 
 
 FULL, SHORT = Size((4,), 60, 0.4, 0.25), Size((2, 2, 3), 25, 0.4, 0.15)
+BRIEF = Size((1, 2), 25, 0.3, 0.1)  # a second each: a hundred in `make test`
 
 
 def case(seed: int, size: Size = FULL) -> Case:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.random_pipelines.drawn import SHORT, case
+from tests.random_pipelines.drawn import BRIEF, case
 from tests.random_pipelines.play import differences
 from tests.random_pipelines.truth import Correction, Row, Rules, Truth, Windows
 
@@ -23,12 +23,12 @@ def on(spark: Any) -> Any:
 @pytest.mark.embedded
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_pipeline_shows_what_the_rules_say(spark: Any, tmp_path: Path, seed: int) -> None:
-    assert differences(case(seed, SHORT), tmp_path / "pipeline", on(spark)) == []
+    assert differences(case(seed, BRIEF), tmp_path / "pipeline", on(spark)) == []
 
 
 @pytest.mark.spark
 @pytest.mark.both
-@pytest.mark.long("longer ones, of more rows: a hundred short ones run in make test")
+@pytest.mark.long("longer ones, of more rows: a hundred brief ones run in make test")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_long_pipeline_does_too(spark: Any, tmp_path: Path, seed: int) -> None:
     assert differences(case(seed), tmp_path / "pipeline", on(spark)) == []
