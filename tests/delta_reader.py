@@ -1,11 +1,12 @@
 """Reads the tables of the pipeline of `tests.clicks` with Spark's own Delta reader, in a JVM of its own.
 
 `python -m tests.delta_reader FOLDER` leaves what Spark saw in FOLDER/seen: every table, `results` at each version and
-what filters on `results` find, as Parquet.
+what filters on `results` find, as Parquet; and every table of a copy in FOLDER/maintained, once that was maintained.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from tests.clicks import clicks
 from tests.quick import QUICK
 from windowlib.definition.definition import Definition
 from windowlib.engines.spark import session
-from windowlib.tables import delta
+from windowlib.runs.maintenance import maintain
+from windowlib.tables import checkpoints, delta
 from windowlib.tables.opened import Table
 from windowlib.tables.read import spark_views
 
@@ -31,6 +33,7 @@ FILTERS = (
     "total >= 400",
     "window_day = date'2026-03-01'",
 )
+MAINTAINED = "maintained"
 OLD = 4  # the batch whose rows are read while the files of older ones are away
 
 
@@ -57,6 +60,12 @@ def see(folder: Path) -> None:
     keep("view of results", spark.sql("select * from results"))
     with older_files_away(definition):
         keep("newest batch", table("results").where(f"batch_id = {OLD}"))
+    maintained = definition.model_copy(update={"root": folder / MAINTAINED})
+    shutil.copytree(definition.root, maintained.root)
+    checkpoints.ENTRIES = 1
+    maintain(maintained, "ann", only_newest=True)
+    for log in maintained.root.glob("*/_delta_log"):
+        keep(f"{MAINTAINED} {log.parent.name}", spark.read.format("delta").load(str(log.parent)))
 
 
 @contextmanager

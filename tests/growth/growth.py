@@ -28,6 +28,7 @@ timestamp = "at_ms"
 timestamp_unit = "ms"
 event_id = "id"
 dedup_horizon = "1d"
+sorted_by_time = "folders"
 min_file_age = "0s"
 [watermark]
 out_of_orderness = "5m"
@@ -74,7 +75,7 @@ class Growth:
         self.now_ms = START_MS + number * STEP_MS
         at_ms = self.now_ms - 60_000
         row = {"id": f"e{number}", "user": f"u{number // 4 % 4}", "at_ms": at_ms, "value": number}
-        path = self.folder / "incoming" / f"{number // 1000:05}" / f"{number:08}.parquet"
+        path = self.folder / "incoming" / f"{number // 100:05}" / f"{number:08}.parquet"
         path.parent.mkdir(exist_ok=True)
         pq.write_table(pa.Table.from_pylist([row], schema=SCHEMA), path)
         os.utime(path, ns=(self.now_ms * 1_000_000,) * 2)

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, Schema
 from pyarrow import fs
 
 from tests.clicks import FILES, clicks
-from tests.delta_reader import FILTERS, OLD
+from tests.delta_reader import FILTERS, MAINTAINED, OLD
 from tests.docs.pages import PROJECT
 from windowlib.definition.definition import Definition
 from windowlib.tables import delta, small
@@ -51,6 +51,12 @@ def seen_by_spark(pipeline: Definition, name: str) -> list[Row]:
     return rows
 
 
+def removed(folder: Path) -> set[str]:
+    """The files that the newest checkpoint of a table names as removed."""
+    newest = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
+    return {one["path"] for one in pq.read_table(newest)["remove"].to_pylist() if one}
+
+
 def results(pipeline: Definition) -> list[Row]:
     rows: list[Row] = read_table(pipeline, "results").to_pylist()
     return rows
@@ -64,6 +70,14 @@ class TestReaders:
         rows = seen_by_spark(pipeline, table)
         assert rows
         assert in_order(rows) == in_order(read_table(pipeline, table).to_pylist())
+
+    @pytest.mark.parametrize("table", WRITTEN)
+    def test_spark_reads_maintained_tables(self, pipeline: Definition, table: str) -> None:
+        folder = pipeline.file.parent / MAINTAINED / table
+        rows = seen_by_spark(pipeline, f"{MAINTAINED} {table}")
+        assert rows
+        assert in_order(rows) == in_order(snapshot(folder, DeltaTable(folder).version()).to_pylist())
+        assert all((folder / path).exists() for path in removed(folder))  # the files that VACUUM would look for
 
     @pytest.mark.parametrize("table", ["results", "open_windows", "result_changes", "late_events"])
     def test_duckdb_reads_what_delta_rs_reads(self, pipeline: Definition, table: str) -> None:
