@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline, pipeline_of
 from windowlib.runs.advance import advance
@@ -105,3 +106,23 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
     assert str(entry if damage in NAMED else entry.parent.parent.name) in said
     assert "from a backup" in said
     return "named"
+
+
+@pytest.mark.parametrize("left", [0, 1_000], ids=["empty", "cut"])
+@pytest.mark.parametrize("name", ["ledger", "results", "source_files", "open_windows"])
+@pytest.mark.fault(
+    "a power cut leaves the newest checkpoint of a log empty or cut",
+    "the error names the file and the way back; without it nothing is lost",
+)
+def test_a_damaged_checkpoint_is_named(committed: Path, name: str, left: int) -> None:
+    folder = committed / "warehouse" / "values" / name
+    DeltaTable(folder).create_checkpoint()
+    [checkpoint] = (folder / "_delta_log").glob("*.checkpoint.parquet")
+    os.truncate(checkpoint, left)
+    with pytest.raises(DamagedLog, match=rf"{checkpoint.name} is cut off.*delete it and _last_checkpoint next to it"):
+        advance(pipeline_of(committed), no_spark)
+    checkpoint.unlink()
+    checkpoint.with_name("_last_checkpoint").unlink()
+    advance(pipeline_of(committed), no_spark)
+    Reader(committed).watch()
+    assert Reader(committed).all_values() == VALUES

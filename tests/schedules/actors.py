@@ -178,13 +178,14 @@ PAIRS_OF_CHANGES = [*product(CHANGING, ACTORS), *combinations_with_replacement(C
 TRIPLES_OF_CHANGES = [
     *((one, *others) for one in CHANGING for others in combinations_with_replacement([*ACTORS, *CHANGING], 2))
 ]
-OWN = [name for name in ACTORS if not name.startswith("foreign")]
+FOREIGN = [name for name in ACTORS if name.startswith("foreign")]
+OWN = [name for name in ACTORS if name not in FOREIGN]
 KINDS = {
     "run": ("run", REFUSING),
     "run under other terms": ("run under other terms",),
     "rerun": ("rerun", "outdated rerun"),
     "operator": ("approve", "abandon", "rollback", "restore", "adopt", "advance-watermark", "maintain", "acknowledge"),
-    "foreign": ("foreign OPTIMIZE", "foreign DELETE"),
+    "foreign": FOREIGN,
 }
 TRIPLES_OF_KINDS = list(combinations_with_replacement(KINDS, 3))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,9 +163,10 @@ class Disk:
         path.stat()
         self.synced.add(path)
 
-    def cut(self, chance: random.Random) -> None:
-        """The power fails: of the files that were not made to last, some are empty."""
-        files = (file for file in self.root.rglob("*") if file.is_file() and file not in self.synced)
+    def cut(self, chance: random.Random, spared: Collection[Path] = ()) -> None:
+        """The power fails: of the files that were not made to last, some are empty; none of those that are `spared`."""
+        safe = {*self.synced, *spared}
+        files = (file for file in self.root.rglob("*") if file.is_file() and file not in safe)
         for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time
             if chance.random() < 0.5:
                 file.write_bytes(b"")

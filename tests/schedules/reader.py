@@ -88,16 +88,19 @@ class Reader:
         ledger = self._log("ledger")
         for name in FOLLOWED:
             self._log(name).newest()
+        if not self._sequence and ledger.versions:  # its log was shortened before this reader began
+            self._rows(ledger, ledger.versions[-1])
         while ledger.has_next():
-            rows = []
-            for path in ledger.added(len(ledger.versions)):
-                rows += pq.ParquetFile(ledger.folder / path).read().to_pylist()
-            for row in sorted(rows, key=lambda row: row["sequence"]):
-                if row["sequence"] > self._sequence:  # else an old row in a file that small ones were folded into
-                    assert row["sequence"] == self._sequence + 1, f"the ledger has no row {self._sequence + 1}"
-                    self._sequence += 1
-                    self._row(row)
+            self._rows(ledger, ledger.added(len(ledger.versions)))
         self._check_can_undo()
+
+    def _rows(self, ledger: Log, paths: Iterable[str]) -> None:
+        rows = [row for path in paths for row in pq.ParquetFile(ledger.folder / path).read().to_pylist()]
+        for row in sorted(rows, key=lambda row: row["sequence"]):
+            if row["sequence"] > self._sequence:  # else an old row in a file that small ones were folded into
+                assert row["sequence"] == self._sequence + 1, f"the ledger has no row {self._sequence + 1}"
+                self._sequence += 1
+                self._row(row)
 
     def _watch_erasures(self) -> None:
         if "erasures" not in self._logs:

@@ -38,6 +38,8 @@ from tests.schedules.pipeline import NEW, OLD, OUTDATED, pipeline, root_of
 from tests.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of, rerun_plan
 from windowlib.definition.definition import Definition
+from windowlib.erasure import forget
+from windowlib.erasure.certificates import certificates
 from windowlib.inspection.status import migration_of
 from windowlib.migrations.batch import Asked
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
@@ -56,7 +58,7 @@ from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange, LostRows
 
 QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
-KEPT, KEPT_TOO, MIGRATED_TOO = "kept", "kept too", "migrated too"
+KEPT, KEPT_TOO, MIGRATED_TOO, TWICE = "kept", "kept too", "migrated too", "twice"
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO, GIVEN_UP, LOST):
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, TWICE):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
@@ -290,3 +292,23 @@ def test_an_erasure_that_was_overtaken_by_a_run_says_so(folder: Path, monkeypatc
     erase(place, OLD, UNREAD)
     reader.watch()
     assert UNREAD not in reader.truth.values
+
+
+@pytest.mark.fault(
+    "`windowlib forget` of a key that only the source holds is given twice, one while the other deletes old cuts",
+    "each gives its certificate",
+)
+def test_two_erasures_of_an_unread_key_are_both_certified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, really = folder / TWICE, forget.maintain
+
+    def late(*arguments: Any, **more: Any) -> Any:
+        monkeypatch.setattr(forget, "maintain", really)
+        erase(place, OLD, UNREAD)
+        return really(*arguments, **more)
+
+    monkeypatch.setattr(forget, "maintain", late)
+    erase(place, OLD, UNREAD, now=True)
+    first, second = certificates(of(place, OLD))
+    assert first.erasure.digest == second.erasure.digest
+    assert first.is_published
+    assert second.is_published

@@ -51,19 +51,26 @@ def begun() -> Iterator[Path]:
         yield folder
 
 
+def assert_right(schedules: Iterable[Exception | None]) -> None:
+    """Raises what the first of some schedules has found, if one has."""
+    for error in filter(None, schedules):
+        raise error
+
+
 @pytest.mark.fault(
     "two of: runs, under other terms too, a rerun, each command of an operator, a foreign OPTIMIZE or DELETE; in any"
     " order of their steps, killed anywhere",
     "at any time each event is in one place by the ledger's cut, and nothing refused or given up is published",
 )
 def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
-    explore_many(begun, 0, PAIRS)
+    assert_right(explore_many(begun, 0, PAIRS))
 
 
 @pytest.mark.fault("three of them", "the same")
 def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
     chance = random.Random(0)
-    explore_many(begun, 1_000, ([chance.choice(KINDS[kind]) for kind in kinds] for kinds in TRIPLES_OF_KINDS))
+    groups = ([chance.choice(KINDS[kind]) for kind in kinds] for kinds in TRIPLES_OF_KINDS)
+    assert_right(explore_many(begun, 1_000, groups))
 
 
 @pytest.mark.fault(
@@ -73,19 +80,19 @@ def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: 
 )
 def test_erasures_and_migrations_lose_nothing_and_bring_nothing_back(begun: Path) -> None:
     chance = random.Random(0)
-    explore_many(begun, 3_000, chance.sample(PAIRS_OF_CHANGES, 10))
+    assert_right(explore_many(begun, 3_000, chance.sample(PAIRS_OF_CHANGES, 10)))
 
 
 @pytest.mark.long("a sample of them, in make test")
 def test_every_pair_and_many_triples_with_erasures_and_migrations(begun: Path) -> None:
     chance = random.Random(1)
-    explore_many(begun, 4_000, [*PAIRS_OF_CHANGES, *chance.choices(TRIPLES_OF_CHANGES, k=300)])
+    assert_right(explore_many(begun, 4_000, [*PAIRS_OF_CHANGES, *chance.choices(TRIPLES_OF_CHANGES, k=300)]))
 
 
 @pytest.mark.long("thousands of schedules: the two tests before explore every pair, and every triple of kinds, once")
 def test_thousands_of_schedules_leave_every_value_in_one_place(begun: Path) -> None:
-    explore_many(begun, 2_000, islice(cycle([*PAIRS, *TRIPLES]), MANY))
-    power_cuts(begun, 2_000, MANY // 10)
+    assert_right(explore_many(begun, 2_000, islice(cycle([*PAIRS, *TRIPLES]), MANY)))
+    assert_right(power_cuts(begun, 2_000, MANY // 10))
 
 
 @pytest.mark.fault(
@@ -93,7 +100,7 @@ def test_thousands_of_schedules_leave_every_value_in_one_place(begun: Path) -> N
     "nothing is lost: at most the newest entry of a log is empty, and the error names the way back",
 )
 def test_a_power_cut_at_any_moment_loses_nothing(begun: Path) -> None:
-    power_cuts(begun, 0, 12)
+    assert_right(power_cuts(begun, 0, 12))
 
 
 # -- each guard is needed ---------------------------------------------------------------------------------------------
@@ -140,6 +147,11 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
         patch.setattr(module, "disk", SimpleNamespace(sync=lambda files, root: None))
 
     return switch_off
+
+
+def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
+    """What another program committed is built upon as it is."""
+    patch.setattr(delta, "make_lasting", lambda *_: None)
 
 
 def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
@@ -234,6 +246,7 @@ GUARDS: dict[str, Guard] = {
     "compare-and-set": (without_compare_and_set, ("run", "run"), {}),
     "prepare": (without_prepare, ("run", "run under other terms"), {"kills": 2}),
     "sync": (without_sync, ("run", "run"), {"power_cut": True}),
+    "sync of what others committed": (without_sync_of_others, ("foreign DELETE", "restore"), {"power_cut": True}),
     "counts": (without_counts, (LOSSY, "run"), {}),
     "approval": (without_approval, (REFUSING, "run"), {}),
 }

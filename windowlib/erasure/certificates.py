@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from windowlib.batches.planning import ledger_of
@@ -28,24 +28,35 @@ class Certificate:
 
 
 def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[Certificate]:
-    """Every erasure of a pipeline, oldest first, and how far each has come."""
+    """Every erasure of a pipeline, oldest first, and how far each has come.
+
+    One that was killed or overtaken is left out where the command was given again.
+    """
     ledger = ledger_of(definition, clock)
+    found: list[Certificate] = []
+    for one in certified(ledger, erasures.erasures(ledger.root)):
+        found = [earlier for earlier in found if not _is_given_again(earlier, one)]
+        found.append(one)
+    return found
+
+
+def certified(ledger: Ledger, made: Sequence[Erasure]) -> Iterator[Certificate]:
+    """How far each of some erasures has come."""
     done = {one.batch_id: one.decision.digest for one in ledger.commits() if one.decision}
-    kept_from = made.kept_from if (made := maintained.last(ledger.root)) else 0
-    found: dict[tuple[str, int | None], Certificate] = {}
-    for one in erasures.erasures(ledger.root):
-        given_up = [key for key, earlier in found.items() if key[0] == one.digest and not earlier.is_published]
-        for key in given_up:  # it was killed, and the command was given again
-            del found[key]
-        found[one.digest, one.batch_id] = _certificate(ledger, one, done, kept_from)
-    return list(found.values())
+    kept_from = newest.kept_from if (newest := maintained.last(ledger.root)) else 0
+    for one in made:
+        number = one.batch_id
+        if number is None:
+            yield Certificate(one, True, True)
+        elif done.get(number) != one.digest:
+            yield Certificate(one, False, False)
+        else:
+            told = (ledger.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
+            yield Certificate(one, True, kept_from >= number and not any(told))
 
 
-def _certificate(ledger: Ledger, erasure: Erasure, done: Mapping[int, str | None], kept_from: int) -> Certificate:
-    number = erasure.batch_id
-    if number is None:
-        return Certificate(erasure, True, True)
-    if done.get(number) != erasure.digest:
-        return Certificate(erasure, False, False)
-    told = (ledger.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
-    return Certificate(erasure, True, kept_from >= number and not any(told))
+def _is_given_again(earlier: Certificate, later: Certificate) -> bool:
+    """Whether the later one took the place of the earlier: of the same key, which that did not come to erase."""
+    before, after = earlier.erasure, later.erasure
+    is_overtaken = before.batch_id is not None and before.batch_id == after.batch_id
+    return before.digest == after.digest and (is_overtaken or not earlier.is_published)

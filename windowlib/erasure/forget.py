@@ -19,7 +19,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.erasure import beside
 from windowlib.erasure import tables as of_tables
-from windowlib.erasure.certificates import Certificate, certificates
+from windowlib.erasure.certificates import Certificate, certified
 from windowlib.erasure.source import Held, held
 from windowlib.erasure.tables import Found, Sought
 from windowlib.erasure.texts import Mention
@@ -206,7 +206,8 @@ def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate
         lost = _cuts(ledger)[:-1] if asked.now else []
         if asked.now:
             maintain(definition, asked.who, asked.clock, only_newest=True)
-    return replace(next(one for one in certificates(definition) if one.erasure == made), cuts_lost=lost)
+    [certificate] = certified(ledger, [made])
+    return replace(certificate, cuts_lost=lost)
 
 
 def _forgotten(

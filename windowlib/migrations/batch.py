@@ -71,7 +71,7 @@ def staged(ledger: Ledger, claim: Claim, batch_id: int, spark: SparkSession) -> 
 def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> LedgerState:
     """What holds once a batch that waits prepared, and was not refused, is published."""
     if before.left_by_a_dead_run and before.prepared is None:
-        fence(ledger.tables)
+        fence(ledger.tables, before.versions)
     state = ledger.state()
     if state.prepared and not (state.rejection and not state.approved_by):
         publish(ledger, claim, prepare.read(ledger.root, state.prepared))

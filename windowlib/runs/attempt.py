@@ -72,8 +72,7 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
         run.note(f"{definition.name}: {changed}")
-    pinned = commit.versions if commit else {}
-    versions = standing(run.ledger.tables, pinned, lambda: run.ledger.check(claim.epoch))
+    versions = standing(run.ledger.tables, due.state.versions, lambda: run.ledger.check(claim.epoch))
     if commit:
         check_counts(run.ledger.tables, versions, commit)
     source.check_unchanged(definition, plan.files)

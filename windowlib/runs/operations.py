@@ -110,7 +110,7 @@ def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[di
 
 def _changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:
     prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
-    found = foreign_changes(ledger.tables, state.commit.versions if state.commit else {}, prepared)
+    found = foreign_changes(ledger.tables, state.versions, prepared)
     if not found:
         raise NothingToDo("no table was changed by another program since the newest batch: there is nothing to do")
     return found
@@ -256,7 +256,7 @@ def _do(
     before, claim = ledger.claim()
     with deciding(ledger, claim):
         if before.left_by_a_dead_run:
-            fence(ledger.tables)  # it may only be slow, and still roll a batch forward
+            fence(ledger.tables, before.versions)  # it may only be slow, and still roll a batch forward
         state = ledger.state()
         target = find(ledger, state)
         disk.sync(_of_others(ledger, state, target), ledger.root)

@@ -157,7 +157,8 @@ def claimed(run: Run) -> Iterator[Claim]:
     left = Leftovers.before_a_claim(run.ledger.root)
     before, claim = run.ledger.claim(run.note)
     if before.left_by_a_dead_run and before.prepared is None:
-        fence(run.ledger.tables)  # the dead run may have been giving up what another still rolls forward
+        # the dead run may have been giving up what another still rolls forward
+        fence(run.ledger.tables, before.versions)
     with lease(run.ledger, claim):
         left.remove(run.ledger, claim, also_in_tables=before.left_by_a_dead_run)
         yield claim

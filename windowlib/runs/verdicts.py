@@ -45,15 +45,14 @@ def abandon(
     before, claim = ledger.claim()
     with deciding(ledger, claim):
         frozen = _meant(before.plan, batch_id, "is planned")
-        pinned = before.commit.versions if before.commit else {}
         if before.prepared:
-            check_own(ledger.tables, pinned)
+            check_own(ledger.tables, before.versions)
         row = {"kind": "abandon", "batch_id": frozen.batch_id, "who": who, "reason": reason}
         ledger.write(row, claim.epoch)
         # Should this process die here, the next run does it: `windowlib.tables.standing`.
         if before.prepared:
             made = prepare.read(ledger.root, before.prepared)
-            give_up(ledger.tables, pinned, made)
+            give_up(ledger.tables, before.versions, made)
             prepare.drop(ledger.root, made)
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)

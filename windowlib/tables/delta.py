@@ -124,6 +124,15 @@ def lasting(table: Table, made: int) -> int:
     return made
 
 
+def make_lasting(table: Table, after: int | None, up_to: int) -> None:
+    """Makes all last that the commits of versions ``(after, up_to]`` wrote; `after` None: since the table was created.
+
+    To be called before a commit on top of those of others: a later entry must not outlive an earlier one.
+    """
+    made = log.entries(table.folder, 0 if after is None else after, up_to)
+    disk.sync(log.files_of(table.folder, made), table.folder)
+
+
 def files(table: Table, at: int | None) -> list[DataFile]:
     """The files of version `at`; none for a table that does not exist (`at` is None)."""
     if at is None:
@@ -318,6 +327,7 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     remove = [logged(f) for path, f in have.items() if path not in want]
     if not add and not remove:
         return seen
+    make_lasting(table, at, seen)
     columns = None  # as they are: of more columns than the files have the others are null
     if at is not None and len(remove) == len(have):
         columns = table.at(at).schema()

@@ -212,6 +212,7 @@ class Ledger:
             for chosen in self.to_put_together():
                 assert version is not None, "there are files"
                 made = compaction.together(table, version, chosen, attempt)
+                disk.sync([table.folder / made.path], table.folder)
                 try:
                     version = delta.commit(table, version, add=[made], remove=chosen, of_rows=False)
                 except delta.Conflict:

@@ -138,7 +138,12 @@ class LedgerState:
 
     def pinned(self, table: str) -> int | None:
         """The version of a table that the newest commit row names; None where it names none."""
-        return self.commit.versions.get(table) if self.commit else None
+        return self.versions.get(table)
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """The version of each table that the newest commit row names."""
+        return self.commit.versions if self.commit else {}
 
     @property
     def left_by_a_dead_run(self) -> bool:

@@ -111,6 +111,13 @@ def removed(folder: Path) -> frozenset[str]:
     return frozenset(path for file in files if file.stem.isdigit() for path in entry(folder, int(file.stem)).removed)
 
 
+def files_of(folder: Path, entries: Iterable[Entry]) -> Iterator[Path]:
+    """All that some commits wrote, as far as it is there: their entries, checkpoints and data files."""
+    for one in entries:
+        yield from written_by(folder, one.version)
+        yield from filter(Path.exists, (folder / path for path in one.added))
+
+
 def since_last_at(paths: Iterable[str], since: Iterable[Entry]) -> list[Entry]:
     """Those of some commits that came after the table last held exactly these files, which it held before the first.
 
@@ -127,15 +134,21 @@ def since_last_at(paths: Iterable[str], since: Iterable[Entry]) -> list[Entry]:
 
 
 def check_entries(folder: Path) -> None:
-    """Raises `DamagedLog` where an entry after the newest checkpoint is empty or not there. Reads none of them."""
-    found, checkpoint = dict[int, os.DirEntry[str]](), -1
+    """Raises `DamagedLog` where the newest checkpoint is cut, or an entry after it is empty or not there.
+
+    Reads none of them, but the end of the checkpoint: one that is empty is to delta-rs a table without files.
+    """
+    found, checkpoints = dict[int, os.DirEntry[str]](), dict[int, list[Path]]()
     with os.scandir(folder / "_delta_log") as names:
         for one in names:
             number, _, kind = one.name.partition(".")
             if number.isdigit() and kind == "json":
                 found[int(number)] = one
             elif number.isdigit() and kind.startswith("checkpoint"):
-                checkpoint = max(checkpoint, int(number))
+                checkpoints.setdefault(int(number), []).append(Path(one.path))
+    checkpoint = max(checkpoints, default=-1)
+    for path in checkpoints.get(checkpoint, ()):
+        _check_whole(path)
     for version in range(checkpoint + 1, max(found, default=-1) + 1):
         if version not in found and not file_of(folder, version).exists():  # made since, where others are at work
             raise DamagedLog(f"{file_of(folder, version)} is not there: {_way_back(folder, version)}")
@@ -156,12 +169,22 @@ def check(folder: Path) -> None:
     for file in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
         if file.stem.isdigit():
             entry(folder, int(file.stem))
-    for file in (folder / "_delta_log").glob("*.checkpoint*.parquet"):
-        if file.read_bytes()[-len(END_OF_PARQUET) :] != END_OF_PARQUET:
-            raise DamagedLog(
-                f"{file} is cut off, as a power cut leaves it. It repeats the log's entries: if they are there from"
-                " version 0 on, delete it and _last_checkpoint next to it; else restore both from a backup"
-            )
+    for file in (folder / "_delta_log").glob("*.checkpoint*"):
+        _check_whole(file)
+
+
+def _check_whole(checkpoint: Path) -> None:
+    """Raises `DamagedLog` where a checkpoint is cut off."""
+    with checkpoint.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - len(END_OF_PARQUET), 0))
+        is_whole = file.read() == END_OF_PARQUET if checkpoint.suffix == ".parquet" else size > 0
+    if not is_whole:
+        raise DamagedLog(
+            f"{checkpoint} is cut off, as a power cut leaves it. It repeats the log's entries: if they are there from"
+            " version 0, or from an earlier checkpoint on, delete it and _last_checkpoint next to it; else restore both"
+            " from a backup"
+        )
 
 
 def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:

@@ -216,6 +216,8 @@ def _ready(table: Table, judged: Judged) -> int:
     change, version = judged.change, judged.version
     if version is None:
         version = created(table, change)
+    if judged.standing in (Standing.MOVED_ON, Standing.COMPACTED):
+        delta.make_lasting(table, change.start, version)
     if judged.standing is Standing.COMPACTED:
         assert change.start is not None, "only what existed can have been compacted"
         restored = delta.restore(table, version, change.start, of_rows=False)

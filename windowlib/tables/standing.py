@@ -11,9 +11,8 @@ compare-and-set from the versions that were read. So a run that slept through a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from windowlib.tables import delta, disk, log
 from windowlib.tables.delta import RESTORED
@@ -43,12 +42,6 @@ class _Seen:
     since: Sequence[log.Entry] = ()
     restore: bool = False
 
-    def files(self, folder: Path) -> Iterator[Path]:
-        """What came since the newest run and is built upon: perhaps no writer has made it durable."""
-        for one in self.since:
-            yield from log.written_by(folder, one.version)
-            yield from filter(Path.exists, (folder / path for path in one.added))
-
 
 def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -> dict[str, int]:
     """The version of each table that there is, holding the rows that it held at `pinned`.
@@ -58,7 +51,8 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     """
     seen = {name: _seen(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
     still_ours()
-    disk.sync((file for name, one in seen.items() for file in one.files(tables[name].folder)), tables.root)
+    built_upon = ((tables[name].folder, one.since) for name, one in seen.items())  # perhaps not on the disk yet
+    disk.sync((path for folder, since in built_upon for path in log.files_of(folder, since)), tables.root)
     versions = {
         name: delta.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
         for name, one in seen.items()
@@ -78,13 +72,17 @@ def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
             )
 
 
-def fence(tables: Tables) -> None:
-    """Moves every table on by an empty commit: what was prepared on the versions before can no longer be committed."""
+def fence(tables: Tables, pinned: Versions) -> None:
+    """Moves every table on by an empty commit: what was prepared on the versions before can no longer be committed.
+
+    `pinned` are the versions of the newest batch.
+    """
     for name in COMMIT_ORDER:
         tries = delta.Tries()
         while (version := delta.version(tables[name])) is not None:
             tries.next()
             try:
+                delta.make_lasting(tables[name], pinned.get(name), version)
                 delta.commit(tables[name], version, identity=RESTORED)
             except delta.Conflict:
                 continue  # the other attempt was faster once more: its next table is fenced, or this one now
@@ -118,6 +116,7 @@ def _give_up(table: Table, change: TableChange, pinned: int | None) -> None:
     if seen.newest is None and change.schema is None:
         return  # nothing was to become of it
     newest = created(table, change) if seen.newest is None else seen.newest
+    disk.sync(log.files_of(table.folder, seen.since), table.folder)
     if not seen.restore or delta.restore(table, newest, pinned) == newest:
         delta.commit(table, newest, identity=RESTORED)
 
