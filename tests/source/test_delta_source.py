@@ -15,6 +15,7 @@ from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
+from tests.source import checkpoints_v2
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import Asked
@@ -107,6 +108,24 @@ def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"version 1 of the Delta table .* has left a gap, which cannot be closed"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None
+
+
+@pytest.mark.fault(
+    "the checkpoints of a Delta source are V2, with sidecars, and its log is cleaned up", "each file is read once"
+)
+@pytest.mark.parametrize("read_before", [0, 5])
+def test_checkpoints_v2_are_read(spark: SparkSession, tmp_path: Path, read_before: int) -> None:
+    definition = clicks(tmp_path, 0, DELTA)
+    (tmp_path / "incoming").rmdir()
+    checkpoints_v2.unpack(tmp_path / "incoming")
+    if read_before:
+        assert run(definition, spark, max_batches=read_before) == rows(*range(1, 1 + read_before))
+    entries = tmp_path / "incoming" / "_delta_log"
+    newest = max(int(path.name.partition(".")[0]) for path in entries.glob("*.checkpoint.*.json"))
+    for version in range(newest):
+        (entries / f"{version:020}.json").unlink()
+    assert run(definition, spark) == rows(*range(1 + read_before, 1 + checkpoints_v2.FILES))
+    assert verify(definition, Asked(), spark, clock).differences == []
 
 
 def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:
