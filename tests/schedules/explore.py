@@ -39,6 +39,7 @@ from tests.schedules.actors import (
     act,
     delete,
     erase,
+    keep_migration,
     migrate,
     of,
 )
@@ -46,6 +47,7 @@ from tests.schedules.explorer import REFUSING, Disk, Explorer, explored
 from tests.schedules.pipeline import arrive, pipeline, root_of, rows_of, values_of
 from tests.schedules.reader import DELETED, Erased, Reader
 from windowlib.batches.planning import ledger_of
+from windowlib.erasure.forget import ForgetRefused
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.run import Run, claimed
@@ -176,9 +178,18 @@ def gap_in_force(folder: Path) -> str:
 
 
 def erase_again(folder: Path, reader: Reader) -> None:
-    """Gives each command to erase again that was killed before its batch, as its certificate says."""
+    """Gives each command to erase again that was killed before its batch, as its certificate says.
+
+    Where a migration can still be undone, that is kept first, as the refusal says.
+    """
     for value in {one.value for one in reader.erased if not one.is_done}:
-        erase(folder, gap_in_force(folder), value)
+        try:
+            erase(folder, gap_in_force(folder), value)
+        except ForgetRefused as refused:
+            if "--finish" not in str(refused):
+                raise
+            keep_migration(folder)
+            erase(folder, gap_in_force(folder), value)
     reader.watch()
     assert all(one.is_done for one in reader.erased if one == _newest_of(reader, one.value)), reader.erased
 

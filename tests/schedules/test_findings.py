@@ -12,6 +12,7 @@ import pytest
 from tests.killed import Killed, dead_owner, stopped
 from tests.schedules.actors import (
     BY,
+    ERASED,
     UNREAD,
     a_run,
     delete,
@@ -58,7 +59,7 @@ from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange, LostRows
 
 QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
-KEPT, KEPT_TOO, MIGRATED_TOO, TWICE = "kept", "kept too", "migrated too", "twice"
+KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, TWICE):
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, TWICE, FIRST):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
@@ -312,3 +313,29 @@ def test_two_erasures_of_an_unread_key_are_both_certified(folder: Path, monkeypa
     assert first.erasure.digest == second.erasure.digest
     assert first.is_published
     assert second.is_published
+
+
+@pytest.mark.fault(
+    "the first two erasures of a pipeline are given at once",
+    "the slower is told so before its key is on the list: every key there is hashed with one secret",
+)
+def test_of_two_first_erasures_the_slower_is_given_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, keep = folder / FIRST, erasures.keep
+    reader = Reader(root_of(place))
+    reader.watch()
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(erasures, "keep", keep)
+        erase(place, OLD)
+        reader.watch()
+        keep(*arguments)
+
+    monkeypatch.setattr(erasures, "keep", late)
+    with pytest.raises(Superseded, match="another erasure of this pipeline came first: give the command again"):
+        erase(place, OLD, UNREAD)
+    assert len({one.secret for one in erasures.erasures(root_of(place))}) == 1
+    erase(place, OLD, UNREAD)
+    reader.watch()
+    a_run(place)
+    reader.watch()
+    assert not {ERASED, UNREAD} & {*reader.truth.values}

@@ -52,19 +52,6 @@ def check_expression(sql: str) -> str:
     return sql
 
 
-def columns_added(sql: str) -> list[tuple[str, str]]:
-    """The columns that are summed, or averaged, as they are: they must be numbers. With the function of each.
-
-    >>> columns_added("sum(value) + avg(size) + sum(length(page))")
-    [('sum', 'value'), ('avg', 'size')]
-    """
-    found = []
-    for one in filter(None, map(call, calls(_parse(sql)))):
-        columns = one.arguments if FUNCTIONS[one.name].adds_up else ()
-        found += [(one.name, of.name) for of in columns if isinstance(of, exp.Column) and len(of.parts) == 1]
-    return found
-
-
 def columns_used(sql: str) -> list[str]:
     """The source columns an expression reads, in order; of ``a.b`` the column is ``a``."""
     return list(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
-from windowlib.definition.aggregate_sql import columns_added, columns_used
+from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.durations import parse_duration
+from windowlib.definition.expression_types import misfits
 from windowlib.definition.file import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.mistakes import Mistake, given, listed, nearest
 from windowlib.definition.registry import EVICTORS, TRIGGERS
@@ -56,7 +57,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
         if source.get("format") in ("json", "csv"):  # of other files it may name some columns
             yield from _columns_in_schema(source, window, aggregates, schema)
         yield from _types_fit(source, window, schema)
-        yield from _numbers_are_added(aggregates, schema)
+        yield from _types_of_expressions_fit(aggregates, schema)
 
 
 def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
@@ -240,18 +241,11 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
             yield Mistake(key, f"column is {kind}; need a number, such as bigint or double{why}")
 
 
-def _numbers_are_added(aggregates: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+def _types_of_expressions_fit(aggregates: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+    types = {name.casefold(): _type_of(name, schema) for name in schema}
     for output, expression in aggregates.items():
-        for function, column in columns_of(columns_added, expression):
-            kind = _type_of(column, schema)
-            if kind and not kind.startswith((*spark_types.NUMBERS, "interval")):
-                yield Mistake(f"aggregates.{output}", not_a_number(function, column, kind))
-
-
-def not_a_number(function: str, column: str, kind: str) -> str:
-    """What is wrong with a sum of what is no number."""
-    problem = f"{function}({column}) adds up what is {kind}; need a number"
-    return f"{problem}: {function}(cast({column} as bigint))" if kind.endswith("string") else problem
+        for problem in misfits(expression, types) if isinstance(expression, str) else ():
+            yield Mistake(f"aggregates.{output}", problem)
 
 
 def _compared(window: dict[str, Any]) -> list[tuple[str, str]]:

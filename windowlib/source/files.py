@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from windowlib.definition.aggregate_sql import columns_added
 from windowlib.definition.definition import Definition
-from windowlib.definition.rules import not_a_number
+from windowlib.definition.expression_types import misfits
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
@@ -149,12 +148,10 @@ def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> 
 
 
 def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
-    source = definition.source
+    source, kinds = definition.source, {name.casefold(): kind_of(kind) for name, kind in types.items()}
     for output, expression in definition.expressions.items():
-        for function, column in columns_added(expression):
-            if types.get(column, "").removeprefix("large_") in ("string", "binary", "bool", "date32[day]"):
-                kind = types[column].removeprefix("large_")
-                raise SourceError(f"aggregates.{output}: {not_a_number(function, column, kind)}")
+        for problem in misfits(expression, kinds):
+            raise SourceError(f"aggregates.{output}: {problem}")
     given = types.get(source.timestamp)
     if given is None:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -34,10 +34,17 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     return delta.commit(table, expected, add=add, remove=remove)
 
 
-def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str | None = None) -> None:
+def add_row(
+    table: Table,
+    schema: Schema,
+    row: Mapping[str, Any],
+    numbered: str | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Appends a row to a table that need not exist yet, however often others are faster.
 
-    The column `numbered` gets a number above those of all rows before. Raises `RefusedCommit`.
+    The column `numbered` gets a number above those of all rows before. `check` looks at exactly those, and raises where
+    the row may not follow them. Raises `RefusedCommit`.
     """
     tries = delta.Tries()
     while True:
@@ -45,6 +52,7 @@ def add_row(table: Table, schema: Schema, row: Mapping[str, Any], numbered: str 
         try:
             newest = delta.version(table)
             expected = delta.create(table, schema) if newest is None else newest
+            check()
             append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
         except delta.Conflict:
             continue  # somebody was faster

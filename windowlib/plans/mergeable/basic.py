@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from windowlib.plans import names
-from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP, Fold, Function, Part, Value
+from windowlib.plans.mergeable.function import ARRIVAL, NUMBER, TIMESTAMP, Fold, Function, Part, Value
 from windowlib.plans.sql_kinds import (
     BOOLEAN,
     DOUBLE,
@@ -149,14 +149,14 @@ def _averaged(kinds: Sequence[str]) -> str:
 
 BASIC = {
     "count": Function((COUNT,), "{count}", "how many values there are, null aside", _counted, result="bigint"),
-    "sum": Function((SUM,), "{sum}", "the sum", summed, adds_up=True, typed_by="sum({x})"),
+    "sum": Function((SUM,), "{sum}", "the sum", summed, takes=NUMBER, typed_by="sum({x})"),
     "avg": Function(
         (SUM, COUNT),
         "({sum} / nullif({count}, 0))",
         "the average",
         _averaged,
         _average,
-        adds_up=True,
+        takes=NUMBER,
         typed_by="sum({x})",
     ),
     "min": Function(

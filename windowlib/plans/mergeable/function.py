@@ -13,6 +13,8 @@ from typing import Any
 
 TIMESTAMP, ARRIVAL = "_timestamp_ms", "_arrival"  # of an element, next to its columns in its value
 
+NUMBER, CONDITION, BITS = "a number", "a condition", "a whole number"
+
 Value = Mapping[str, Any]
 Add = Callable[[Any, Any, Value], Any]
 Proved = Callable[[Sequence[str]], str]
@@ -51,7 +53,7 @@ class Function:
     says:       what it gives, for the page of a definition's keys; `{name}` is its name
     proved:     the type of its result on arguments of these types, or `Unproved`; None: only Spark computes it
     arguments:  how many it takes
-    adds_up:    it takes numbers
+    takes:      what its arguments must be, `NUMBER`, `CONDITION` or `BITS`; empty: anything
     by_arrival: it chooses by (timestamp_ms, arrival)
     orders_by:  it orders by its second argument, inside of a struct
     normal:     it compares values, so that zeros are one whatever their sign, and NaN is one
@@ -68,7 +70,7 @@ class Function:
     proved: Proved | None = None
     value: Callable[..., Any] = lambda held: held
     arguments: int = 1
-    adds_up: bool = False
+    takes: str = ""
     by_arrival: bool = False
     orders_by: bool = False
     normal: bool = False

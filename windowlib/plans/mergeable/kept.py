@@ -11,7 +11,7 @@ from math import ceil, floor
 from typing import Any
 
 from windowlib.plans.mergeable.basic import ARRIVED, arrival_order, arrived, rank
-from windowlib.plans.mergeable.function import Fold, Function, Part
+from windowlib.plans.mergeable.function import NUMBER, Fold, Function, Part
 from windowlib.plans.sql_kinds import DOUBLE, Unproved, is_nested, is_number
 
 
@@ -172,7 +172,7 @@ KEPT = {
         "the value in the middle, or between the two that are",
         _numbers,
         lambda held: _percentile(held, 0.5),
-        adds_up=True,
+        takes=NUMBER,
         result=DOUBLE,
         element="cast({x} as double)",
     ),
@@ -183,7 +183,7 @@ KEPT = {
         lambda kinds: _numbers(kinds[:1]),
         lambda held, at: _percentile(held, float(at)),
         arguments=2,
-        adds_up=True,
+        takes=NUMBER,
         share=True,
         result=DOUBLE,
         element="cast({x} as double)",

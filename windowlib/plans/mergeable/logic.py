@@ -7,7 +7,7 @@ from operator import and_, or_, xor
 from typing import Any
 
 from windowlib.plans.mergeable.basic import ARRIVED, VALUE_OF_STRUCT, arrival_order, arrived, chosen, rank
-from windowlib.plans.mergeable.function import Fold, Function, Part, Value
+from windowlib.plans.mergeable.function import BITS, CONDITION, Fold, Function, Part, Value
 from windowlib.plans.sql_kinds import BOOLEAN, WHOLE, Unproved, is_nested
 
 
@@ -73,14 +73,29 @@ def _next_to(extreme: str, combine: Callable[[Any, Any], Any], which: str) -> Fu
 
 LOGIC = {
     "bool_and": Function(
-        (_native("bool_and", "all", and_),), "{all}", "whether all are true", _conditions, result=BOOLEAN
+        (_native("bool_and", "all", and_),),
+        "{all}",
+        "whether all are true",
+        _conditions,
+        takes=CONDITION,
+        result=BOOLEAN,
     ),
     "bool_or": Function(
-        (_native("bool_or", "some", or_),), "{some}", "whether any is true", _conditions, result=BOOLEAN
+        (_native("bool_or", "some", or_),),
+        "{some}",
+        "whether any is true",
+        _conditions,
+        takes=CONDITION,
+        result=BOOLEAN,
     ),
     **{
         name: Function(
-            (_native(name, "bits", combine),), "{bits}", f"{says} of whole numbers", _bits, typed_by=f"{name}({{x}})"
+            (_native(name, "bits", combine),),
+            "{bits}",
+            f"{says} of whole numbers",
+            _bits,
+            takes=BITS,
+            typed_by=f"{name}({{x}})",
         )
         for name, says, combine in (
             ("bit_and", "the bits that all have", and_),

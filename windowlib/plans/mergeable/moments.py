@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-from windowlib.plans.mergeable.function import Fold, Function, Part
+from windowlib.plans.mergeable.function import NUMBER, Fold, Function, Part
 from windowlib.plans.sql_kinds import DOUBLE, Unproved, is_number
 
 Moments = Mapping[str, float]
@@ -131,7 +131,7 @@ def _of_one(less: int, *, root: bool, says: str) -> Function:
         says,
         _numbers,
         lambda held: _part(held, "m2", less, sqrt if root else float),
-        adds_up=True,
+        takes=NUMBER,
         result=DOUBLE,
         element="cast({x} as double)",
     )
@@ -145,7 +145,7 @@ def _of_two(finish: str, says: str, value: Callable[[Any], Any]) -> Function:
         _numbers,
         value,
         arguments=2,
-        adds_up=True,
+        takes=NUMBER,
         result=DOUBLE,
         element="case when {x} is not null and {y} is not null"
         " then named_struct('x', cast({x} as double), 'y', cast({y} as double)) end",

@@ -12,7 +12,7 @@ from math import frexp, isfinite, ldexp
 from typing import Any
 
 from windowlib.plans.mergeable.basic import added, summed
-from windowlib.plans.mergeable.function import Fold, Function, Part
+from windowlib.plans.mergeable.function import NUMBER, Fold, Function, Part
 from windowlib.plans.sql_kinds import DOUBLE, Unproved, is_number
 
 Scaled = Mapping[str, float]
@@ -96,7 +96,7 @@ TOTALS = {
         "the sum; null of whole numbers where it is beyond 64 bits",
         summed,
         _fitting,
-        adds_up=True,
+        takes=NUMBER,
         typed_by="sum({x})",
     ),
     "product": Function(
@@ -112,7 +112,7 @@ TOTALS = {
         "the product, as a double",
         _numbers,
         _product,
-        adds_up=True,
+        takes=NUMBER,
         result=DOUBLE,
         element="cast({x} as double)",
     ),

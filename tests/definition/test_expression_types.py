@@ -1,0 +1,125 @@
+"""Values of the wrong type in an expression are said without an engine; what cannot be told is left to it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from windowlib.definition.expression_types import misfits, type_of
+from windowlib.definition.sql_functions import SCALAR
+
+TYPES = {
+    "v": "int",
+    "d": "decimal(10,2)",
+    "x": "double",
+    "s": "string",
+    "b": "boolean",
+    "t": "timestamp",
+    "day": "date",
+    "y": "binary",
+    "a": "array<int>",
+    "m": "map<string,int>",
+    "st": "struct<a:int,b:string>",
+}
+LITERALS = ("'a'", "1", "2.5", "null")
+COMPARED = 800
+FAMILIES = {
+    "number": ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+    "string": ("string", "varchar", "char", "text"),
+    **{name: (name,) for name in ("boolean", "date", "timestamp", "binary", "array", "map", "struct", "interval")},
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("sum(s)", "takes s, which is string, in SUM(s); need a number, such as cast(s as bigint)"),
+        ("avg(lower(trim(s)))", "takes LOWER(TRIM(s)), which is string"),
+        ("sum(case when b then s end)", "takes CASE WHEN b THEN s END, which is string"),
+        ("1 + sum(s || 'x') / count(*)", "takes s || 'x', which is string"),
+        ("covar_samp(v, s)", "takes s, which is string, in COVAR_SAMP(v, s)"),
+        ("median(day)", "takes day, which is date, in MEDIAN(day); need a number"),
+        ("sum(v > 1)", "takes v > 1, which is boolean"),
+        ("sum(a)", "takes a, which is array<int>"),
+        ("bool_and(v)", "takes v, which is int, in BOOL_AND(v)"),
+        ("bit_or(x)", "takes x, which is double, in BIT_OR(x); need a whole number"),
+        ("count(*) filter (where s)", "takes s, which is string, for a condition; need one such as s = 'a'"),
+        ("count_if(v)", "takes v, which is int, for a condition; need one such as v = 0"),
+        ("sum(if(v, 1, 0))", "takes v, which is int, for a condition"),
+        ("sum(case when s then 1 end)", "takes s, which is string, for a condition"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_said(sql: str, said: str) -> None:
+    [found] = misfits(sql, TYPES)
+    assert found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "sum(v * 2)",
+        "sum(length(s))",
+        "sum(cast(s as int))",
+        "sum(datediff(day, day))",
+        "sum(t - t)",
+        "sum(a[0])",
+        "sum(st.a)",
+        "max(s)",
+        "first(s)",
+        "count(distinct s)",
+        "bool_or(v > 1)",
+        "bit_and(v)",
+        "count(*) filter (where b and s like 'a%')",
+        "sum(case s when 'a' then 1 end)",
+        "histogram(v, array(1, 2))",
+        "sum(null)",
+        "sum(coalesce(s, 1))",  # a number, to Spark
+        "sum(abs(s))",
+        "sum(substring(y, 1, 2))",
+        "sum(nobody_knows_it(s))",
+        "sum(not_a_column)",
+        "sum(",
+    ],
+)
+def test_nothing_is_said_of_what_fits_or_is_not_known(sql: str) -> None:
+    assert misfits(sql, TYPES) == []
+
+
+@pytest.mark.spark
+@pytest.mark.classic
+def test_each_type_that_is_told_is_what_spark_tells(spark: SparkSession) -> None:
+    """Calls of every function, drawn from a seed: of a type that is told here, Spark says the same family of types."""
+    columns = ", ".join(f"cast(null as {kind}) as {name}" for name, kind in TYPES.items())
+    spark.sql(f"select {columns}").createOrReplaceTempView("typed")
+    told, wrong, drawn = 0, list[str](), _calls(random.Random(20261124))
+    for sql in drawn[:COMPARED]:
+        if (kind := type_of(sql, TYPES)) is None:
+            continue
+        try:
+            spark_says = spark.sql(f"select {sql} as it from typed").schema["it"].dataType.simpleString()
+        except (PySparkException, Py4JJavaError):
+            continue  # it takes no such arguments
+        told += 1
+        if _family(kind) != _family(spark_says):
+            wrong.append(f"{sql} is {spark_says}, not {kind}")
+    assert wrong == []
+    assert told > 100
+
+
+def _calls(chance: random.Random) -> list[str]:
+    values = [*TYPES, *LITERALS]
+    every = [
+        f"{name}({', '.join(given)})"
+        for name in sorted(SCALAR)
+        for given in [*((one,) for one in values), *chance.sample([*itertools.product(values, repeat=2)], 20)]
+    ]
+    return chance.sample(every, len(every))
+
+
+def _family(kind: str) -> str:
+    return next((name for name, types in FAMILIES.items() if kind.startswith(types)), kind)

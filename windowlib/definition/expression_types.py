@@ -1,0 +1,176 @@
+"""What an aggregate's expression does with values of the wrong type, told from the types of columns: a sum of texts is
+said at once, and not by an engine an hour later.
+
+sqlglot knows what most functions give. Where it does not know, nothing is said here: the engine will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
+
+from windowlib.plans.aggregate_calls import call, calls, parsed
+from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.mergeable.function import BITS, CONDITION, NUMBER
+
+_OF = exp.DataType
+_KNOWN = {
+    exp.DType.BOOLEAN,
+    *_OF.NUMERIC_TYPES,
+    *_OF.TEXT_TYPES,
+    *_OF.BINARY_TYPES,
+    *_OF.TEMPORAL_TYPES,
+    *_OF.NESTED_TYPES,
+}
+_FITS: Mapping[str, set[exp.DType]] = {
+    NUMBER: {*_OF.NUMERIC_TYPES},
+    CONDITION: {exp.DType.BOOLEAN},
+    BITS: {*_OF.SIGNED_INTEGER_TYPES},
+}
+# What sqlglot gives the type of its values: right where they are of one family, and of this one.
+_OF_TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Reverse, exp.Overlay)
+_OF_NUMBERS = (
+    *(exp.Abs, exp.Neg, exp.Negative, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod),
+    *(exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseLeftShift, exp.BitwiseRightShift),
+)
+_OF_ONE_FAMILY = (exp.Coalesce, exp.Nullif, exp.If, exp.Case, exp.Greatest, exp.Least, exp.Array)
+_UNSURE = (exp.DateTrunc, exp.TimestampTrunc, exp.Trunc, exp.ArrayPosition, exp.Anonymous)
+_CAST = {NUMBER: "bigint", CONDITION: "boolean", BITS: "bigint"}
+_COLUMN = "column"  # marks what stands for a column
+
+
+def misfits(sql: str, types: Mapping[str, str]) -> list[str]:
+    """What is wrong with the types in an expression, in words; nothing for one that cannot be read.
+
+    `types` gives the types of columns by name in lower case, as Spark calls them.
+
+    >>> misfits("sum(size) / count(*) filter (where page)", {"size": "int", "page": "string"})
+    ["takes page, which is string, for a condition; need one such as page = 'a'"]
+    >>> misfits("sum(upper(page))", {"page": "string"})
+    ['takes UPPER(page), which is string, in SUM(UPPER(page)); need a number, such as cast(UPPER(page) as bigint)']
+    """
+    return [*_misfits(sql, tuple(types.items()))]
+
+
+def type_of(sql: str, types: Mapping[str, str]) -> str | None:
+    """The type of an expression as Spark calls it, where it is known.
+
+    >>> type_of("length(page)", {"page": "string"}), type_of("greatest(page, 1)", {"page": "string"})
+    ('int', None)
+    """
+    tree = _typed(sql, types)
+    return _told(tree) if tree else None
+
+
+@lru_cache(maxsize=256)  # asked for in each run
+def _misfits(sql: str, types: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    tree = _typed(sql, dict(types))
+    return tuple(dict.fromkeys((*_arguments(tree), *_conditions(tree)))) if tree else ()
+
+
+def _typed(sql: str, types: Mapping[str, str]) -> exp.Expr | None:
+    """The expression, each node with its type; None for one that cannot be read, which is said elsewhere."""
+    try:
+        return annotate_types(_with_types(parsed(sql), types), dialect="spark")
+    except (ValueError, SqlglotError, IndexError, AttributeError, TypeError):  # the parser's own slips, too
+        return None
+
+
+def _with_types(tree: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
+    """The expression with a cast to its type for each column, which changes nothing."""
+
+    def typed(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Column) or len(node.parts) > 1 or node.name.casefold() not in types:
+            return node
+        try:
+            kind = _OF.build(types[node.name.casefold()], dialect="spark")
+        except SqlglotError:  # a type that only files have
+            return node
+        made = exp.Cast(this=node.copy(), to=kind)
+        made.meta[_COLUMN] = True
+        return made
+
+    return tree.transform(typed)
+
+
+def _arguments(tree: exp.Expr) -> Iterator[str]:
+    for node in calls(tree):
+        found = call(node)
+        takes = FUNCTIONS[found.name].takes if found else ""
+        for given in found.arguments if found and takes else ():
+            if kind := _misfit(given, takes):
+                cast = f", such as cast({_sql(given)} as {_CAST[takes]})" if kind == "string" else ""
+                yield f"takes {_sql(given)}, which is {kind}, in {_sql(node)}; need {takes}{cast}"
+
+
+def _conditions(tree: exp.Expr) -> Iterator[str]:
+    conditions = [one.expression.this for one in tree.find_all(exp.Filter)]
+    conditions += [one.this for one in tree.find_all(exp.If, exp.CountIf) if not _is_compared(one)]
+    for one in conditions:
+        if kind := _misfit(one, CONDITION):
+            example = "'a'" if kind == "string" else "0"
+            yield f"takes {_sql(one)}, which is {kind}, for a condition; need one such as {_sql(one)} = {example}"
+
+
+def _is_compared(node: exp.Expr) -> bool:
+    """Whether a branch of CASE is chosen by a value: CASE x WHEN 1 THEN …"""
+    return isinstance(node.parent, exp.Case) and node.parent.this is not None
+
+
+def _misfit(node: exp.Expr, takes: str) -> str | None:
+    """The type of a value that does not fit; None where it does, or is not known."""
+    return None if _kind(node) in _FITS[takes] else _told(node)
+
+
+def _told(node: exp.Expr) -> str | None:
+    """The type of a value, where it is certain."""
+    is_certain = _kind(node) in _KNOWN and all(map(_is_certain, node.walk()))
+    return node.type.sql(dialect="spark").casefold() if is_certain and node.type else None
+
+
+def _is_certain(node: exp.Expr) -> bool:
+    """Whether Spark gives the type that sqlglot does, where its values have theirs."""
+    if isinstance(node, _UNSURE):
+        return False
+    if isinstance(node, _OF_TEXTS):
+        return _kind(node.this) in _OF.TEXT_TYPES
+    if isinstance(node, _OF_NUMBERS):
+        return all(_kind(one) in _OF.NUMERIC_TYPES for one in _values(node))
+    if isinstance(node, _OF_ONE_FAMILY):
+        return len({_family(one) for one in _values(node)} - {exp.DType.NULL}) <= 1
+    return True
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """What a node gives, or computes with."""
+    if isinstance(node, exp.Case):
+        given = [one.args["true"] for one in node.args["ifs"]] + [node.args.get("default")]
+    elif isinstance(node, exp.If):
+        given = [node.args["true"], node.args.get("false")]
+    elif isinstance(node, exp.Array):
+        given = node.expressions
+    else:
+        given = [node.this, node.args.get("expression"), *node.expressions]
+    return [one for one in given if one is not None]
+
+
+def _kind(node: exp.Expr) -> exp.DType | None:
+    kind = node.type
+    return kind.this if isinstance(kind, _OF) and isinstance(kind.this, exp.DType) else None
+
+
+def _family(node: exp.Expr) -> object:
+    """What a type is of: all numbers are of one family."""
+    kind = _kind(node)
+    return NUMBER if kind in _OF.NUMERIC_TYPES else kind
+
+
+def _sql(node: exp.Expr) -> str:
+    def untyped(one: exp.Expr) -> exp.Expr:
+        return one.this if one.meta.get(_COLUMN) else one
+
+    return node.transform(untyped).sql(dialect="spark")
