@@ -17,7 +17,7 @@ def acknowledge(
     situation: Annotated[
         str,
         typer.Argument(
-            help="failure, decision, silence, freshness, warning, or one warning such as warning.events.late_share.",
+            help="failure, decision, silence, freshness, clock, warning, or one such as warning.events.late_share.",
             show_default=False,
         ),
     ],

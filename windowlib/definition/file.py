@@ -125,7 +125,7 @@ class Pages(Section):
     )
 
 
-Situation = Literal["failure", "decision", "warning", "silence", "freshness"]
+Situation = Literal["failure", "decision", "warning", "silence", "freshness", "clock"]
 
 
 class Notify(Section):
@@ -149,7 +149,7 @@ class Notify(Section):
         description="what the notifier is made with; texts are templates in which {{ windowlib }} is the notice",
     )
     about: tuple[Situation, ...] = Field(
-        default=("failure", "decision", "warning", "silence", "freshness"),
+        default=("failure", "decision", "warning", "silence", "freshness", "clock"),
         description="which situations are told",
     )
     freshness_ms: Positive | None = duration(

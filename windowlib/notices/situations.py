@@ -5,6 +5,7 @@
     warning.C   the check C, of severity warning, failed in the newest batch
     silence     no new file for longer than usual (or than notify.silence)
     freshness   the watermark is further behind the clock than notify.freshness
+    clock       the watermark is ahead of the clock: events that come on time are late
 
 Usual is one and a half times the second longest time without a new file in the last eight weeks: one outage in them
 does not count, nights and weekends do. It takes `ENOUGH_GAPS` of such times to know.
@@ -29,7 +30,7 @@ from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import SOURCE_FILES
 
-KINDS = ("failure", "decision", "warning", "silence", "freshness")
+KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence
 ENOUGH_GAPS = 20
 USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
@@ -67,8 +68,12 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
 
 
 def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> list[Situation]:
-    """What time alone shows: a watermark that is further behind than may be, a source that is silent for too long."""
-    return [*_freshness(definition, state, now_ms), *_silence(definition, ledger, state, now_ms)]
+    """What time alone shows: a watermark that is too far behind the clock or ahead of it, a source that is silent."""
+    return [
+        *_freshness(definition, state, now_ms),
+        *_ahead(definition, state, now_ms),
+        *_silence(definition, ledger, state, now_ms),
+    ]
 
 
 def failure(definition: Definition, sentence: str) -> Situation:
@@ -123,6 +128,18 @@ def _freshness(definition: Definition, state: LedgerState, now_ms: int) -> Itera
     behind = format_duration((now_ms - reached_ms) // UNITS["m"] * UNITS["m"])
     sentence = f"{what} {instant(reached_ms)}: {behind} behind the clock, and {format_duration(allowed_ms)} is allowed"
     yield Situation("freshness", "", sentence, commit.batch_id, f"windowlib status {definition.file}")
+
+
+def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[Situation]:
+    reached_ms = state.commit.watermark_out_ms if state.commit else None
+    if definition.window.time == "processing" or reached_ms in (None, MAX_WATERMARK) or reached_ms <= now_ms:
+        return
+    ahead = format_duration(-(-(reached_ms - now_ms) // UNITS["m"]) * UNITS["m"])
+    sentence = (
+        f"the watermark, {instant(reached_ms)}, is {ahead} ahead of the clock, so events that come on time are late:"
+        " the clock of what writes the newest events is wrong, or this one's"
+    )
+    yield Situation("clock", "", sentence, command=f"windowlib status {definition.file}")
 
 
 def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:

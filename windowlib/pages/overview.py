@@ -17,7 +17,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.notices.situations import standing_still
 from windowlib.pages.newest import RUNS_SHOWN, Run, Tail, tail
-from windowlib.quality.check import column_of, name_of
+from windowlib.pages.warned import warned
 from windowlib.quality.figures import share
 from windowlib.quality.validations import Validated, kept
 from windowlib.tables.data_range import data_range
@@ -233,10 +233,8 @@ def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
     if found.status.migration:
         yield found.status.migration
     yield from found.still
-    if failed := sum(one.worst != "met" for one in newest):
-        configs = (one["expectation_config"] for batch in found.checked[: len(newest)] for one in batch.failed)
-        names = sorted({column_of(name_of(config)) or config["type"] for config in configs})
-        yield f"checks warned in {failed} of the newest {len(newest)} batches: {', '.join(names)}"
+    times = {run.batch_id: run.at_ms for run in found.tail.runs}
+    yield from warned(found.definition, found.tables, found.ledger.commit, found.checked, len(newest), times)
 
 
 def _arrived(files: int | None, otherwise: str) -> str:

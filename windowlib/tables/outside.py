@@ -45,7 +45,7 @@ NOTICES = TableSpec(
         Column("number", _LONG, "in the order of the notices; has holes"),
         Column("at", _TIMESTAMP, "when it was told"),
         Column("since", _TIMESTAMP, "when the situation began"),
-        Column("situation", _TEXT, "failure, decision, silence, freshness, or warning.<check>"),
+        Column("situation", _TEXT, "failure, decision, silence, freshness, clock, or warning.<check>"),
         Column("what", _TEXT, "began, changed or over"),
         Column("signature", _TEXT, "what a change of the situation changes"),
         Column("sentence", _TEXT, "what was told"),

@@ -1,0 +1,84 @@
+"""Accidents that happen to sources: the row of the home page says what happened, since when, and to what."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.page_samples import DEFINITION as PIPELINE
+from tests.page_samples import HOUR_MS, NOW_MS, SCHEMA, TUMBLING, since
+from windowlib.definition.definition import load_definition
+from windowlib.pages.overview import looked, overview
+from windowlib.runs.advance import advance
+
+DEFINITION = PIPELINE.replace("max_files_per_run = 1\n", "")
+HOURS, BAD = 4, 1  # files, one an hour; with the newest one something is wrong
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+
+def event(accident: str, hours_ago: int, number: int, chance: random.Random) -> dict[str, Any]:
+    bad, user, value = hours_ago < BAD, f"u{chance.randrange(12)}", chance.randrange(100)
+    at_ms = NOW_MS - hours_ago * HOUR_MS - chance.randrange(HOUR_MS)
+    if bad:
+        at_ms += {"clock ahead": 2, "clock behind": -2}.get(accident, 0) * HOUR_MS
+        if accident == "far future" and number % 4 == 0:
+            at_ms += 400 * 24 * HOUR_MS
+    return {
+        "id": f"{hours_ago}-{number}",
+        "user": None if bad and accident == "no key" and number % 2 else user,
+        "at_ms": at_ms,
+        "value": None if bad and accident == "no value" else value,
+    }
+
+
+def arrive(folder: Path, accident: str, hours_ago: int) -> Iterator[Path]:
+    chance = random.Random(f"{accident} {hours_ago}")
+    rows = pa.Table.from_pylist([event(accident, hours_ago, n, chance) for n in range(80)], schema=SCHEMA)
+    for part in ("a", "b") if accident == "delivered twice" and hours_ago < BAD else ("a",):
+        path = folder / "incoming-orders" / f"{HOURS - hours_ago}{part}.parquet"
+        pq.write_table(rows, path)
+        yield path
+
+
+@pytest.mark.parametrize(
+    ("accident", "said"),
+    [
+        (
+            "delivered twice",
+            "duplicate_share since batch 4 (2026-03-05 12:01:0# UTC). At most 0.2 of the rows had the id of an event"
+            " that was there before (max_duplicate_share). Observed 0.5",
+        ),
+        (
+            "no value",
+            "results_gone_null since batch 4 (2026-03-05 12:01:0# UTC): total. No aggregate that hardly ever was null"
+            " before is null in most of the rows just made.",
+        ),
+        ("no key", "unusable_share since batch 4 (2026-03-05 12:01:0# UTC): null_key 40. At most 0.1 of the rows"),
+        ("far future", "unusable_share since batch 4 (2026-03-05 12:01:0# UTC): future 20. At most 0.1 of the rows"),
+        ("clock behind", "late_share since batch 4 (2026-03-05 12:01:0# UTC). At most 0.05 of the admitted events"),
+        ("clock ahead", "ahead of the clock, so events that come on time are late"),
+    ],
+)
+def test_the_home_page_says_what_happened(spark: SparkSession, tmp_path: Path, accident: str, said: str) -> None:
+    file = tmp_path / "orders.toml"
+    checks = "[checks]\nmax_late_share = 0.05\n"
+    file.write_text(DEFINITION.format(name="orders", window=TUMBLING, checks=checks))
+    (tmp_path / "incoming-orders").mkdir()
+    definition = load_definition(file).model_copy(update={"root": tmp_path / "warehouse"})
+    for hours_ago in reversed(range(HOURS)):
+        at_ms = NOW_MS - hours_ago * HOUR_MS
+        for path in arrive(tmp_path, accident, hours_ago):
+            os.utime(path, ns=(at_ms * 1_000_000,) * 2)
+        advance(definition, lambda: spark, clock=since(at_ms + 60_000))
+    why = overview(looked(definition, NOW_MS + 120_000)).why
+    assert said in re.sub(r"(?<=12:01:0)\d", "#", why)

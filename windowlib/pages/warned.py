@@ -1,0 +1,77 @@
+"""What the checks of the newest batches found: which check, since which batch, what it saw last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from windowlib.batches.result_figures import gone_null
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant
+from windowlib.plans.admission import REASONS
+from windowlib.quality.check import EXAMPLES, CheckResult, column_of, in_words
+from windowlib.quality.figures import Figures
+from windowlib.quality.validations import Validated
+from windowlib.tables import delta
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.meaning import REMOVED
+from windowlib.tables.opened import Tables
+
+SHOWN = 3  # checks
+GONE_NULL, UNUSABLE = "results_gone_null", "unusable_share"
+
+
+def warned(
+    definition: Definition,
+    tables: Tables,
+    commit: Commit | None,
+    checked: Sequence[Validated],
+    recent: int,
+    times: Mapping[int, int],
+) -> Iterator[str]:
+    """A sentence for each check that failed in the `recent` newest batches, the newest first.
+
+    `checked` are all batches of which the outcome is kept, newest first; `times` when batches were committed, in ms.
+    """
+    failed = [
+        {name_of(one): one for one in in_words(batch.suites, batch.figures) if not one.success} for batch in checked
+    ]
+    names = dict.fromkeys(name for outcomes in failed[:recent] for name in outcomes)
+    for name in list(names)[:SHOWN]:
+        newest = next(number for number, outcomes in enumerate(failed) if name in outcomes)
+        first = newest
+        while first + 1 < len(failed) and name in failed[first + 1]:
+            first += 1
+        since, seen = checked[first].batch_id, failed[newest][name]
+        when = f" ({instant(times[since] // 1000 * 1000)})" if since in times else ""
+        last = checked[newest].batch_id
+        span = f"since batch {since}{when}" if newest == 0 else f"in batch {since}{when}"
+        until = f" up to batch {last}" if newest and last != since else ""
+        which = ""
+        if name == GONE_NULL and commit:
+            which = f": {', '.join(_null_now(definition, tables, commit, since))}"
+        elif name == UNUSABLE:
+            which = f": {', '.join(_refused(checked[newest].figures))}"
+        observed = seen.observed.partition(EXAMPLES)[0]
+        yield f"{name} {span}{until}{which}. {seen.sentence} Observed {observed}"
+    if len(names) > SHOWN:
+        yield f"{len(names) - SHOWN} more checks failed"
+
+
+def name_of(check: CheckResult) -> str:
+    """What a check is called for short: the figure that it looks at, or its expectation."""
+    return column_of(check.expectation) or check.expectation
+
+
+def _refused(figures: Figures) -> Iterator[str]:
+    """The reasons that rows of a batch were refused for, with how many rows."""
+    for reason in REASONS:
+        if count := figures.get(f"quarantined_{reason}"):
+            yield f"{reason} {count:,}"
+
+
+def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int) -> list[str]:
+    """The aggregates that went null with batch `since`."""
+    told = delta.files(tables["result_changes"], commit.versions.get("result_changes"))
+    made = [one for one in told if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
+    before = delta.files(tables["results"], commit.versions.get("results"))
+    return gone_null(definition.outputs, made, [one for one in before if one.high["batch_id"] < since])
