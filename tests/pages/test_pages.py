@@ -274,7 +274,7 @@ def test_what_verify_found_last_is_shown(folder: Path) -> None:
     assert found.verified.differences.cells[0][2:] == [
         SCRIPT, "1970-01-01 00:00:00 UTC to 1970-01-01 00:15:00 UTC", "clicks", "2", "3",
     ]  # fmt: skip
-    assert "verify found windows that are not what the source says" in found.overview.why
+    assert "verify found windows that are not what the source says" in found.overview.warnings[0]
     page = report(definition(copy, WELL), AS_OF_MS).read_text(encoding="utf-8")
     assert "differs from the source" in page
     assert SCRIPT not in page

@@ -69,11 +69,16 @@ class Overview:
     late_share: float | None
     strip: Sequence[Mark]
     schedule: str | None
-    warns: bool
+    warnings: Sequence[str] = ()
     description: str = ""
     owner: str | None = None
     tags: Sequence[str] = ()
     weight: int = 0
+
+    @property
+    def warns(self) -> bool:
+        """Whether an operator should look at it, although it does not stand still."""
+        return bool(self.warnings)
 
     @property
     def order(self) -> tuple[int, bool, int, str]:
@@ -132,7 +137,7 @@ def overview(found: Looked) -> Overview:
     return Overview(
         name=found.definition.name,
         state=state,
-        why="; ".join([why, *warnings]) if state is State.IDLE else why,
+        why=why,
         watermark_ms=watermark_ms,
         final_ms=final_up_to(commit),
         held_by=time.explanation if time else [],
@@ -142,7 +147,7 @@ def overview(found: Looked) -> Overview:
         late_share=late_share(runs),
         strip=strip[::-1],
         schedule=found.definition.airflow.schedule,
-        warns=bool(warnings),
+        warnings=warnings,
         weight=sum(one.failed for one in strip[:RECENT]) + RECENT * len(found.still),
         description=found.definition.description,
         owner=found.definition.owner,
@@ -165,7 +170,6 @@ def unreadable(definition_name: str, error: Exception) -> Overview:
         late_share=None,
         strip=(),
         schedule=None,
-        warns=False,
     )
 
 

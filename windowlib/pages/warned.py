@@ -48,11 +48,11 @@ def warned(
         until = f" up to batch {last}" if newest and last != since else ""
         which = ""
         if name == GONE_NULL and commit:
-            which = f": {', '.join(_null_now(definition, tables, commit, since))}"
+            which = f" ({', '.join(_null_now(definition, tables, commit, since))})"
         elif name == UNUSABLE:
-            which = f": {', '.join(_refused(checked[newest].figures))}"
-        observed = seen.observed.partition(EXAMPLES)[0]
-        yield f"{name} {span}{until}{which}. {seen.sentence} Observed {observed}"
+            which = f" ({', '.join(_refused(checked[newest].figures))})"
+        observed = seen.observed.partition(EXAMPLES)[0].partition(" (")[0]
+        yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
     if len(names) > SHOWN:
         yield f"{len(names) - SHOWN} more checks failed"
 
