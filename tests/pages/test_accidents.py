@@ -55,8 +55,8 @@ def arrive(folder: Path, accident: str, hours_ago: int) -> Iterator[Path]:
     [
         (
             "delivered twice",
-            "Failed: At most 0.2 of the rows had the id of an event that was there before (max_duplicate_share): observed 0.5,"
-            " since batch 4 (2026-03-05 12:01:0# UTC)",
+            "Failed: At most 0.2 of the rows had the id of an event that was there before (max_duplicate_share):"
+            " observed 0.5, since batch 4 (2026-03-05 12:01:0# UTC)",
         ),
         ("no value", "is null in most of the rows just made: observed 1 (total), since batch 4"),
         ("no key", "with a bad gap (max_unusable_share): observed 0.5 (null_key 40), since batch 4"),
