@@ -7,6 +7,7 @@ and updates. A *cell* is an aggregate of a column over a case. What is right: `t
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -105,6 +106,9 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
+DENORMAL = 1e-9 * sys.float_info.min  # doubles smaller than the least normal one have few digits, or one
+
+
 def same(found: Any, expected: Any, *, nearly: bool) -> bool:
     """Whether a published value is right."""
     if found is None or expected is None:
@@ -113,7 +117,7 @@ def same(found: Any, expected: Any, *, nearly: bool) -> bool:
         if math.isnan(expected) or math.isinf(expected):
             return isinstance(found, float) and (found == expected or (math.isnan(found) and math.isnan(expected)))
         if nearly:
-            return math.isclose(found, expected, rel_tol=1e-9, abs_tol=0.0)
+            return math.isclose(found, expected, rel_tol=1e-9, abs_tol=DENORMAL)
     if isinstance(expected, Fraction) and isinstance(found, Decimal):
         return Fraction(found) == expected
     if isinstance(found, list) and isinstance(expected, list):

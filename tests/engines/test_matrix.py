@@ -23,6 +23,7 @@ from windowlib.engines.sail import is_sail
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
 
 HEAD = """
 name = "matrix"
@@ -47,6 +48,13 @@ BOUNDS = {
         datetime(1970, 1, 1, 0, 29, 59, 999_000, tzinfo=UTC),
     ),
 }
+
+
+FROM_MS, TO_MS = -2 * 3_600_000, 2 * 3_600_000  # of a rerun, around all windows
+
+
+def clock() -> int:
+    return 1_772_409_600_000
 
 
 def pipeline(folder: Path, window: str, aggregates: Iterable[Column], engine: str) -> Definition:
@@ -90,22 +98,31 @@ def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -
     wrong = []
     for batch in range(BATCHES):
         arrive(tmp_path, batch)
-        advance(definition, lambda: spark, clock=lambda: 1_772_409_600_000)
-        if batch == 0:
-            continue
-        found = matrix.by_key(read_table(definition, "results"))
-        assert sorted(found) == [matrix.key(number) for number in range(CASES)]
-        for number in range(CASES):
-            row = found[matrix.key(number)]
-            assert (row["window_start"], row["window_end"]) == BOUNDS[window]
-            for one in wanted:
-                if number >= len(one.type.cases):
-                    continue
-                case = one.type.cases[number]
-                expected, got = one.expected(case, batch + 1), row[one.name]
-                if not matrix.same(got, expected, nearly=one.aggregate.nearly):
-                    wrong.append((batch, one.sql, one.type.shown, case.name, got, expected))
+        advance(definition, lambda: spark, clock=clock)
+        if batch > 0:
+            wrong += wrong_cells(definition, window, wanted, batch)
+    again = Rerun(FROM_MS, TO_MS, "recomputed from all files", "a test")
+    advance(definition, lambda: spark, clock=clock, rerun=again)
     assert wrong == []
+    assert wrong_cells(definition, window, wanted, BATCHES - 1) == []
+
+
+def wrong_cells(definition: Definition, window: str, wanted: Iterable[Column], batch: int) -> list[tuple[object, ...]]:
+    """The published values that are not those of all events up to a batch, next to what they should be."""
+    wrong = list[tuple[object, ...]]()
+    found = matrix.by_key(read_table(definition, "results"))
+    assert sorted(found) == [matrix.key(number) for number in range(CASES)]
+    for number in range(CASES):
+        row = found[matrix.key(number)]
+        assert (row["window_start"], row["window_end"]) == BOUNDS[window]
+        for one in wanted:
+            if number >= len(one.type.cases):
+                continue
+            case = one.type.cases[number]
+            expected, got = one.expected(case, batch + 1), row[one.name]
+            if not matrix.same(got, expected, nearly=one.aggregate.nearly):
+                wrong.append((batch, one.sql, one.type.shown, case.name, got, expected))
+    return wrong
 
 
 @pytest.mark.spark
@@ -128,7 +145,7 @@ def test_what_does_not_fit_is_an_error_that_says_so(spark: SparkSession, tmp_pat
         pq.write_table(pa.Table.from_pylist(made, schema=matrix.SCHEMA), path)
         os.utime(path, ns=(number + 1, number + 1))
     with pytest.raises(WindowError) as said:
-        advance(definition, lambda: spark, clock=lambda: 1_772_409_600_000)
+        advance(definition, lambda: spark, clock=clock)
     if column == "wide" and engine == "sail":
         assert isinstance(said.value, NotOnThisEngine)
     else:

@@ -7,7 +7,6 @@ lacks is added with functions over Arrow batches, which it calls in this process
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import weakref
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from windowlib.engines.sail_batches import Islands, PassingCounters, Sorted
 from windowlib.model.errors import WindowError
+from windowlib.plans.balanced import balanced
 from windowlib.plans.engine import Engine
 from windowlib.plans.functions import quoted
 
@@ -152,7 +152,7 @@ class SailEngine(Engine):
             nothing = {name: F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in has}
             return part.select(*(nothing.get(name, quoted(name)) for name in types))
 
-        return functools.reduce(lambda a, b: a.union(b), map(whole, parts))
+        return balanced(lambda a, b: a.union(b), [*map(whole, parts)])
 
     def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
         """See `Engine`."""

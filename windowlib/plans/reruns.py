@@ -7,11 +7,13 @@ watermark before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import or_
 from typing import TYPE_CHECKING
 
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
+from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.step import Step
@@ -87,9 +89,8 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     def of(side: str, name: str) -> Column:
         return F.col(f"{side}.{quoted(name)}")
 
-    removed, added, changed = F.col("_new").isNull(), F.col("_old").isNull(), F.lit(False)
-    for name in values:
-        changed = changed | ~equal(of("_new", name), of("_old", name), types[name])
+    removed, added = F.col("_new").isNull(), F.col("_old").isNull()
+    changed = balanced(or_, [~equal(of("_new", name), of("_old", name), types[name]) for name in values])
     shown = {name: F.when(removed, of("_old", name)).otherwise(of("_new", name)) for name in values}
     shown["firing"] = F.coalesce(of("_old", "firing"), F.lit(0)) + F.when(removed, 0).otherwise(1)
     shown["timing"] = F.when(removed, of("_old", "timing")).otherwise("late")

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windowlib.definition.definition import Definition
 from windowlib.plans import names
+from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
@@ -135,7 +136,7 @@ def on_spark(spark: SparkSession, definition: Definition, files: Sequence[Source
         plain = reader if as_spark else reader.schema(layout.schema())
         return _placed(plain.parquet(*map(text.no_pattern, next(iter(alike.values())))), {}, layout)
     parts = [_placed(_read(reader, layout, dict(found), paths), dict(found), layout) for found, paths in alike.items()]
-    return reduce(lambda a, b: a.unionByName(b), parts)
+    return balanced(lambda a, b: a.unionByName(b), parts)
 
 
 def _read(reader: DataFrameReader, layout: Layout, found: Types, paths: Sequence[str]) -> DataFrame:

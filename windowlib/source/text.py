@@ -11,7 +11,6 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
+from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.source.found import SourceError
 
@@ -107,7 +107,7 @@ def read(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> D
         of_file = _may_have_longer_records(definition, Path(path)), tuple(columns_of(definition, Path(path)))
         alike.setdefault(of_file, []).append(path)
     parts = [_csv(spark, definition, columns, files, longer) for (longer, columns), files in alike.items()]
-    return reduce(lambda a, b: a.unionByName(b), parts)
+    return balanced(lambda a, b: a.unionByName(b), parts)
 
 
 def _may_have_longer_records(definition: Definition, path: Path) -> bool:
