@@ -27,7 +27,7 @@ TYPES = {
     "st": "struct<a:int,b:string>",
 }
 LITERALS = ("'a'", "1", "2.5", "null")
-COMPARED = 800
+COMPARED = 1_200
 FAMILIES = {
     "number": ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
     "string": ("string", "varchar", "char", "text"),
