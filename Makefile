@@ -4,6 +4,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export WINDOWLIB_CACHE := $(CURDIR)/.jars
+# Python keeps what it compiles, whatever the shell says: compiling all packages again costs every process a second.
+export PYTHONDONTWRITEBYTECODE :=
 
 SETTINGS := GX_ANALYTICS_ENABLED=false PYTHONUNBUFFERED=1
 RUN := $(SETTINGS) $(BIN)/python -m

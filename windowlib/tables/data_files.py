@@ -51,7 +51,13 @@ def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
     file = pq.ParquetFile(path)
     if schema is None:
         return file.read()
-    return shaped(file.read(columns=[name for name in schema.names if name in file.schema_arrow.names]), schema)
+    return shaped(file.read(columns=columns_of(file, schema)), schema)
+
+
+def columns_of(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
+    """The columns of `schema` that a file has."""
+    have = {*file.schema_arrow.names}  # pyarrow converts the whole schema each time it is asked
+    return [name for name in schema.names if name in have]
 
 
 def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowlib.tables.data_files import shaped
+from windowlib.tables.data_files import columns_of, shaped
 
 
 def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Table, int | None]]:
@@ -50,5 +50,4 @@ def _bounds(file: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any]:
 
 
 def _read(file: pq.ParquetFile, groups: list[int], schema: pa.Schema) -> pa.Table:
-    names = [name for name in schema.names if name in file.schema_arrow.names]
-    return shaped(file.read_row_groups(groups, columns=names), schema)
+    return shaped(file.read_row_groups(groups, columns=columns_of(file, schema)), schema)
