@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
-from windowlib.batches.planning import formulas_changed, plan
+from windowlib.batches.may_run import formulas_changed
+from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import Asked
@@ -63,12 +64,12 @@ def test_a_formula_that_fails_when_windows_fire_is_mended(spark: SparkSession, t
         run(definition, spark)
 
     mended = defined(tmp_path, {"mean": MENDED, "n": "count(*)"})
-    [said] = formulas_changed(mended)
+    [said] = formulas_changed(mended, ledger_of(mended).state().commit)
     assert said.startswith("aggregates.mean was ")
     run(mended, spark)
     expected = [(1, None), (2, 0.0), (2, 6.0)]
     assert sorted(results(mended, "n", "mean"), key=str) == sorted(expected, key=str)
-    assert formulas_changed(mended) == []
+    assert formulas_changed(mended, ledger_of(mended).state().commit) == []
     compared = verify(mended, Asked(), spark, clock)
     assert not compared.differs
     assert any("mean: its formula was changed with batch 2" in what for what in compared.not_compared)

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
-from windowlib.batches.planning import ledger_of, other_terms, plan
+from windowlib.batches.may_run import other_terms
+from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import SINCE, WINDOW, continues, is_of

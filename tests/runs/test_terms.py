@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, START_MS, clicks, clock, tables
 from tests.killed import stopped
-from windowlib.batches.planning import ledger_of, other_terms, plan
+from windowlib.batches.may_run import other_terms
+from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.terms import changed, terms_of
 from windowlib.model.errors import StateMismatch

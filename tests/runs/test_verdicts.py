@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.clicks import clicks, clock
-from windowlib.batches.planning import check_may_run, ledger_of, plan
+from windowlib.batches.may_run import check_may_run
+from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import main
 from windowlib.definition.definition import Definition
 from windowlib.runs.verdicts import abandon, approve

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.clicks import CLICKS, clicks
-from windowlib.batches.planning import ledger_of, other_terms, plan, rerun_plan
+from windowlib.batches.may_run import other_terms
+from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.definition.source import Source

@@ -7,41 +7,34 @@ the passing of time makes due. It is frozen in the ledger before any work, with 
 from __future__ import annotations
 
 import json
-import shlex
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from windowlib.batches import taking, watermarks
+from windowlib.batches.may_run import check_fingerprint, check_folder, check_may_run
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
-from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition, fingerprint_of
-from windowlib.definition.formulas import (
-    as_stored,
-    compared,
-    continues,
-    is_of,
-    lateness_changed_with,
-)
-from windowlib.definition.terms import changed, differences, terms_of
+from windowlib.definition.formulas import as_stored
+from windowlib.definition.terms import terms_of
 from windowlib.engines.choice import check_types
-from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import listing as source
 from windowlib.source import marker
-from windowlib.source.delta_source import CURSOR
+from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.files import check_readable
+from windowlib.source.found import Found
+from windowlib.source.marker import FullListing, Marker
 from windowlib.source.place import PLACE, check_place, place_of
+from windowlib.source.removals import Removal
 from windowlib.tables import delta
 from windowlib.tables.decision import Decision
-from windowlib.tables.late import allowed_lateness_ms
-from windowlib.tables.ledger import Clock, Ledger, Waiting, wall_clock_ms
-from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import Commit, LedgerState, Plan, SourceFile
 from windowlib.tables.migration import MIGRATED
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
-
-_PATTERN = {*"*?[]{}%\\\n"}
 
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
@@ -70,6 +63,38 @@ def plan(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrived:
+    """What has arrived since the newest batch, as it was seen at `at_ms`, and what of it the next one reads.
+
+    The look began at `cursor` in a Delta table, at `since` in a folder, and found `listed`. `fresh` is what no batch
+    has read; the next one reads `files`, whose columns have `types`. Without anything fresh, `removal` is next.
+    """
+
+    at_ms: int
+    cursor: Cursor | None
+    since: Marker | None
+    listed: Sequence[Found]
+    fresh: Sequence[Found]
+    files: Sequence[SourceFile]
+    types: Mapping[str, str] | None
+    removal: Removal | None
+
+    @property
+    def left(self) -> set[str]:
+        """The new files that are left to later batches."""
+        return {file.path for file in self.fresh} - {file.path for file in self.files}
+
+    def full_listing(self, definition: Definition, commit: Commit | None) -> FullListing:
+        """What a look at everything has found."""
+        return marker.full_listing(definition, commit, [file.path for file in self.fresh], self.at_ms)
+
+    def marker(self, definition: Definition, commit: Commit | None) -> Marker | None:
+        """From where on the source is looked at once `files` are read."""
+        listed = [file.path for file in self.listed]
+        return marker.after(definition, self.since, listed, self.left, self.full_listing(definition, commit))
+
+
 def next_plan(
     definition: Definition,
     tables: Tables,
@@ -84,58 +109,58 @@ def next_plan(
     check_fingerprint(definition, commit)
     check_folder(definition)
     check_place(definition, commit)
-    sequence = commit.to_sequence if commit else 0
-    cursor = source.cursor_of(definition, commit)
-    since = None if finish else marker.due_from(definition, commit, clock())
-    arrived = source.arrivals(definition, tables, commit, look(definition, cursor or since))
-    found, fresh = arrived.files, source.new_files(definition, tables, commit, arrived)
-    # With `finish` the input is complete: no file is still being written.
-    new = fresh if finish else source.settled_files(definition, fresh, clock())
-    if arrived.removal and not fresh:
-        assert commit is not None, "files were read"
-        bare = _without_files(definition, state, commit, rerun_time_ms(clock(), state))
-        removal = taking.with_compacted(definition, tables, commit, arrived.removal)
-        plan = taking.by_itself(definition, tables, commit, bare, removal)
-        check_clock(definition, clock(), state, plan.files)
-        return plan
-    files = source.numbered(new, sequence, definition.source.max_files_per_run)
-    pinned = json.loads(commit.definition).get("source_types") if commit else None
-    types = check_readable(definition, files, pinned)
-    cursor = source.next_cursor(tables, commit, found, files, cursor)
-    batch_id, then = state.last_batch_id + 1, json.loads(commit.definition) if commit else None
-    definition = as_stored(definition, then) if then else definition
-    meaning = formulas.semantics(definition, then, batch_id)
-    kept: dict[str, object] = {"source_types": types or pinned, PLACE: place_of(definition)}
-    kept |= formulas.kept(definition, then, batch_id)
-    if then and MIGRATED in then:
-        kept[MIGRATED] = then[MIGRATED]
-    if cursor:
-        kept[CURSOR] = cursor.to_json()
-    now_ms = clock()
-    left = {file.path for file in fresh} - {file.path for file in files}
-    full = marker.full_listing(definition, commit, [file.path for file in fresh], now_ms)
-    if left_at := marker.after(definition, since, [file.path for file in found], left, full):
-        kept[marker.MARKER] = asdict(left_at)
-    check_types(definition, types)
-    frozen = Plan(
-        batch_id=batch_id,
-        plan_time_ms=plan_time_ms(now_ms, state),
-        watermark_in_ms=commit.watermark_out_ms if commit else None,
-        from_sequence=sequence,
-        files=tuple(files),
-        fingerprint=fingerprint_of(meaning),
-        definition=json.dumps({**meaning, **kept}, sort_keys=True),
-        terms=terms_of(definition),
-        recorded_late_in_ms=late_in_ms(definition, commit),
-    )
-    if files or _time_is_due(definition, tables, state, frozen):
-        check_clock(definition, now_ms, state, files)
+    arrived = _arrived(definition, tables, commit, clock, finish, look)
+    if arrived.removal:
+        return _removing(definition, tables, state, arrived, arrived.removal)
+    definition = as_stored(definition, json.loads(commit.definition)) if commit else definition
+    frozen = _frozen(definition, tables, state, arrived)
+    if frozen.files or _time_is_due(definition, tables, state, frozen):
+        check_clock(definition, arrived.at_ms, state, frozen.files)
         return frozen
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
-    if commit and since is None and left_at and not left:
-        marker.keep_full_listing(definition, commit, full)
+    if commit and arrived.since is None and not arrived.left and arrived.marker(definition, commit):
+        marker.keep_full_listing(definition, commit, arrived.full_listing(definition, commit))
     return None
+
+
+def _arrived(
+    definition: Definition, tables: Tables, commit: Commit | None, clock: Clock, finish: bool, look: source.Look
+) -> _Arrived:
+    """With `finish` the input is complete: all of it is listed, and no file is still being written."""
+    cursor = source.cursor_of(definition, commit)
+    since = None if finish else marker.due_from(definition, commit, clock())
+    arrived = source.arrivals(definition, tables, commit, look(definition, cursor or since))
+    fresh = source.new_files(definition, tables, commit, arrived)
+    new = fresh if finish else source.settled_files(definition, fresh, clock())
+    files = source.numbered(new, commit.to_sequence if commit else 0, definition.source.max_files_per_run)
+    pinned = json.loads(commit.definition).get("source_types") if commit else None
+    removal = None if fresh else arrived.removal
+    types = None if removal else check_readable(definition, files, pinned)
+    return _Arrived(clock(), cursor, since, arrived.files, fresh, files, types, removal)
+
+
+def _removing(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived, removal: Removal) -> Plan:
+    """The plan of the rerun that a removal makes due."""
+    assert state.commit is not None, "files were read"
+    bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
+    whole = taking.with_compacted(definition, tables, state.commit, removal)
+    plan = taking.by_itself(definition, tables, state.commit, bare, whole)
+    check_clock(definition, arrived.at_ms, state, plan.files)
+    return plan
+
+
+def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived) -> Plan:
+    """The plan of a batch that reads what has arrived, with what is kept of its source."""
+    check_types(definition, arrived.types)
+    then = json.loads(state.commit.definition) if state.commit else {}
+    cursor = source.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
+    left_at = arrived.marker(definition, state.commit)
+    kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place_of(definition)}
+    kept |= {MIGRATED: then[MIGRATED]} if MIGRATED in then else {}
+    kept |= {CURSOR: cursor.to_json()} if cursor else {}
+    kept |= {marker.MARKER: asdict(left_at)} if left_at else {}
+    return _of_next_batch(definition, state, kept, plan_time_ms(arrived.at_ms, state), arrived.files)
 
 
 def rerun_plan(
@@ -170,18 +195,29 @@ def decided_plan(definition: Definition, state: LedgerState, decision: Decision,
 
 def _without_files(definition: Definition, state: LedgerState, commit: Commit, time_ms: int) -> Plan:
     """The plan of a batch that reads no new file."""
-    batch_id, then = state.last_batch_id + 1, json.loads(commit.definition)
-    definition = as_stored(definition, then)
+    then = json.loads(commit.definition)
+    return _of_next_batch(as_stored(definition, then), state, then, time_ms)
+
+
+def _of_next_batch(
+    definition: Definition,
+    state: LedgerState,
+    kept: Mapping[str, object],
+    time_ms: int,
+    files: Sequence[SourceFile] = (),
+) -> Plan:
+    """The plan of the batch after the newest one; `kept` is what it keeps besides the meaning of the definition."""
+    commit, batch_id = state.commit, state.last_batch_id + 1
+    then = json.loads(commit.definition) if commit else None
     meaning = formulas.semantics(definition, then, batch_id)
-    now = {**then, **meaning, **formulas.kept(definition, then, batch_id)}
     return Plan(
         batch_id=batch_id,
         plan_time_ms=time_ms,
-        watermark_in_ms=commit.watermark_out_ms,
-        from_sequence=commit.to_sequence,
-        files=(),
+        watermark_in_ms=commit.watermark_out_ms if commit else None,
+        from_sequence=commit.to_sequence if commit else 0,
+        files=tuple(files),
         fingerprint=fingerprint_of(meaning),
-        definition=json.dumps(now, sort_keys=True),
+        definition=json.dumps({**kept, **meaning, **formulas.kept(definition, then, batch_id)}, sort_keys=True),
         terms=terms_of(definition),
         recorded_late_in_ms=late_in_ms(definition, commit),
     )
@@ -217,16 +253,6 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
     return not definition.plan.reach(files, (), step).is_empty
 
 
-def other_terms(definition: Definition, found: Plan) -> str | None:
-    """How the definition differs from that which a plan was made with, in words; None where it computes the same.
-
-    A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
-    """
-    if not is_of(definition, found.definition, found.fingerprint):
-        return edited(definition, found)
-    return None if found.terms is None else changed(found.terms, terms_of(definition))
-
-
 def plan_again(
     definition: Definition, tables: Tables, state: LedgerState, stale: Plan, clock: Clock, look: source.Look
 ) -> Plan | None:
@@ -236,85 +262,3 @@ def plan_again(
     if stale.decision:
         return decided_plan(definition, state, stale.decision, clock)
     return next_plan(definition, tables, state, clock, stale.finished, look)
-
-
-def check_may_run(definition: Definition, state: LedgerState) -> None:
-    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Waiting`."""
-    if state.plan and state.plan.decision and state.plan.decision.switches:
-        check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition)}`")
-        return
-    check_fingerprint(definition, state.commit)
-    if state.prepared:
-        drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
-        check_fingerprint(definition, state.plan, drop)
-    if state.plan and (why := why_it_waits(definition, state)):
-        raise Waiting(why, state.plan.batch_id)
-
-
-def why_it_waits(definition: Definition, state: LedgerState) -> str | None:
-    """Which batch waits for a decision, why, and the commands that decide; None where none waits."""
-    if state.plan is None or not state.rejection or state.approved_by:
-        return None
-    return (
-        f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
-        f"to publish it all the same: {decision_command('approve', definition, state.plan)}\n"
-        f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
-    )
-
-
-def decision_command(command: str, definition: Definition, waiting: Plan) -> str:
-    """What an operator types to decide about a batch that waits."""
-    return f'windowlib {command} {shlex.quote(str(definition.file))} --batch {waiting.batch_id} --reason "…"'
-
-
-def check_folder(definition: Definition) -> None:
-    """Raises `InvalidSpec` for a warehouse whose path engines, or the tables' log, would take for another."""
-    if found := sorted(set(_PATTERN & set(str(definition.root)))):
-        raise InvalidSpec(
-            f"{definition.file}: the warehouse {str(definition.root)!r} has {' '.join(map(repr, found))} in its path,"
-            " which some engine reads as a pattern or as another character; give it a path without"
-        )
-
-
-def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str | None = None) -> None:
-    """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done.
-
-    None stands for a migration.
-    """
-    if stored is None or continues(definition, stored.definition, stored.fingerprint):
-        return
-    otherwise = otherwise or f"have the tables built again under the new definition: `{migrate_command(definition)}`"
-    raise StateMismatch(
-        f"{definition.root} was written by another definition: {edited(definition, stored)}."
-        f" Undo the change in {definition.file}, or {otherwise}."
-    )
-
-
-def migrate_command(definition: Definition) -> str:
-    """What an operator types after a change of the definition that stored state does not go with."""
-    return f'windowlib migrate {argument(definition.file)} --reason "…"'
-
-
-def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
-    """How a plan's batch goes by another allowed lateness than the one before it, in words; None where it does not."""
-    if commit is None or not lateness_changed_with(plan.definition, plan.batch_id):
-        return None
-    then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))
-    [said] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
-    means = "what has been cleaned up stays late" if now_ms > then_ms else "windows in flight past it are cleaned up"
-    return f"{said}, from batch {plan.batch_id} on: {means}"
-
-
-def formulas_changed(definition: Definition, clock: Clock = wall_clock_ms) -> list[str]:
-    """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
-    commit = ledger_of(definition, clock).state().commit
-    if commit is None:
-        return []
-    then, now = (one["aggregates"] for one in (json.loads(commit.definition), definition.semantics()))
-    return [*differences({"aggregates": then}, {"aggregates": now})]
-
-
-def edited(definition: Definition, stored: Commit | Plan) -> str:
-    """How the definition differs from that of a commit or plan, in words."""
-    then, now = json.loads(stored.definition), definition.semantics()
-    return "; ".join(differences(compared(then, now), now))

@@ -71,7 +71,8 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib plan clicks.toml[/dim]
     """
-    from windowlib.batches.planning import formulas_changed, lateness_changed, ledger_of
+    from windowlib.batches.may_run import formulas_changed, lateness_changed
+    from windowlib.batches.planning import ledger_of
     from windowlib.batches.planning import plan as freeze
     from windowlib.source.folder import left_out
     from windowlib.source.marker import marker_of, words
@@ -86,7 +87,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
             raise
     commit = ledger_of(definition).state().commit
     since = marker_of(definition, frozen or commit)
-    out, changed = left_out(definition, since), formulas_changed(definition)
+    out, changed = left_out(definition, since), formulas_changed(definition, commit)
     lines = [_plan_line(definition, frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
     lines += [f"  {words(definition, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from windowlib.batches.planning import check_fingerprint, decision_command, ledger_of
+from windowlib.batches.may_run import check_fingerprint, decision_command
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc

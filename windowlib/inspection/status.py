@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from windowlib.batches.planning import decision_command
+from windowlib.batches.may_run import decision_command
 from windowlib.batches.taking import next_removal
 from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition

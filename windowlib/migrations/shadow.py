@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.batches.planning import check_folder, decision_command, edited, ledger_of
+from windowlib.batches.may_run import check_folder, decision_command, edited
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues

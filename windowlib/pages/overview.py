@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from windowlib.batches.planning import decision_command
+from windowlib.batches.may_run import decision_command
 from windowlib.definition.commands import runnable
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration

@@ -7,7 +7,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.planning import check_may_run, ledger_of, rerun_plan
+from windowlib.batches.may_run import check_may_run
+from windowlib.batches.planning import ledger_of, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.reruns.findings import DIFFERENCE, look

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
-from windowlib.batches.planning import lateness_changed, why_it_waits
+from windowlib.batches.may_run import lateness_changed, why_it_waits
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult

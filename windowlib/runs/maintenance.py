@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from windowlib.batches.planning import check_fingerprint, ledger_of
+from windowlib.batches.may_run import check_fingerprint
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.definition.kept import Kept

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowlib.batches.planning import check_fingerprint, ledger_of
+from windowlib.batches.may_run import check_fingerprint
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.decided import Decided, fixed

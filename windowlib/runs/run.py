@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.batches.planning import check_may_run, ledger_of, next_plan, other_terms, plan_again, rerun_plan
+from windowlib.batches.may_run import check_may_run, other_terms
+from windowlib.batches.planning import ledger_of, next_plan, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.engines.tasks import followed
 from windowlib.runs.leftovers import Leftovers

@@ -1,0 +1,111 @@
+"""Whether a batch may run: the definition is that of the stored tables, and no batch waits for an operator's decision.
+
+What has changed since a plan, or since the newest batch, is put in words here, with the commands that decide.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from windowlib.definition.commands import argument
+from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import compared, continues, is_of, lateness_changed_with
+from windowlib.definition.terms import changed, differences, terms_of
+from windowlib.model.errors import InvalidSpec, StateMismatch
+from windowlib.tables.late import allowed_lateness_ms
+from windowlib.tables.ledger import Waiting
+from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
+
+_PATTERN = {*"*?[]{}%\\\n"}
+
+
+def check_may_run(definition: Definition, state: LedgerState) -> None:
+    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Waiting`."""
+    if state.plan and state.plan.decision and state.plan.decision.switches:
+        check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition)}`")
+        return
+    check_fingerprint(definition, state.commit)
+    if state.prepared:
+        drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
+        check_fingerprint(definition, state.plan, drop)
+    if state.plan and (why := why_it_waits(definition, state)):
+        raise Waiting(why, state.plan.batch_id)
+
+
+def why_it_waits(definition: Definition, state: LedgerState) -> str | None:
+    """Which batch waits for a decision, why, and the commands that decide; None where none waits."""
+    if state.plan is None or not state.rejection or state.approved_by:
+        return None
+    return (
+        f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
+        f"to publish it all the same: {decision_command('approve', definition, state.plan)}\n"
+        f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
+    )
+
+
+def decision_command(command: str, definition: Definition, waiting: Plan) -> str:
+    """What an operator types to decide about a batch that waits."""
+    return f'windowlib {command} {shlex.quote(str(definition.file))} --batch {waiting.batch_id} --reason "…"'
+
+
+def check_folder(definition: Definition) -> None:
+    """Raises `InvalidSpec` for a warehouse whose path engines, or the tables' log, would take for another."""
+    if found := sorted(set(_PATTERN & set(str(definition.root)))):
+        raise InvalidSpec(
+            f"{definition.file}: the warehouse {str(definition.root)!r} has {' '.join(map(repr, found))} in its path,"
+            " which some engine reads as a pattern or as another character; give it a path without"
+        )
+
+
+def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str | None = None) -> None:
+    """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done.
+
+    None stands for a migration.
+    """
+    if stored is None or continues(definition, stored.definition, stored.fingerprint):
+        return
+    otherwise = otherwise or f"have the tables built again under the new definition: `{migrate_command(definition)}`"
+    raise StateMismatch(
+        f"{definition.root} was written by another definition: {edited(definition, stored)}."
+        f" Undo the change in {definition.file}, or {otherwise}."
+    )
+
+
+def migrate_command(definition: Definition) -> str:
+    """What an operator types after a change of the definition that stored state does not go with."""
+    return f'windowlib migrate {argument(definition.file)} --reason "…"'
+
+
+def other_terms(definition: Definition, found: Plan) -> str | None:
+    """How the definition differs from that which a plan was made with, in words; None where it computes the same.
+
+    A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
+    """
+    if not is_of(definition, found.definition, found.fingerprint):
+        return edited(definition, found)
+    return None if found.terms is None else changed(found.terms, terms_of(definition))
+
+
+def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
+    """How a plan's batch goes by another allowed lateness than the one before it, in words; None where it does not."""
+    if commit is None or not lateness_changed_with(plan.definition, plan.batch_id):
+        return None
+    then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))
+    [said] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
+    means = "what has been cleaned up stays late" if now_ms > then_ms else "windows in flight past it are cleaned up"
+    return f"{said}, from batch {plan.batch_id} on: {means}"
+
+
+def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]:
+    """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
+    if commit is None:
+        return []
+    then, now = (one["aggregates"] for one in (json.loads(commit.definition), definition.semantics()))
+    return [*differences({"aggregates": then}, {"aggregates": now})]
+
+
+def edited(definition: Definition, stored: Commit | Plan) -> str:
+    """How the definition differs from that of a commit or plan, in words."""
+    then, now = json.loads(stored.definition), definition.semantics()
+    return "; ".join(differences(compared(then, now), now))
