@@ -25,7 +25,8 @@ import psutil
 import pytest
 
 from windowlib.batches.staging import Staging
-from windowlib.tables import delta, lease, ledger, owner
+from windowlib.tables import delta_commits, lease, ledger, owner
+from windowlib.tables.change import Change
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.opened import Table
 
@@ -67,9 +68,10 @@ def dead_owner(host: str | None = None) -> Iterator[pytest.MonkeyPatch]:
 def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id: int | None = None) -> None:
     """Calls `die` when the moment comes (in batch `batch_id`, where one is given)."""
     kind, _, what = moment.partition(":")
-    commit, restore, append, write = delta.commit_logged, delta.restore, ledger.Ledger._append, Staging.write
+    commit, restore = delta_commits.commit_logged, delta_commits.restore
+    append, write = ledger.Ledger._append, Staging.write
 
-    def committing(table: Table, expected: int, change: delta.Change, *identity: Any) -> int:
+    def committing(table: Table, expected: int, change: Change, *identity: Any) -> int:
         ours = len(identity) == 2 and batch_id in (None, identity[1][1])
         if kind == ("commit" if ours else "row") and table.folder.name == what:
             die()
@@ -90,8 +92,8 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
             die()
         write(self, frame, name, *partition_by)
 
-    patch.setattr(delta, "commit_logged", committing)
-    patch.setattr(delta, "restore", restoring)
+    patch.setattr(delta_commits, "commit_logged", committing)
+    patch.setattr(delta_commits, "restore", restoring)
     patch.setattr(ledger.Ledger, "_append", appending)
     patch.setattr(Staging, "write", writing)
 

@@ -16,7 +16,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.check import check
 from windowlib.runs.history import history
-from windowlib.tables import delta, small
+from windowlib.tables import delta_commits, small
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.opened import Tables
@@ -83,7 +83,7 @@ def test_the_command_lists_them(clicks):
 
 def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
     tables, hour_ms = Tables(tmp_path), NOW_MS // HOUR_MS * HOUR_MS
-    version = delta.create(tables[RUN_METRICS.name], RUN_METRICS.schema())
+    version = delta_commits.create(tables[RUN_METRICS.name], RUN_METRICS.schema())
     times = [hour_ms - week * WEEK_MS + at for week in range(WEEKS + 2, 0, -1) for at in (-1, 0, HOUR_MS - 1, HOUR_MS)]
     for batch_id, at_ms in enumerate(times, start=1):
         about = {"batch_id": batch_id, "plan_time": datetime.fromtimestamp(at_ms / 1000, UTC)}

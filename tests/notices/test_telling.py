@@ -27,7 +27,7 @@ from windowlib.notices.telling import Ended, tell
 from windowlib.pages.overview import looked, overview
 from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, small
+from windowlib.tables import delta_commits, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, told
@@ -248,7 +248,7 @@ def test_a_watermark_too_far_behind_the_clock_is_told_and_when_it_is_not(clicks,
 
 def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
     tables = Tables(clicks.root)
-    version = delta.create(tables[SOURCE_FILES.name], SOURCE_FILES.schema())
+    version = delta_commits.create(tables[SOURCE_FILES.name], SOURCE_FILES.schema())
     for hour in [*range(30), 90]:  # every hour, and once after sixty
         at_ns = (NOW_MS + hour * HOUR_MS) * 1_000_000
         row = {"path": f"{hour}.parquet", "size_bytes": 1, "modified_ns": at_ns, "sequence": hour, "batch_id": 1}

@@ -10,7 +10,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.quality.validations import KEPT_BATCHES
-from windowlib.tables import data_files, delta, small
+from windowlib.tables import data_files, delta, delta_commits, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import LEDGER
@@ -48,7 +48,7 @@ def _more_files(tables: Tables, name: str, version: int, batch_id: int, runs: in
             os.link(table.folder / file.path, table.folder / path)
             bounds = {"batch_id": batch_id + number}
             added.append(replace(file, path=path, low={**file.low, **bounds}, high={**file.high, **bounds}))
-    return delta.commit(table, version, add=added) if added else version
+    return delta_commits.commit(table, version, add=added) if added else version
 
 
 def _more_rows(definition: Definition, tables: Tables, name: str, version: int, batch_id: int, runs: int) -> int:

@@ -12,7 +12,7 @@ from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipel
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.operations import forecast_adopt, forecast_restore
-from windowlib.tables import delta
+from windowlib.tables import delta, delta_commits
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Tables
@@ -87,7 +87,7 @@ def test_settings_and_comments_are_no_columns(begun: Definition, harmless: Calla
 def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     """And taken back: the batch is published as it was prepared."""
     with monkeypatch.context() as patch:
-        patch.setattr(delta, "commit_logged", stopping(delta.commit_logged, "results"))
+        patch.setattr(delta_commits, "commit_logged", stopping(delta_commits.commit_logged, "results"))
         with pytest.raises(RuntimeError, match="stopped"):
             advance(begun, no_spark)
     table = DeltaTable(begun.root / "results")

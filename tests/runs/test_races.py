@@ -22,7 +22,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, delta_commits
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.ledger_rows import LedgerState
@@ -188,7 +188,7 @@ def run(definition: Definition, spark: SparkSession) -> Definition:
 
 def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Callable[[], object]) -> None:
     """A run on another machine that falls silent just before its first commit, and goes on after `meanwhile`."""
-    commit = delta.commit_logged
+    commit = delta_commits.commit_logged
     with dead_owner(host="elsewhere") as patch:
 
         def silent(*arguments: Any) -> int:
@@ -198,7 +198,7 @@ def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Call
             meanwhile()
             return commit(*arguments)
 
-        patch.setattr(delta, "commit_logged", silent)
+        patch.setattr(delta_commits, "commit_logged", silent)
         advance(definition, lambda: spark, clock=clock)
 
 

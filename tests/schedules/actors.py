@@ -42,8 +42,9 @@ from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import NothingToDo, adopt, restore, rollback
 from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables import delta
+from windowlib.tables import delta, delta_commits
 from windowlib.tables.acknowledged import acknowledge
+from windowlib.tables.change import Change, logged
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded
@@ -143,8 +144,8 @@ def lossy_optimize(folder: Path, *_: str) -> None:
     table = Tables(root_of(folder))["results"]
     newest = delta.version(table)
     assert newest is not None
-    lost = tuple(map(delta.logged, delta.files(table, newest)[:1]))
-    delta.commit_logged(table, newest, delta.Change(remove=lost, of_rows=False))
+    lost = tuple(map(logged, delta.files(table, newest)[:1]))
+    delta_commits.commit_logged(table, newest, Change(remove=lost, of_rows=False))
 
 
 ACTORS: dict[str, Actor] = {

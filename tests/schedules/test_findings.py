@@ -51,7 +51,7 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, disk, erasures, migration, prepare, roll_forward
+from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit
@@ -131,13 +131,13 @@ def test_restore_takes_the_place_of_an_adoption_that_died(folder: Path) -> None:
 def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = folder / BEGUN
     delete(place)
-    taken_back = delta.restore
+    taken_back = delta_commits.restore
 
     def late(*arguments: Any) -> int | None:
         delete(place, value=12)
         return taken_back(*arguments)
 
-    monkeypatch.setattr(delta, "restore", late)
+    monkeypatch.setattr(delta_commits, "restore", late)
     with pytest.raises(Superseded, match=r"results is no longer at version \d.: look again"):
         restore(pipeline(place), *BY)
 

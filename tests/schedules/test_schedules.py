@@ -34,7 +34,7 @@ from windowlib.runs import advance as advance_module
 from windowlib.runs import attempt, operations
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
-from windowlib.tables import delta, disk, erasures, kept, prepare, roll_forward, small, standing
+from windowlib.tables import delta, delta_commits, disk, erasures, kept, prepare, roll_forward, small, standing
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
@@ -111,14 +111,14 @@ def without_epochs(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_compare_and_set(patch: pytest.MonkeyPatch) -> None:
-    commit = delta.commit_logged
+    commit = delta_commits.commit_logged
 
     def on_the_newest(table: Table, expected: int, *rest: Any) -> int:
         newest = delta.version(table)
         assert newest is not None
         return commit(table, newest, *rest)
 
-    patch.setattr(delta, "commit_logged", on_the_newest)
+    patch.setattr(delta_commits, "commit_logged", on_the_newest)
 
 
 def without_prepare(patch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
     """What another program committed is built upon as it is."""
-    patch.setattr(delta, "make_lasting", lambda *_: None)
+    patch.setattr(delta_commits, "make_lasting", lambda *_: None)
 
 
 def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:

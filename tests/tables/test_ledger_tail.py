@@ -10,7 +10,7 @@ import pytest
 from tests.golden.make import CASES, unpack
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import load_definition
-from windowlib.tables import compaction, data_files, delta, disk, ledger_read, row_groups, small
+from windowlib.tables import compaction, data_files, delta, delta_commits, disk, ledger_read, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
 from windowlib.tables.ledger import Superseded
 from windowlib.tables.ledger_read import fold
@@ -27,7 +27,7 @@ def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkey
     rows = sorted(data_files.rows(found, files, LEDGER.columns), key=_sequence)
     for count in range(1, len(rows) + 1):
         one_file = Table(tmp_path / f"ledger-{count}")
-        delta.create(one_file, LEDGER.schema())
+        delta_commits.create(one_file, LEDGER.schema())
         small.append_rows(one_file, 0, rows[:count])
         expected = LedgerState(version=1)
         for row in rows[:count]:
@@ -66,7 +66,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
     said, commits = replace(ledger.state(), version=None), ledger.commits()
     assert len(ledger.to_put_together()) == 1
     with monkeypatch.context() as patch:
-        patch.setattr(delta, "commit", lambda *given, **more: _conflict())
+        patch.setattr(delta_commits, "commit", lambda *given, **more: _conflict())
         there = set(ledger.tables[LEDGER.name].folder.glob("*.parquet"))
         ledger.put_together(claim.epoch, "9-9")
         assert set(ledger.tables[LEDGER.name].folder.glob("*.parquet")) == there
@@ -85,7 +85,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
 
 
 def _conflict() -> None:
-    raise delta.Conflict("somebody was faster")
+    raise delta_commits.Conflict("somebody was faster")
 
 
 def _sequence(row: object) -> int:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import checkpoints, data_files, delta, log, opened, small
+from windowlib.tables import checkpoints, data_files, delta, delta_commits, log, opened, small
 from windowlib.tables.log import CutLog
 from windowlib.tables.opened import Table, Tables
 
@@ -21,7 +21,7 @@ def table(tmp_path: Path) -> Table:
     """An empty table."""
     table = Table(tmp_path / "table")
     assert delta.version(table) is None
-    delta.create(table, SCHEMA)
+    delta_commits.create(table, SCHEMA)
     assert delta.version(table) == 0
     return table
 
@@ -36,7 +36,7 @@ def test_commits_of_others_are_seen(table: Table) -> None:
 @pytest.mark.fault("a table has moved on since it was read", "the commit is refused")
 def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
-    with pytest.raises(delta.Conflict):
+    with pytest.raises(delta_commits.Conflict):
         small.append_rows(table, 0, [{"number": 2}])
     assert delta.version(table) == 1
 
@@ -47,16 +47,16 @@ def test_a_commit_that_the_table_refuses_is_no_conflict(table: Table) -> None:
     DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
     before = delta.version(table)
     assert before is not None
-    with pytest.raises(delta.RefusedCommit, match=r"refuses a commit: .*append-only"):
-        delta.commit(table, before, remove=delta.files(table, before))
+    with pytest.raises(delta_commits.RefusedCommit, match=r"refuses a commit: .*append-only"):
+        delta_commits.commit(table, before, remove=delta.files(table, before))
     assert delta.version(table) == before
 
 
 def test_tries_end() -> None:
-    tries = delta.Tries(at_most=2)
+    tries = delta_commits.Tries(at_most=2)
     tries.next()
     tries.next()
-    with pytest.raises(delta.RefusedCommit, match="again and again"):
+    with pytest.raises(delta_commits.RefusedCommit, match="again and again"):
         tries.next()
 
 
@@ -65,7 +65,7 @@ def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
     assert delta.version(table) == 1
     shutil.rmtree(table.folder)
     assert delta.version(table) is None
-    delta.create(table, SCHEMA)
+    delta_commits.create(table, SCHEMA)
     assert delta.version(table) == 0
 
 
@@ -117,7 +117,9 @@ def test_who_slept_while_the_log_was_shortened_writes_nothing(
         monkeypatch.setattr(log, "check_can_open", looked)
     else:
         monkeypatch.setattr(DeltaTable, "create_write_transaction", late)
-    with pytest.raises(delta.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"):
+    with pytest.raises(
+        delta_commits.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"
+    ):
         small.append_rows(sleeper, 3, [{"number": 99}])
     with pytest.raises(CutLog, match="must start again"):
         Table(table.folder).at(3)
@@ -151,11 +153,11 @@ def test_a_log_that_was_shortened_meanwhile_is_no_missing_file(table: Table) -> 
     checkpoints.checkpoint(Table(table.folder), 4, worth=1)
     checkpoints.delete(checkpoints.superfluous(table.folder, 4, worth=1))
     asleep = Table(table.folder)
-    with pytest.raises(delta.Conflict, match="can no longer be opened"):
+    with pytest.raises(delta_commits.Conflict, match="can no longer be opened"):
         small.append_rows(asleep, 1, [{"number": 9}])
-    assert delta.lasting(asleep, 1) == 1  # a checkpoint holds it
+    assert delta_commits.lasting(asleep, 1) == 1  # a checkpoint holds it
     checkpoints.checkpoint(asleep, 1, worth=1)
     assert delta.version(asleep) == 4
     log.file_of(table.folder, 4).unlink()
     with pytest.raises(FileNotFoundError):
-        delta.lasting(asleep, 4)
+        delta_commits.lasting(asleep, 4)

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import data_files, delta, log, prepare, roll_forward
+from windowlib.tables import data_files, delta, delta_commits, log, prepare, roll_forward
+from windowlib.tables.change import logged
 from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import Publication, TableChange, Unreadable
 from windowlib.tables.roll_forward import ForeignChange, Standing
@@ -52,8 +53,8 @@ def publication(root: Path, batch_id: int, *rows: int) -> Publication:
                 name,
                 start,
                 schema=JSON_SCHEMA if start is None else None,
-                add=(delta.logged(file),),
-                remove=tuple(map(delta.logged, old)),
+                add=(logged(file),),
+                remove=tuple(map(logged, old)),
             )
         )
     return Publication(f"publication-{batch_id}", batch_id, tuple(changes), {"batch_id": batch_id})
@@ -90,14 +91,14 @@ class Stop(BaseException):
 
 def at_commit(patch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -> None:
     """Calls `act` once, just before the commit with this number (from 0)."""
-    commit, seen = delta.commit_logged, iter(range(99))
+    commit, seen = delta_commits.commit_logged, iter(range(99))
 
     def committing(*arguments: object, **rest: object) -> int:
         if next(seen) == number:
             act()
         return commit(*arguments, **rest)  # type: ignore[arg-type]
 
-    patch.setattr(delta, "commit_logged", committing)
+    patch.setattr(delta_commits, "commit_logged", committing)
 
 
 @pytest.mark.parametrize("begun", [False, True], ids=["the first batch", "a later batch"])
@@ -167,7 +168,7 @@ def compacted(root: Path) -> tuple[Publication, Path]:
     extra = data_files.write(folder, pa.table({"value": pa.array([30], pa.int64())}))
     newest = version(root, "results")
     assert newest is not None
-    delta.commit(Tables(root)["results"], newest, add=[extra])
+    delta_commits.commit(Tables(root)["results"], newest, add=[extra])
     what = publication(root, 4, 5)
     DeltaTable(folder).optimize.compact()
     return what, folder

@@ -20,7 +20,7 @@ from tests.clicks import FILES, clicks
 from tests.delta_reader import FILTERS, MAINTAINED, OLD
 from tests.docs.pages import PROJECT
 from windowlib.definition.definition import Definition
-from windowlib.tables import delta, small
+from windowlib.tables import delta, delta_commits, small
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table
 from windowlib.tables.read import duckdb_views, read_table, snapshot
@@ -184,7 +184,7 @@ def test_statistics_keep_to_what_readers_understand(tmp_path: Path) -> None:
         "flag": pa.array([False, True]),
     }
     table = pa.table(columns)
-    version = delta.create(Table(tmp_path), Schema.from_arrow(table.schema))
+    version = delta_commits.create(Table(tmp_path), Schema.from_arrow(table.schema))
     version = small.append_rows(Table(tmp_path), version, table.to_pylist())
     [file] = delta.files(Table(tmp_path), version)
     assert file.low["at"] <= first

@@ -88,7 +88,7 @@ def _keep(definition: Definition, found: Verified) -> None:
     """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified all the same."""
     from deltalake.exceptions import DeltaError
 
-    from windowlib.tables.delta import RefusedCommit
+    from windowlib.tables.delta_commits import RefusedCommit
     from windowlib.tables.verifications import MOST_DIFFERENCES, Verification, keep
 
     outcome: Outcome = "different" if found.differs else "equal"

@@ -21,7 +21,7 @@ from windowlib.batches import sharing
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
-from windowlib.tables import data_files, delta, disk
+from windowlib.tables import data_files, delta, delta_commits, disk
 from windowlib.tables.meaning import LEDGER, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
@@ -66,7 +66,7 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
 
     Raises `RefusedCommit`.
     """
-    tries = delta.Tries()
+    tries = delta_commits.Tries()
     while True:
         tries.next()
         newest = delta.version(table)
@@ -88,8 +88,8 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
             return differing
         disk.sync((table.folder / file.path for file in add), table.folder)
         try:
-            delta.commit(table, newest, add=add, remove=drop)
-        except delta.Conflict:
+            delta_commits.commit(table, newest, add=add, remove=drop)
+        except delta_commits.Conflict:
             continue  # somebody has added a row: look again
         return differing
 

@@ -21,7 +21,8 @@ from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.inspection.lineage.key_events import raw_row
 from windowlib.migrations.files import Standing
-from windowlib.tables import data_files, delta, publish
+from windowlib.tables import data_files, publish
+from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.lost import check_there
 from windowlib.tables.meaning import (
@@ -167,8 +168,8 @@ def change(here: Standing, name: str, found: Found | None, removals: list[DataFi
     return TableChange(
         name,
         start,
-        add=tuple(map(delta.logged, (*add, *removals))),
-        remove=tuple(map(delta.logged, remove)),
+        add=tuple(map(logged, (*add, *removals))),
+        remove=tuple(map(logged, remove)),
         quiet=quiet,
     )
 

@@ -22,6 +22,7 @@ from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.partitions import day as day_of
 from windowlib.tables import data_files, delta, publish
+from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import DQ_RESULTS, RESULT_CHANGES, RUN_METRICS, TABLES, WATERMARKS
 from windowlib.tables.opened import Tables
@@ -92,8 +93,8 @@ def replaced(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
         start,
         schema.to_json() if start is None and schema is not None else None,
         tuple(TABLES[name].partition_by),
-        tuple(delta.logged(f) for path, f in wanted.items() if path not in live),
-        tuple(delta.logged(f) for path, f in live.items() if path not in wanted),
+        tuple(logged(f) for path, f in wanted.items() if path not in live),
+        tuple(logged(f) for path, f in live.items() if path not in wanted),
         schema.to_json() if differs and schema is not None else None,
     )
 
@@ -109,7 +110,7 @@ def appended(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
         start,
         schema.to_json() if start is None and schema is not None and add else None,
         tuple(TABLES[name].partition_by),
-        tuple(map(delta.logged, add)),
+        tuple(map(logged, add)),
         (),
         schema.to_json() if differs and schema is not None and add else None,
     )

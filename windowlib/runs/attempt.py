@@ -28,7 +28,7 @@ from windowlib.runs.publication import fix, publication, publish
 from windowlib.runs.run import Due, Run, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.source import listing as source
-from windowlib.tables import delta, disk, prepare
+from windowlib.tables import delta_commits, disk, prepare
 from windowlib.tables.lease import superseded_explains
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
@@ -197,7 +197,7 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
         try:
             with disk.refusals_named(run.ledger.root, due.plan.batch_id):
                 yield
-        except delta.Conflict as error:
+        except delta_commits.Conflict as error:
             raise Superseded(
                 f"another run is working on batch {due.plan.batch_id} ({error}); this one leaves"
             ) from error

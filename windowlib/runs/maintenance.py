@@ -24,7 +24,8 @@ from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.superfluous import Found, look
-from windowlib.tables import checkpoints, compaction, delta, disk, maintained, sweep
+from windowlib.tables import checkpoints, compaction, delta, delta_commits, disk, maintained, sweep
+from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
@@ -121,7 +122,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
 def _superseded() -> Iterator[None]:
     try:
         yield
-    except delta.Conflict as error:
+    except delta_commits.Conflict as error:
         raise Superseded(f"another run or program has changed a table meanwhile ({error}): look again") from error
 
 
@@ -166,7 +167,7 @@ def _attempt(state: LedgerState, claim: Claim) -> str:
 
 
 def _without(change: TableChange, files: Sequence[DataFile]) -> TableChange:
-    return replace(change, remove=(*change.remove, *map(delta.logged, files)))
+    return replace(change, remove=(*change.remove, *map(logged, files)))
 
 
 def _kept(cuts: str, found: Found, batch_id: int | None, who: str, now_ms: int) -> Maintained:

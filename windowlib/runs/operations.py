@@ -17,7 +17,8 @@ from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
-from windowlib.tables import delta, disk, log, prepare
+from windowlib.tables import delta, delta_commits, disk, log, prepare
+from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.foreign import (
@@ -99,7 +100,7 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
         rows = [{"kind": "restore", "who": who, "reason": reason}]
         ledger.write_together([*_adoption_given_up(state, who, reason), *rows], state, claim.epoch)
         for change in changed:
-            delta.restore(change.table, change.newest, change.ours)
+            delta_commits.restore(change.table, change.newest, change.ours)
     return [change.name for change in changed]
 
 
@@ -292,6 +293,6 @@ def _table_change(ledger: Ledger, name: str, wanted: list[DataFile]) -> TableCha
     return TableChange(
         name,
         newest,
-        add=tuple(delta.logged(f) for path, f in want.items() if path not in have),
-        remove=tuple(delta.logged(f) for path, f in have.items() if path not in want),
+        add=tuple(logged(f) for path, f in want.items() if path not in have),
+        remove=tuple(logged(f) for path, f in have.items() if path not in want),
     )

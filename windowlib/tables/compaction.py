@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files
+from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import FORGET
 from windowlib.tables.opened import Table
@@ -117,5 +118,5 @@ def change(table: Table, version: int, chosen: Sequence[Sequence[DataFile]], att
         for file in made:
             (table.folder / file.path).unlink(missing_ok=True)
         raise
-    removed = (delta.logged(file) for files in chosen for file in files)
-    return TableChange(table.folder.name, version, add=tuple(map(delta.logged, made)), remove=tuple(removed))
+    removed = (logged(file) for files in chosen for file in files)
+    return TableChange(table.folder.name, version, add=tuple(map(logged, made)), remove=tuple(removed))

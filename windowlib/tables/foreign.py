@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import data_files, delta, log
+from windowlib.tables import data_files, delta, delta_commits, log
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
@@ -111,7 +111,7 @@ def files_kept(change: Foreign, pinned: int | None) -> list[DataFile]:
                     " not finished: run `windowlib restore` and `windowlib run`, then make the change again"
                 )
             live = (live - one.removed) | one.added
-        elif one.identity == delta.RESTORED and not one.is_empty:
+        elif one.identity == delta_commits.RESTORED and not one.is_empty:
             raise CannotUndo(
                 f"table {change.name} was restored and changed again: run `windowlib restore` first, then make the"
                 " change again"

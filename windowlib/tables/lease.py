@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables.delta import Conflict
+from windowlib.tables.delta_commits import Conflict
 from windowlib.tables.disk import CannotWrite
 from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.ledger_rows import Claim

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from windowlib.model.errors import ExpectationsFailed, WindowError
-from windowlib.tables import compaction, delta, disk, owner, small
+from windowlib.tables import compaction, delta, delta_commits, disk, owner, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_read import fold, rows_of_kinds
@@ -119,7 +119,7 @@ class Ledger:
 
         Where that run cannot be seen from here, this waits for a heartbeat of it, at most `lease_timeout`.
         """
-        tries = delta.Tries()
+        tries = delta_commits.Tries()
         while True:
             tries.next()
             state = self.state()
@@ -129,7 +129,7 @@ class Ledger:
             mine = owner.this_process().to_json()
             try:
                 self._append(state, {"kind": "claim", "epoch": epoch, "owner": mine})
-            except delta.Conflict:
+            except delta_commits.Conflict:
                 continue  # a planner, an operator or another claim was faster: look again
             return state, Claim(epoch, mine, self.clock(), state.sequence + 1)
 
@@ -143,7 +143,7 @@ class Ledger:
 
     def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
         """Appends the row that `make` gives for exactly the state that the row then follows. Raises as `write`."""
-        tries = delta.Tries()
+        tries = delta_commits.Tries()
         while True:
             tries.next()
             with self._lock:
@@ -154,12 +154,12 @@ class Ledger:
                 row = make(state)
                 try:
                     return self._append(state, {"epoch": current, **row})
-                except delta.Conflict:
+                except delta_commits.Conflict:
                     continue  # an operator, a planner or a heartbeat was faster: look again
 
     def write_together(self, rows: Sequence[Mapping[str, Any]], after: LedgerState, epoch: int) -> None:
         """Appends all of some rows or none, if nothing but heartbeats came after a state. Raises as `write`."""
-        tries = delta.Tries()
+        tries = delta_commits.Tries()
         while True:
             tries.next()
             with self._lock:
@@ -169,7 +169,7 @@ class Ledger:
                     raise Superseded("the pipeline was planned or decided about meanwhile: look again")
                 try:
                     return self._append(state, *({"epoch": epoch, **row} for row in rows))
-                except delta.Conflict:
+                except delta_commits.Conflict:
                     continue
 
     def check(self, epoch: int) -> None:
@@ -214,8 +214,8 @@ class Ledger:
                 made = compaction.together(table, version, chosen, attempt)
                 disk.sync([table.folder / made.path], table.folder)
                 try:
-                    version = delta.commit(table, version, add=[made], remove=chosen, of_rows=False)
-                except delta.Conflict:
+                    version = delta_commits.commit(table, version, add=[made], remove=chosen, of_rows=False)
+                except delta_commits.Conflict:
                     (table.folder / made.path).unlink()
                     return
 
@@ -227,7 +227,7 @@ class Ledger:
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
-        tries = delta.Tries()
+        tries = delta_commits.Tries()
         while True:
             tries.next()
             with self._lock:
@@ -241,7 +241,7 @@ class Ledger:
                     self._append(
                         state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **plan_row(plan)}
                     )
-                except delta.Conflict:
+                except delta_commits.Conflict:
                     continue
                 return replace(state, plan=plan), plan
 
@@ -253,7 +253,7 @@ class Ledger:
         Where `make` finds nothing to do any more, the batch is abandoned. Raises `Superseded` when a later claim
         exists.
         """
-        tries = delta.Tries()
+        tries = delta_commits.Tries()
         while True:
             tries.next()
             with self._lock:
@@ -266,7 +266,7 @@ class Ledger:
                 row = {"kind": "plan", **plan_row(plan)} if plan else abandon_row(stale)
                 try:
                     self._append(state, {"epoch": epoch, **row})
-                except delta.Conflict:
+                except delta_commits.Conflict:
                     continue
                 return replace(before, plan=plan), plan
 
@@ -279,9 +279,9 @@ class Ledger:
         table, version = self.tables[LEDGER.name], state.version
         if version is None:
             disk.make_lasting(table.folder)  # before the ledger is there: later runs need not ask
-            version = delta.create(table, LEDGER.schema())
+            version = delta_commits.create(table, LEDGER.schema())
         else:
-            version = delta.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
+            version = delta_commits.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
         at = datetime.fromtimestamp(self.clock() / 1000, UTC)
         numbered = [{"sequence": state.sequence + n, "at": at, **row} for n, row in enumerate(rows, 1)]
         small.append_rows(table, version, numbered)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from windowlib.definition.instants import time_of
-from windowlib.tables import data_files, delta, small
+from windowlib.tables import data_files, delta, delta_commits, small
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import NOTICES
 
@@ -72,9 +72,9 @@ def add(root: Path, after: Told, notices: Sequence[Notice]) -> bool:
     """Adds notices in one commit, if nothing was told since; False where something was."""
     table = Table(root / NOTICES.name)
     try:
-        expected = delta.create(table, NOTICES.schema()) if after.version is None else after.version
+        expected = delta_commits.create(table, NOTICES.schema()) if after.version is None else after.version
         numbered = [{"number": expected * 1000 + n, **asdict(one)} for n, one in enumerate(notices)]
         small.append_rows(table, expected, numbered)
-    except delta.Conflict:
+    except delta_commits.Conflict:
         return False
     return True

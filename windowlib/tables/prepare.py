@@ -18,7 +18,7 @@ from typing import Any
 
 from windowlib.model.errors import WindowError
 from windowlib.tables import disk
-from windowlib.tables.delta import LoggedFile
+from windowlib.tables.change import LoggedFile
 
 FOLDER = "_prepared"
 FORMAT = 3  # the newest that is read

@@ -19,6 +19,7 @@ from deltalake import Schema
 
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import data_files, delta, small
+from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import RESULT_CHANGES, TABLES
 from windowlib.tables.opened import Table, Tables
@@ -163,8 +164,8 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
         start,
         schema.to_json() if schema is not None and start is None else None,
         tuple(spec.partition_by),
-        tuple(map(delta.logged, add)),
-        tuple(map(delta.logged, remove)),
+        tuple(map(logged, add)),
+        tuple(map(logged, remove)),
         columns,
     )
 

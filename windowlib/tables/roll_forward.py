@@ -22,7 +22,8 @@ from pathlib import Path
 from deltalake import Schema
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, disk, log
+from windowlib.tables import delta, delta_commits, disk, log
+from windowlib.tables.change import Change
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication, TableChange, Unreadable
 
@@ -168,7 +169,7 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judg
     """Commits what is not committed yet, table by table, and makes the log entries last; gives every table's version.
 
     `judged` is what `judge` said just before. A commit that another run of the same publication made meanwhile is as
-    good as ours. Raises `delta.Conflict` where a table was moved by anyone else, `ForeignChange`.
+    good as ours. Raises `delta_commits.Conflict` where a table was moved by anyone else, `ForeignChange`.
     """
     versions: dict[str, int] = {}
     for one in judged:
@@ -196,9 +197,9 @@ def _publish(table: Table, judged: Judged, publication: Publication) -> int | No
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
         columns = Schema.from_json(change.columns) if change.columns else None
-        moved = delta.Change(change.add, change.remove, publication.of_rows, columns, frozenset(change.quiet))
-        return delta.commit_logged(table, version, moved, publication.identity, transaction)
-    except delta.Conflict:
+        moved = Change(change.add, change.remove, publication.of_rows, columns, frozenset(change.quiet))
+        return delta_commits.commit_logged(table, version, moved, publication.identity, transaction)
+    except delta_commits.Conflict:
         again = _judge(table, change, publication.identity)
         if again.standing is Standing.DONE:
             return again.version
@@ -206,9 +207,9 @@ def _publish(table: Table, judged: Judged, publication: Publication) -> int | No
 
 
 def created(table: Table, change: TableChange) -> int:
-    """The version of the empty table that this makes. Raises `delta.Conflict`."""
+    """The version of the empty table that this makes. Raises `delta_commits.Conflict`."""
     assert change.schema is not None, "a table to create has a schema"
-    return delta.create(table, Schema.from_json(change.schema), change.partition_by)
+    return delta_commits.create(table, Schema.from_json(change.schema), change.partition_by)
 
 
 def _ready(table: Table, judged: Judged) -> int:
@@ -217,10 +218,10 @@ def _ready(table: Table, judged: Judged) -> int:
     if version is None:
         version = created(table, change)
     if judged.standing in (Standing.MOVED_ON, Standing.COMPACTED):
-        delta.make_lasting(table, change.start, version)
+        delta_commits.make_lasting(table, change.start, version)
     if judged.standing is Standing.COMPACTED:
         assert change.start is not None, "only what existed can have been compacted"
-        restored = delta.restore(table, version, change.start, of_rows=False)
+        restored = delta_commits.restore(table, version, change.start, of_rows=False)
         assert restored is not None, "the table exists"
         version = restored
     return version

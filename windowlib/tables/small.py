@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import Schema
 
-from windowlib.tables import data_files, delta, disk, log, row_groups
+from windowlib.tables import data_files, delta, delta_commits, disk, log, row_groups
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Table
 
@@ -25,13 +25,13 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
     whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
     """
-    with delta.cut_is_conflict():
+    with delta_commits.cut_is_conflict():
         log.check_can_open(table.folder, expected)
         if table.lasting != expected:
-            delta.lasting(table, expected)
+            delta_commits.lasting(table, expected)
         add, remove = rows_file(table, expected, rows)
     disk.sync((table.folder / file.path for file in add), table.folder)
-    return delta.commit(table, expected, add=add, remove=remove)
+    return delta_commits.commit(table, expected, add=add, remove=remove)
 
 
 def add_row(
@@ -46,15 +46,15 @@ def add_row(
     The column `numbered` gets a number above those of all rows before. `check` looks at exactly those, and raises where
     the row may not follow them. Raises `RefusedCommit`.
     """
-    tries = delta.Tries()
+    tries = delta_commits.Tries()
     while True:
         tries.next()
         try:
             newest = delta.version(table)
-            expected = delta.create(table, schema) if newest is None else newest
+            expected = delta_commits.create(table, schema) if newest is None else newest
             check()
             append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
-        except delta.Conflict:
+        except delta_commits.Conflict:
             continue  # somebody was faster
         return
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from windowlib.tables import delta, disk, log
-from windowlib.tables.delta import RESTORED
+from windowlib.tables import delta, delta_commits, disk, log
+from windowlib.tables.delta_commits import RESTORED
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
@@ -54,7 +54,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     built_upon = ((tables[name].folder, one.since) for name, one in seen.items())  # perhaps not on the disk yet
     disk.sync((path for folder, since in built_upon for path in log.files_of(folder, since)), tables.root)
     versions = {
-        name: delta.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
+        name: delta_commits.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
         for name, one in seen.items()
     }
     return {name: version for name, version in versions.items() if version is not None}
@@ -78,13 +78,13 @@ def fence(tables: Tables, pinned: Versions) -> None:
     `pinned` are the versions of the newest batch.
     """
     for name in COMMIT_ORDER:
-        tries = delta.Tries()
+        tries = delta_commits.Tries()
         while (version := delta.version(tables[name])) is not None:
             tries.next()
             try:
-                delta.make_lasting(tables[name], pinned.get(name), version)
-                delta.commit(tables[name], version, identity=RESTORED)
-            except delta.Conflict:
+                delta_commits.make_lasting(tables[name], pinned.get(name), version)
+                delta_commits.commit(tables[name], version, identity=RESTORED)
+            except delta_commits.Conflict:
                 continue  # the other attempt was faster once more: its next table is fenced, or this one now
             break
 
@@ -106,7 +106,7 @@ def give_up(tables: Tables, pinned: Versions, publication: Publication) -> None:
             try:
                 _give_up(tables[change.name], change, pinned.get(change.name))
                 break
-            except delta.Conflict:  # that run was faster once more
+            except delta_commits.Conflict:  # that run was faster once more
                 if not tries_left:
                     raise
 
@@ -117,8 +117,8 @@ def _give_up(table: Table, change: TableChange, pinned: int | None) -> None:
         return  # nothing was to become of it
     newest = created(table, change) if seen.newest is None else seen.newest
     disk.sync(log.files_of(table.folder, seen.since), table.folder)
-    if not seen.restore or delta.restore(table, newest, pinned) == newest:
-        delta.commit(table, newest, identity=RESTORED)
+    if not seen.restore or delta_commits.restore(table, newest, pinned) == newest:
+        delta_commits.commit(table, newest, identity=RESTORED)
 
 
 def _seen(table: Table, pinned: int | None) -> _Seen:

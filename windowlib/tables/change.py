@@ -1,0 +1,52 @@
+"""What one commit does to a table's files, each as the table's log describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from deltalake import Schema
+
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.footers import log_statistics
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A Parquet file as a table's log describes it: partition values and statistics (JSON) as texts."""
+
+    path: str
+    size_bytes: int
+    partition: Mapping[str, str | None]
+    statistics: str
+
+
+def logged(file: DataFile) -> LoggedFile:
+    """A file as the log describes it."""
+    values = {name: _text(value) for name, value in file.partition.items()}
+    return LoggedFile(file.path, file.size_bytes, values, log_statistics(file.rows, file.low, file.high, file.nulls))
+
+
+def _text(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, date) else None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
+
+    Of the files `quiet`, by path, no reader of changes is told: as though they held the same rows as others.
+    `columns` are those that the table has from then on, where they change: then all its files go, or none.
+    """
+
+    add: Sequence[LoggedFile] = ()
+    remove: Sequence[LoggedFile] = ()
+    of_rows: bool = True
+    columns: Schema | None = None
+    quiet: Collection[str] = ()
+
+    def is_told(self, file: LoggedFile) -> bool:
+        """Whether readers of changes are told of a file."""
+        return self.of_rows and file.path not in self.quiet

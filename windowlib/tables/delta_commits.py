@@ -1,0 +1,225 @@
+"""Commits of Delta tables, by compare-and-set.
+
+A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. A
+writer whose version is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written before,
+by Spark or pyarrow, into the table's folder (`windowlib.tables.data_files`); until a commit names them no reader sees
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction, RemoveAction
+
+from windowlib.model.errors import WindowError
+from windowlib.tables import delta, disk, log
+from windowlib.tables.change import Change, logged
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.log import IDENTITY
+from windowlib.tables.opened import Table
+
+# Old versions stay readable this long, so that runs can be taken back and looked at as they were.
+CONFIGURATION = {
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 365 days",
+}
+NO_PARTITION = "no such value"  # of a partition column of texts
+RESTORED = "restored"  # the identity of commits that take back what no commit row names
+
+
+class Conflict(Exception):
+    """Another run committed first: nothing of this commit was applied."""
+
+
+class RefusedCommit(WindowError):
+    """The table does not take a commit, although nobody was faster: its settings or the disk are against it."""
+
+
+class Tries:
+    """How often a commit is tried while others are faster. Each conflict means that another commit succeeded."""
+
+    def __init__(self, at_most: int = 1_000) -> None:
+        self.left = at_most
+
+    def next(self) -> None:
+        """Call before each try. Raises `RefusedCommit` after the last."""
+        if not self.left:
+            raise RefusedCommit("others committed first again and again: is a program writing in a loop?")
+        self.left -= 1
+
+
+def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:
+    """Creates an empty table at version 0; `Conflict` if another run just did."""
+    table.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        DeltaTable.create(
+            str(table.folder), schema, mode="error", partition_by=list(partition_by), configuration=dict(CONFIGURATION)
+        )
+    except DeltaError as error:
+        if delta.version(table) is not None:
+            raise Conflict(f"{table.folder} was created by another run") from error
+        raise
+    return lasting(table, 0)
+
+
+def lasting(table: Table, made: int) -> int:
+    """The version that was made, once its entry is on the disk, or a later checkpoint, where the log was shortened."""
+    try:
+        disk.sync(log.written_by(table.folder, made), table.folder)
+    except FileNotFoundError:
+        if made >= log.oldest_version(table.folder):
+            raise
+    table.lasting = made
+    return made
+
+
+def make_lasting(table: Table, after: int | None, up_to: int) -> None:
+    """Makes all last that the commits of versions ``(after, up_to]`` wrote; `after` None: since the table was created.
+
+    To be called before a commit on top of those of others: a later entry must not outlive an earlier one.
+    """
+    made = log.entries(table.folder, 0 if after is None else after, up_to)
+    disk.sync(log.files_of(table.folder, made), table.folder)
+
+
+def commit(
+    table: Table,
+    expected: int,
+    *,
+    add: Iterable[DataFile] = (),
+    remove: Iterable[DataFile] = (),
+    identity: str | None = None,
+    of_rows: bool = True,
+) -> int:
+    """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
+
+    `of_rows` is as in `Change`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on
+    since `expected`, and `RefusedCommit` when it has not.
+    """
+    change = Change(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
+    return lasting(table, commit_logged(table, expected, change, identity))
+
+
+def commit_logged(
+    table: Table,
+    expected: int,
+    change: Change,
+    identity: str | None = None,
+    transaction: tuple[str, int] | None = None,
+) -> int:
+    """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
+
+    Its entry is not on the disk yet: a batch makes those of all its tables last together.
+    """
+    with cut_is_conflict():
+        log.check_can_open(table.folder, expected)
+        before = table.at(expected)
+    partition_by = before.metadata().partition_columns
+    recast = change.columns is not None and change.columns != before.schema()
+    filters: list[tuple[str, str, str]] | None = None
+    if recast and not change.remove and delta.files(table, expected):
+        filters = [(partition_by[0], "=", NO_PARTITION)]  # an overwrite of nothing
+    elif recast:
+        assert {f.path for f in change.remove} == {f.path for f in delta.files(table, expected)}, "all go, or none"
+    try:
+        before.create_write_transaction(
+            _actions(change, with_removals=not recast),
+            mode="overwrite" if recast else "append",
+            schema=change.columns if recast and change.columns else before.schema(),
+            partition_by=partition_by or None,
+            partition_filters=filters,
+            commit_properties=_properties(identity, transaction),
+        )
+    except DeltaError as error:
+        _check_not_cut(table, expected)
+        if isinstance(error, CommitFailedError):
+            raise _why(table, expected, error) from error
+        raise
+    _check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
+    return expected + 1
+
+
+def _actions(change: Change, *, with_removals: bool) -> list[AddAction | RemoveAction]:
+    """The entries of a commit. An overwrite, which changes the columns, removes files without any."""
+    now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
+    added = [
+        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.is_told(f), f.statistics) for f in change.add
+    ]
+    if not with_removals:
+        return [*added]
+    removed = [RemoveAction(f.path, change.is_told(f), now_ms, f.size_bytes, dict(f.partition)) for f in change.remove]
+    return [*added, *removed]
+
+
+@contextmanager
+def cut_is_conflict() -> Iterator[None]:
+    """Raises `Conflict` where the log was shortened past a version: others have gone on from there long ago."""
+    try:
+        yield
+    except log.CutLog as error:
+        raise Conflict(str(error)) from error
+
+
+def _check_not_cut(table: Table, expected: int) -> None:
+    with cut_is_conflict():
+        log.check_can_open(table.folder, expected)
+
+
+def _why(table: Table, expected: int, error: DeltaError) -> Exception:
+    """What a commit on version `expected` failed by: a commit of another, or what the table says."""
+    if delta.version(table) != expected:
+        return Conflict(f"{table.folder.name} is no longer at version {expected}")
+    return RefusedCommit(
+        f"table {table.folder} refuses a commit: {error}. Its settings were changed by another program, or the disk"
+        " refuses to be written to; undo that and run again"
+    )
+
+
+def _properties(identity: str | None, transaction: tuple[str, int] | None = None) -> CommitProperties:
+    return CommitProperties(
+        max_commit_retries=0,
+        app_transactions=[Transaction(*transaction)] if transaction else None,
+        custom_metadata={IDENTITY: identity} if identity else None,
+    )
+
+
+def add_columns(table: Table, expected: int, wanted: Schema) -> int:
+    """Adds the columns that the table lacks, null in the rows that are there; gives the version that has them.
+
+    Raises `Conflict` when the table has moved on since `expected`.
+    """
+    with cut_is_conflict():
+        have = {one.name for one in table.at(expected).schema().fields}
+    if not (lacking := [one for one in wanted.fields if one.name not in have]):
+        return expected
+    try:
+        DeltaTable(str(table.folder), version=expected).alter.add_columns(lacking, commit_properties=_properties(None))
+    except DeltaError as error:
+        raise _why(table, expected, error) from error
+    return lasting(table, expected + 1)
+
+
+def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
+    """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
+
+    `at` None stands for an empty table. Gives the version that then is the newest. Raises `Conflict` when the table has
+    moved on since `seen`. Columns that have changed come back too, where no file of now stays.
+    """
+    if seen is None:
+        return None
+    have = {f.path: f for f in delta.files(table, seen)}
+    want = {f.path: f for f in delta.files(table, at)}
+    add = [logged(f) for path, f in want.items() if path not in have]
+    remove = [logged(f) for path, f in have.items() if path not in want]
+    if not add and not remove:
+        return seen
+    make_lasting(table, at, seen)
+    columns = None  # as they are: of more columns than the files have the others are null
+    if at is not None and len(remove) == len(have):
+        columns = table.at(at).schema()
+    return lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))
