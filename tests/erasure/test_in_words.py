@@ -14,9 +14,10 @@ from windowlib.erasure import beside
 from windowlib.erasure.tables import Sought
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.tables import data_files, delta, notices, verifications
-from windowlib.tables.meaning import DQ_RESULTS, QUARANTINE
+from windowlib.tables.meaning import DQ_RESULTS
 from windowlib.tables.opened import Tables
 from windowlib.tables.outside import NOTICES, VERIFICATIONS
+from windowlib.tables.turned_away import QUARANTINE
 from windowlib.tables.verifications import Verification
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

@@ -30,6 +30,7 @@ from windowlib.runs.verdicts import approve
 from windowlib.tables import compaction, delta, disk, kept, lease, log
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import Rejected, Superseded
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.maintained import last
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.read import read_table
@@ -92,7 +93,7 @@ def cuts(definition: Definition) -> dict[int, dict[str, list[str]]]:
     """Every batch's cut that is kept."""
     made = last(definition.root)
     first = made.kept_from if made else 0
-    commits = [one for one in ledger_of(definition).commits() if one.batch_id >= first]
+    commits = [one for one in commits_of(ledger_of(definition).tables) if one.batch_id >= first]
     return {one.batch_id: rows(definition, dict(one.versions)) for one in commits}
 
 
@@ -106,7 +107,7 @@ def data_files_on_disk(definition: Definition) -> set[str]:
 def needed(definition: Definition) -> set[str]:
     """The data files that the kept cuts name."""
     made, ledger = last(definition.root), ledger_of(definition)
-    kept_cuts = [one for one in ledger.commits() if made is None or one.batch_id >= made.kept_from]
+    kept_cuts = [one for one in commits_of(ledger.tables) if made is None or one.batch_id >= made.kept_from]
     return {
         f"{name}/{file.path}"
         for one in kept_cuts

@@ -55,6 +55,7 @@ from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta, log, maintained
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import Ledger, Rejected, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
@@ -254,7 +255,7 @@ def check_all_is_there(reader: Reader) -> None:
 def check_kept_cuts(reader: Reader) -> None:
     """Every cut that maintenance has not given up holds what its batch left there."""
     made, tables = maintained.last(reader.root), Tables(reader.root)
-    for commit in Ledger(reader.root, wall_clock_ms).commits():
+    for commit in commits_of(Ledger(reader.root, wall_clock_ms).tables):
         if made is None or commit.batch_id >= made.kept_from:
             for name, wanted in (
                 ("results", reader.truths[commit.batch_id].results),

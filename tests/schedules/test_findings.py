@@ -54,6 +54,7 @@ from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange, LostRows
@@ -232,7 +233,7 @@ def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: P
     place = folder / KEPT_TOO
     definition = of(place, NEW)
     killed_as_it_finishes(definition)
-    base = Ledger(definition.root, wall_clock_ms).commits()[1]
+    base = commits_of(Ledger(definition.root, wall_clock_ms).tables)[1]
     old = [definition.root / "results" / one.path for one in _files(definition, base)]
     assert old
     assert maintain(definition, BY[0]).others == {"finished migrations": 1}

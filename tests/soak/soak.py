@@ -276,8 +276,9 @@ class Soak:
         """The batches that the ledger has committed."""
         from windowlib.batches.planning import ledger_of
         from windowlib.definition.definition import load_definition
+        from windowlib.tables.ledger_history import commits_of
 
-        return [commit.batch_id for commit in ledger_of(load_definition(self.pipeline)).commits()]
+        return [commit.batch_id for commit in commits_of(ledger_of(load_definition(self.pipeline)).tables)]
 
     def all_time(self) -> Sequence[str]:
         from_ms, to_ms = START_MS - 24 * 3_600_000, START_MS + (self.files + 2) * FILE_MS

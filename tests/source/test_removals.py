@@ -25,6 +25,7 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns.dry_run import preview
 from windowlib.runs.advance import advance
 from windowlib.source.found import SourceError
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun, RerunRefused, time_range
@@ -50,7 +51,7 @@ def append(folder: Path, number: int) -> None:
 def run(definition: Definition, spark: SparkSession, **how: Any) -> list[Rerun | None]:
     """Advances; gives which of the batches were reruns."""
     done = {report.batch_id for report in advance(definition, lambda: spark, clock=clock, **how)}
-    return [commit.rerun for commit in ledger_of(definition).commits() if commit.batch_id in done]
+    return [commit.rerun for commit in commits_of(ledger_of(definition).tables) if commit.batch_id in done]
 
 
 Row = dict[str, Any]

@@ -13,6 +13,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.tables import compaction, data_files, delta, delta_commits, disk, ledger_read, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
 from windowlib.tables.ledger import Superseded
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import LedgerState, applied
 from windowlib.tables.meaning import LEDGER
@@ -63,7 +64,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
         lengthen(definition, 40)
     ledger = replace(ledger_of(definition), lease_timeout_ms=1)  # the machine that made the golden folder is silent
     _, claim = ledger.claim()
-    said, commits = replace(ledger.state(), version=None), ledger.commits()
+    said, commits = replace(ledger.state(), version=None), commits_of(ledger.tables)
     assert len(ledger.to_put_together()) == 1
     with monkeypatch.context() as patch:
         patch.setattr(delta_commits, "commit", lambda *given, **more: _conflict())
@@ -77,7 +78,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
     assert {path for path in ledger.tables[LEDGER.name].folder.glob("*.parquet") if path not in there} <= synced
     for one in (ledger, ledger_of(definition)):
         assert replace(one.state(), version=None) == said
-        assert one.commits() == commits
+        assert commits_of(one.tables) == commits
     ledger.write({"kind": "release"}, claim.epoch)
     ledger.claim()
     with pytest.raises(Superseded):

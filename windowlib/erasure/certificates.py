@@ -10,6 +10,7 @@ from windowlib.definition.definition import Definition
 from windowlib.tables import erasures, maintained
 from windowlib.tables.erasures import Erasure
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.meaning import FORGET, RESULT_CHANGES
 
 
@@ -42,7 +43,7 @@ def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[C
 
 def certified(ledger: Ledger, made: Sequence[Erasure]) -> Iterator[Certificate]:
     """How far each of some erasures has come."""
-    done = {one.batch_id: one.decision.digest for one in ledger.commits() if one.decision}
+    done = {one.batch_id: one.decision.digest for one in commits_of(ledger.tables) if one.decision}
     kept_from = newest.kept_from if (newest := maintained.last(ledger.root)) else 0
     for one in made:
         number = one.batch_id

@@ -42,6 +42,7 @@ from windowlib.tables.decision import Decision
 from windowlib.tables.erasures import Erasure
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
 from windowlib.tables.lost import losses_named
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS, SOURCE_FILES
@@ -182,7 +183,7 @@ def _look(
 def _cuts(ledger: Ledger) -> list[int]:
     """The batches whose cuts are kept."""
     kept_from = made.kept_from if (made := maintained.last(ledger.root)) else 0
-    return [one.batch_id for one in ledger.commits() if one.batch_id >= kept_from]
+    return [one.batch_id for one in commits_of(ledger.tables) if one.batch_id >= kept_from]
 
 
 # -- what is done -----------------------------------------------------------------------------------------------------

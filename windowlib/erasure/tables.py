@@ -29,14 +29,13 @@ from windowlib.tables.meaning import (
     COMMIT_ORDER,
     DQ_RESULTS,
     FORGET,
-    QUARANTINE,
     REMOVED,
     RESULT_CHANGES,
     RESULTS,
-    SEEN_IDS,
     TABLES,
 )
 from windowlib.tables.prepare import TableChange
+from windowlib.tables.turned_away import QUARANTINE, SEEN_IDS
 
 KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key>" for column in table.described))
 

@@ -44,6 +44,7 @@ from windowlib.source.place import PLACE, place_of
 from windowlib.tables.decision import Decision
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
 from windowlib.tables.lost import check_there
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
@@ -178,7 +179,7 @@ def _from_shadow(
 def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
     """The batches that the new tables were built in, as batches of the pipeline."""
     found, watermark_in_ms, late_in_ms = list[dict[str, Any]](), None, MIN_WATERMARK
-    for commit in shadow.ledger.commits():
+    for commit in commits_of(shadow.ledger.tables):
         found.append(
             {
                 "batch_id": after_batch + commit.batch_id,

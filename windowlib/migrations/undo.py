@@ -21,6 +21,7 @@ from windowlib.tables.foreign import check_files_exist
 from windowlib.tables.kept import check_kept
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import Migration, drop_tables, forget, migrations, switched
@@ -72,7 +73,7 @@ def _undone(
 ) -> Done:
     commit, (number, undone) = state.commit, done
     assert commit is not None, "the migration is committed"
-    base = max((one for one in ledger.commits() if one.batch_id < number), key=lambda one: one.batch_id)
+    base = max((one for one in commits_of(ledger.tables) if one.batch_id < number), key=lambda one: one.batch_id)
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
     here, then = stands(ledger, claim, commit), Standing(ledger.tables, base.versions)
     for name in COMMIT_ORDER:
@@ -133,7 +134,7 @@ def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
     done = switched(ledger)
     if done:
         drop_tables(definition.root, done[1])
-    for commit in ledger.commits():
+    for commit in commits_of(ledger.tables):
         later = done is None or commit.batch_id > done[0]
         if later and commit.decision and commit.decision.kind == "migrate_undo":
             for left in (one for one in known.values() if one.id == commit.decision.migration):

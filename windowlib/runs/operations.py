@@ -34,6 +34,7 @@ from windowlib.tables.foreign import (
 from windowlib.tables.kept import check_kept
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.prepare import TableChange
@@ -162,7 +163,7 @@ def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = w
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
     target = _rolled_back(to_batch_id)(ledger, state)
     assert state.commit is not None, "there is a batch to roll back to"
-    undone = [one.batch_id for one in ledger.commits() if one.batch_id > to_batch_id]
+    undone = [one.batch_id for one in commits_of(ledger.tables) if one.batch_id > to_batch_id]
     again = state.commit.to_sequence - target.commit.to_sequence
     notes = [
         f"undone: {'batch' if len(undone) == 1 else 'batches'} {', '.join(map(str, undone))}",
@@ -195,7 +196,7 @@ def _adopted(ledger: Ledger, state: LedgerState) -> _Target:
 
 def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
     def target(ledger: Ledger, state: LedgerState) -> _Target:
-        known = {commit.batch_id: commit for commit in ledger.commits()}
+        known = {commit.batch_id: commit for commit in commits_of(ledger.tables)}
         if to_batch_id not in known:
             ids = ", ".join(map(str, sorted(known)[-5:])) or "none"
             raise NothingToDo(f"no batch {to_batch_id} is committed; the newest are: {ids}")

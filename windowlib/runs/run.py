@@ -19,6 +19,7 @@ from windowlib.runs.leftovers import Leftovers
 from windowlib.source import listing as source
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Clock, Ledger
+from windowlib.tables.ledger_history import batch_of_preview
 from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
 from windowlib.tables.rerun import DoneAlready, Rerun
 from windowlib.tables.set_aside import files_set_aside
@@ -144,7 +145,7 @@ def _frozen(run: Run) -> Due | None:
 
 def _rerun(run: Run, asked: Rerun, state: LedgerState) -> Plan:
     """The plan of a rerun. Raises `DoneAlready` where a batch has done what its dry run said."""
-    if asked.preview_id is not None and (batch_id := run.ledger.batch_of_preview(asked.preview_id)) is not None:
+    if asked.preview_id is not None and (batch_id := batch_of_preview(run.ledger.tables, asked.preview_id)) is not None:
         raise DoneAlready(asked.preview_id, batch_id)
     return rerun_plan(run.definition, run.ledger.tables, state, asked, run.ledger.clock, run.look)
 

@@ -17,6 +17,7 @@ from windowlib.tables import checkpoints, compaction, delta, erasures, kept, mai
 from windowlib.tables.compaction import Partition
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
 from windowlib.tables.migration import finished, switched
@@ -98,7 +99,7 @@ def _told(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> lis
 def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
     """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
     before = maintained.last(ledger.root)
-    commits = [one for one in ledger.commits() if before is None or one.batch_id >= before.kept_from]
+    commits = [one for one in commits_of(ledger.tables) if before is None or one.batch_id >= before.kept_from]
     chosen = kept.first_kept(commits, definition.retention.cuts, now_ms)
     if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
         chosen = min(chosen, base, key=lambda one: one.batch_id)

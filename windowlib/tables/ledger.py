@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,19 +25,13 @@ from typing import Any, TypeVar
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.tables import compaction, delta, delta_commits, disk, owner, small
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.decision import Decision
-from windowlib.tables.ledger_read import fold, rows_of_kinds
+from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import (
-    OF_COMMITS,
     Claim,
-    Commit,
     LedgerState,
     Plan,
     abandon_row,
-    at_ms_of,
-    commit_of,
     plan_row,
-    rerun_of,
 )
 from windowlib.tables.log import CutLog
 from windowlib.tables.meaning import LEDGER
@@ -179,27 +173,6 @@ class Ledger:
             raise Superseded(
                 f"another run took this pipeline over (claim {claim.epoch if claim else 0}, this run has {epoch})"
             )
-
-    def batch_of_preview(self, preview_id: str) -> int | None:
-        """The batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
-        found, decided = None, list[tuple[int, Decision]]()
-        for row in self._rows("commit", ("batch_id", "correction", "decision")):
-            if (done := rerun_of(row)) and done.preview_id == preview_id:
-                found = int(row["batch_id"])
-            if row["decision"]:
-                decided.append((int(row["batch_id"]), Decision.from_json(row["decision"])))
-        if found is not None and any(one.undoes(found) for batch_id, one in decided if batch_id > found):
-            return None
-        return found
-
-    def commits(self) -> list[Commit]:
-        """Every batch that was committed, oldest first; those that a rollback has undone among them."""
-        found = [commit_of(row, at_ms_of(row)) for row in self._rows("commit", OF_COMMITS)]
-        return sorted(found, key=lambda commit: commit.batch_id)
-
-    def _rows(self, kind: str, columns: Collection[str]) -> Iterator[Mapping[str, Any]]:
-        table = self.tables[LEDGER.name]
-        return rows_of_kinds(table, delta.version(table), {kind}, columns)
 
     def put_together(self, epoch: int, attempt: str) -> None:
         """Puts the larger files of the ledger into one where many have come: no run reads them.

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from windowlib.tables import delta, disk
 from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import LEDGER
@@ -91,7 +92,7 @@ def switched(ledger: Ledger) -> tuple[int, Migration] | None:
     for one in finished(ledger):
         del known[one.id]
     found = None
-    for commit in ledger.commits():
+    for commit in commits_of(ledger.tables):
         if commit.decision and commit.decision.kind == "migrate" and commit.decision.migration in known:
             found = commit.batch_id, known[commit.decision.migration]
         elif commit.decision and commit.decision.kind == "migrate_undo":
