@@ -27,7 +27,7 @@ from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
-from windowlib.tables import data_files, delta, disk, prepare
+from windowlib.tables import data_files, delta, delta_commits, disk, prepare
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
@@ -36,9 +36,9 @@ from windowlib.tables.publish import Changes
 T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (
     (delta, "version"),
-    (delta, "create"),
-    (delta, "commit_logged"),
-    (delta, "restore"),
+    (delta_commits, "create"),
+    (delta_commits, "commit_logged"),
+    (delta_commits, "restore"),
     (prepare, "write"),
     (prepare, "read"),
     (disk, "sync"),

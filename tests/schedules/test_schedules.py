@@ -256,7 +256,7 @@ SYNCS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "sync of log entries": without_sync_of(roll_forward),
     "sync of log entries before the next batch": with_late_sync_of(roll_forward, prepare),
     "sync of the ledger's rows": without_sync_of(small),
-    "sync of the ledger's entries": without_sync_of(delta),
+    "sync of the ledger's entries": without_sync_of(delta_commits),
 }
 OF_SYNC: dict[str, Guard] = {name: (off, ("run", "run"), {"power_cut": True}) for name, off in SYNCS.items()}
 OF_CHANGES: dict[str, Guard] = {
