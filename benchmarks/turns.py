@@ -46,54 +46,70 @@ def measure(
     """Every side over the same batches, in turns; the others go on without a side that fails."""
     left_out = {name: why for name in names if (why := refusal(workload, case, SIDES[name]))}
     sides = [SIDES[name] for name in names if name not in left_out]
-    tasks = {side.name: _task(folder, side, case) for side in sides}
     labels = {arrival.label: arrival.events for arrival in case.arrivals if arrival.timed}
-    queries = tuple(query.name for query in case.queries)
     seconds: dict[str, dict[str, list[float]]] = {label: {side.name: [] for side in sides} for label in labels}
+    queries = tuple(query.name for query in case.queries)
     found = Measured(workload.name, case.name, queries, labels, seconds, {}, left_out=left_out)
-    calls: dict[str, Callable[[Piece], float]] = {}
-
-    @contextmanager
-    def beside_the_others(side: Side, place: str) -> Iterator[None]:
-        try:
-            yield
-        except SideFailed as error:
-            say(f"{place}: {error}")
-            found.failed[side.name] = f"{error.why} ({place})"
-            sides.remove(side)
-            for times in found.seconds.values():
-                times.pop(side.name)
-            for figures in (found.first, found.memory_mib):
-                figures.pop(side.name, None)
-
+    turns = _Turns(case, sides, {side.name: _task(folder, side, case) for side in sides}, found, say)
     with ExitStack() as stack:
         # A process and a session each: what one side leaves behind (memory, threads, compiled code) is not the other's.
-        for side in [*sides]:
-            with beside_the_others(side, "before the first file"):
-                calls[side.name] = stack.enter_context(start(side.name, tasks[side.name], side.new_process))
+        for side in [*turns.sides]:
+            with turns.going_on(side, "before the first file"):
+                turns.calls[side.name] = stack.enter_context(start(side.name, turns.tasks[side.name], side.new_process))
         for number, arrival in enumerate(case.arrivals):
             file, place = _arrive(folder, number, arrival), _place(workload, case, number, arrival)
-            for side in [*sides] if number % 2 else [*reversed(sides)]:
-                if file:
-                    side.deliver(file, tasks[side.name])
-                with beside_the_others(side, place):
-                    with largest_worker() if case.memory else nullcontext([0]) as most:
-                        taken = calls[side.name](STEP)
-                    if case.memory:
-                        found.memory_mib[side.name] = max(most[0] / 2**20, found.memory_mib.get(side.name, 0))
-                    found.first.setdefault(side.name, taken)
-                    if arrival.timed:
-                        found.seconds[arrival.label][side.name].append(taken)
-                    say(f"{place}: {side.name} {taken:.2f} s")
-        for side in [*sides] if case.finish else []:
-            with beside_the_others(side, "after the last file"):
-                calls[side.name](FINISH)
+            for side in [*turns.sides] if number % 2 else [*reversed(turns.sides)]:
+                turns.take(side, arrival, file, place)
+        for side in [*turns.sides] if case.finish else []:
+            with turns.going_on(side, "after the last file"):
+                turns.calls[side.name](FINISH)
     try:
-        found.agreements.extend(agree(case, {side: tasks[side.name] for side in sides}, folder))
+        found.agreements.extend(agree(case, {side: turns.tasks[side.name] for side in turns.sides}, folder))
     except Disagreement as difference:
         say(str(difference))
         found.differences.append(str(difference))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """The sides at work on a case: those that have not failed, how each is called, and what was `found` so far."""
+
+    case: Case
+    sides: list[Side]
+    tasks: dict[str, Task]
+    found: Measured
+    say: Say
+    calls: dict[str, Callable[[Piece], float]] = field(default_factory=dict)
+
+    @contextmanager
+    def going_on(self, side: Side, place: str) -> Iterator[None]:
+        """The others go on without a side that fails in the block, and it has no figures."""
+        try:
+            yield
+        except SideFailed as error:
+            self.say(f"{place}: {error}")
+            self.found.failed[side.name] = f"{error.why} ({place})"
+            self.sides.remove(side)
+            for times in self.found.seconds.values():
+                times.pop(side.name)
+            for figures in (self.found.first, self.found.memory_mib):
+                figures.pop(side.name, None)
+
+    def take(self, side: Side, arrival: Arrival, file: Path | None, place: str) -> None:
+        """One batch of one side, timed."""
+        found = self.found
+        if file:
+            side.deliver(file, self.tasks[side.name])
+        with self.going_on(side, place):
+            with largest_worker() if self.case.memory else nullcontext([0]) as most:
+                taken = self.calls[side.name](STEP)
+            if self.case.memory:
+                found.memory_mib[side.name] = max(most[0] / 2**20, found.memory_mib.get(side.name, 0))
+            found.first.setdefault(side.name, taken)
+            if arrival.timed:
+                found.seconds[arrival.label][side.name].append(taken)
+            self.say(f"{place}: {side.name} {taken:.2f} s")
 
 
 def refusal(workload: Workload, case: Case, side: Side) -> str | None:

@@ -48,12 +48,7 @@ def of_batch(
     return {
         "batch_id": inputs.plan.batch_id,
         "plan_time_ms": inputs.plan.plan_time_ms,
-        "rows_in_files": rows_in_files(inputs),
-        "rows_read": seen.rows,
-        "rows_admitted": seen.admitted,
-        "rows_quarantined": sum(seen.reasons.values()),
-        **{f"quarantined_{reason}": seen.reasons.get(reason, 0) for reason in REASONS},
-        "quarantine_rows_written": rows_added(changes, "quarantine"),
+        **of_rows_read(inputs, seen, changes),
         "rows_late": counted.get("elements_dropped", 0),
         "late_rows_written": rows_added(changes, "late_events"),
         "late_rows_early": late_too_early(inputs, step, changes),
@@ -77,6 +72,18 @@ def of_batch(
         "watermark_in_ms": inputs.plan.watermark_in_ms,
         "watermark_candidate_ms": watermark_candidate_ms,
         "watermark_out_ms": step.watermark_out_ms,
+    }
+
+
+def of_rows_read(inputs: Inputs, seen: Seen, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+    """What became of each row of the batch's files: admitted, or quarantined with a reason."""
+    return {
+        "rows_in_files": rows_in_files(inputs),
+        "rows_read": seen.rows,
+        "rows_admitted": seen.admitted,
+        "rows_quarantined": sum(seen.reasons.values()),
+        **{f"quarantined_{reason}": seen.reasons.get(reason, 0) for reason in REASONS},
+        "quarantine_rows_written": rows_added(changes, "quarantine"),
     }
 
 

@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     from windowlib.erasure.forget import Asked
 
 SHOWN = 10  # files of the source
+Erased = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--key",
+        help="Erase this key (for several key columns: once for each, in order); without it, list what was erased.",
+        show_default=False,
+    ),
+]
+AtOnce = Annotated[
+    bool,
+    typer.Option("--now", help="Give up all older cuts at once, too; followers of result_changes are told nothing."),
+]
 
 
 def forget(
     pipeline: Pipeline,
     who: Who,
-    key: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--key",
-            help="Erase this key (for several key columns: once for each, in order); without it, list what was erased.",
-            show_default=False,
-        ),
-    ] = None,
+    key: Erased = None,
     reason: OptionalReason = "",
-    now: Annotated[
-        bool,
-        typer.Option(
-            "--now", help="Give up all older cuts at once, too; followers of result_changes are told nothing."
-        ),
-    ] = False,
+    now: AtOnce = False,
     dry_run: ShowOnly = False,
     yes: Decide = False,
     wait: Wait = "10m",
@@ -74,10 +74,8 @@ def forget(
     asked = Asked(key, who, reason, now, note=show_note)
     if not yes:
         _forecast(definition, asked, dry_run, as_json)
-        if dry_run:
-            return
-        typer.confirm("Erase it? This cannot be undone.", abort=True)
-    _forget(definition, asked, wait_ms, as_json)
+    if not dry_run:
+        _forget(definition, asked, yes, wait_ms, as_json)
 
 
 def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool) -> None:
@@ -93,11 +91,13 @@ def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool
         typer.echo("\n".join([*lines, "nothing was changed"]))
 
 
-def _forget(definition: Definition, asked: Asked, wait_ms: int, as_json: bool) -> None:
+def _forget(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.erasure.forget import forget
     from windowlib.runs.deadline import bounded
     from windowlib.runs.start import waiting, with_spark_for_long
 
+    if not yes:
+        typer.confirm("Erase it? This cannot be undone.", abort=True)
     with progress(console(quiet=as_json)) as tell:
 
         def erased(spark: Any) -> Certificate:

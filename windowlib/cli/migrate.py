@@ -29,23 +29,24 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str], None]
 
+Build = Annotated[
+    bool, typer.Option("--dry-run", help="Build the new tables and show what would change; switch nothing.")
+]
+Undo = Annotated[
+    bool, typer.Option("--undo", help="Go back to the tables and the definition before the newest migration.")
+]
+Finish = Annotated[bool, typer.Option("--finish", help="Keep the newest migration: from then on it cannot be undone.")]
+Approve = Annotated[bool, typer.Option("--approve", help="Build the new tables although their checks refuse a batch.")]
+
 
 def migrate(
     pipeline: Pipeline,
     who: Who,
     reason: OptionalReason = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Build the new tables and show what would change; switch nothing.")
-    ] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Go back to the tables and the definition before the newest migration.")
-    ] = False,
-    finish: Annotated[
-        bool, typer.Option("--finish", help="Keep the newest migration: from then on it cannot be undone.")
-    ] = False,
-    approve: Annotated[
-        bool, typer.Option("--approve", help="Build the new tables although their checks refuse a batch.")
-    ] = False,
+    dry_run: Build = False,
+    undo: Undo = False,
+    finish: Finish = False,
+    approve: Approve = False,
     yes: Decide = False,
     wait: Wait = "10m",
     as_json: Json = False,
@@ -59,7 +60,6 @@ def migrate(
     [dim]windowlib migrate clicks.toml --dry-run[/dim]
     [dim]windowlib migrate clicks.toml --reason "sessions were cut too early"[/dim]
     """
-    from windowlib.migrations import undo as done_before
     from windowlib.migrations.batch import Asked
 
     if sum((dry_run, undo, finish)) > 1 or (dry_run and yes):
@@ -70,22 +70,35 @@ def migrate(
         raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     asked = Asked(who, reason, approve=approve, note=show_note)
-    file = argument(definition.file)
-    if done := done_before.finish_prepared(definition, note=show_note):
-        record = {"batch_id": done.batch_id, "who": who, "reason": reason, "finished_a_killed_one": True}
-        said = f"batch {done.batch_id}, which a killed command had prepared, is published; windowlib run {file} goes on"
-        show_outcome(record, said, as_json)
-        done_before.tidy(definition)
+    if _a_killed_one_is_finished(definition, asked, as_json):
         return
-    done_before.tidy(definition)
     if finish:
-        number = done_before.finish(definition, asked)
-        record = {"batch_id": number, "finished": True, "who": who, "reason": reason}
-        show_outcome(record, f"the migration of batch {number} is kept", as_json)
+        _finish(definition, asked, as_json)
     elif undo:
         _undo(definition, asked, yes, wait_ms, as_json)
     else:
         _migrate(definition, asked, dry_run, yes, wait_ms, as_json)
+
+
+def _a_killed_one_is_finished(definition: Definition, asked: Asked, as_json: bool) -> bool:
+    """Whether a killed command had prepared a batch: it is published now. What was left lying is removed."""
+    from windowlib.migrations.undo import finish_prepared, tidy
+
+    done, file = finish_prepared(definition, note=show_note), argument(definition.file)
+    if done:
+        record = {"batch_id": done.batch_id, "who": asked.who, "reason": asked.reason, "finished_a_killed_one": True}
+        said = f"batch {done.batch_id}, which a killed command had prepared, is published; windowlib run {file} goes on"
+        show_outcome(record, said, as_json)
+    tidy(definition)
+    return done is not None
+
+
+def _finish(definition: Definition, asked: Asked, as_json: bool) -> None:
+    from windowlib.migrations.undo import finish
+
+    number = finish(definition, asked)
+    record = {"batch_id": number, "finished": True, "who": asked.who, "reason": asked.reason}
+    show_outcome(record, f"the migration of batch {number} is kept", as_json)
 
 
 def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wait_ms: int, as_json: bool) -> None:

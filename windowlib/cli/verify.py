@@ -27,25 +27,26 @@ if TYPE_CHECKING:
     from windowlib.tables.verifications import Outcome
 
 BOUNDS = ("window_start_ms", "window_end_ms")
+Last = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", help='Only windows that end in the "1d" before the watermark, or later.', show_default=False
+    ),
+]
+Sample = Annotated[float, typer.Option(metavar="SHARE", help="Of so many keys: 0.01 for one in a hundred.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Which keys are in the sample; otherwise others after each batch.", show_default=False),
+]
 
 
 def verify(
     pipeline: Pipeline,
     start: From = None,
     end: To = None,
-    last: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DURATION",
-            help='Only windows that end in the "1d" before the watermark, or later.',
-            show_default=False,
-        ),
-    ] = None,
-    sample: Annotated[float, typer.Option(metavar="SHARE", help="Of so many keys: 0.01 for one in a hundred.")] = 1.0,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Which keys are in the sample; otherwise others after each batch.", show_default=False),
-    ] = None,
+    last: Last = None,
+    sample: Sample = 1.0,
+    seed: Seed = None,
     engine: OnEngine = None,
     as_json: Json = False,
 ) -> None:
@@ -57,7 +58,7 @@ def verify(
 
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
-    from windowlib.inspection.lineage.cuts import CannotLook, cut
+    from windowlib.inspection.lineage.cuts import cut
     from windowlib.inspection.verify.asked import Asked
     from windowlib.inspection.verify.verify import check_can_verify
     from windowlib.inspection.verify.verify import verify as look
@@ -76,6 +77,13 @@ def verify(
     show_outcome(record, None, as_json)
     if not as_json:
         show_verified(console(), found)
+    _check_equal(definition, found)
+
+
+def _check_equal(definition: Definition, found: Verified) -> None:
+    """Raises `WindowsDiffer`; `CannotLook` where nothing was compared."""
+    from windowlib.inspection.lineage.cuts import CannotLook
+
     if found.differs:
         raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
     if found.found_nothing_to_compare:

@@ -45,9 +45,7 @@ def advance(
         raise InvalidSpec(f"need a spec whose results do not depend on order, got {spec}; run the operator instead")
     if watermark_ms < state.watermark_ms:
         raise WatermarkRegression(f"need a watermark of {state.watermark_ms} or later, got {watermark_ms}")
-    by_key: dict[Any, list[Element]] = defaultdict(list)
-    for element in batch:
-        by_key[element.key].append(element)
+    by_key = _by_key(batch)
     resume(spec, state)
     firings: list[Firing] = []
     late: list[Element] = []
@@ -67,6 +65,13 @@ def advance(
     state.watermark_ms, state.late_up_to_ms = watermark_ms, late_up_to_ms
     state.forget_empty()
     return firings, [Late(element) for element in sorted(late, key=lambda element: element.arrival)]
+
+
+def _by_key(batch: Iterable[Element]) -> dict[Any, list[Element]]:
+    by_key: dict[Any, list[Element]] = defaultdict(list)
+    for element in batch:
+        by_key[element.key].append(element)
+    return by_key
 
 
 def _timers(spec: WindowSpec, state: KeyState, watermark_ms: int) -> Timers:

@@ -34,7 +34,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
     """What happens when the elements of a key come; ``shared`` is changed, and as it must be once all is taken."""
     n, aggregate, purges = _count_of(spec) or 0, spec.aggregate, isinstance(spec.trigger, PurgingTrigger)
     assert aggregate is not None
-    add, get_result, assign = aggregate.add, aggregate.get_result, spec.assigner.assign
+    add, assign = aggregate.add, spec.assigner.assign
     gap_ms: int | None = getattr(spec.assigner, "gap_ms", None)
     merges, by_event_time = spec.assigner.merges, spec.time == "event"
     now_ms = shared.watermark_ms if by_event_time else shared.processing_time_ms
@@ -65,11 +65,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
         current.contents = held = add(held, element.value)
         current.count += 1
         if current.count >= n:
-            timing = Timing.LATE if current.end_ms - 1 <= now_ms else Timing.EARLY
-            yield Firing(key, TimeWindow(current.start_ms, current.end_ms), get_result(held), timing)
-            current.count = 0
-            if purges:
-                current.contents = None
+            yield current.fire(key, aggregate.get_result(held), now_ms, purges=purges)
     if current is not None:
         current.leave(spec)
 
@@ -125,6 +121,14 @@ class _Current:
         if spec.assigner.merges:
             state.windows.state_windows[own] = own
         return cls(state, own, merges=spec.assigner.merges)
+
+    def fire(self, key: Any, result: Any, now_ms: int, *, purges: bool) -> Firing:
+        """The window's firing, after which it counts from 0 again."""
+        timing = Timing.LATE if self.end_ms - 1 <= now_ms else Timing.EARLY
+        self.count = 0
+        if purges:
+            self.contents = None
+        return Firing(key, TimeWindow(self.start_ms, self.end_ms), result, timing)
 
     def leave(self, spec: WindowSpec) -> None:
         """Puts everything back as the operator would have left it."""

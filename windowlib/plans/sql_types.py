@@ -53,6 +53,22 @@ def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
             return NULL
         case exp.Neg():
             return _negated(node, columns)
+        case exp.Div():
+            return _quotient(node, columns)
+        case exp.Round():
+            return _rounded(node, columns)
+        case exp.Filter():
+            _condition(node.expression.this, columns)
+            return type_of(node.this, columns)
+        case exp.Array():
+            return f"array<{_one_type(node, node.expressions, columns)}>"
+    if isinstance(node, ARITHMETIC):
+        return _sum_or_product(node, columns)
+    return _predicate_or_choice(node, columns)
+
+
+def _predicate_or_choice(node: exp.Expr, columns: Mapping[str, str]) -> str:
+    match node:
         case exp.And() | exp.Or() | exp.Not():
             return _all_boolean(node, columns)
         case exp.Is():
@@ -69,19 +85,8 @@ def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
             return _one_type(node, [node.args["true"], node.args.get("false") or exp.Null()], columns)
         case exp.Coalesce():
             return _one_type(node, [node.this, *node.expressions], columns)
-        case exp.Filter():
-            _condition(node.expression.this, columns)
-            return type_of(node.this, columns)
-        case exp.Array():
-            return f"array<{_one_type(node, node.expressions, columns)}>"
-        case exp.Div():
-            return _quotient(node, columns)
-        case exp.Round():
-            return _rounded(node, columns)
     if isinstance(node, COMPARISONS):
         return _compared(node, operands(node), columns)
-    if isinstance(node, ARITHMETIC):
-        return _sum_or_product(node, columns)
     raise Unproved(f"uses {_sql(node)}")
 
 

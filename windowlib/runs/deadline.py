@@ -55,43 +55,56 @@ def within(
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    expired = threading.Event()
     sentence = f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; {way_on}"
-
-    def expire(number: int, frame: FrameType | None) -> None:
-        if not done.is_set():
-            raise _Expired
-
-    def watch() -> None:
-        if done.wait(timeout_ms / 1000):
-            return
-        expired.set()
-        for engine in engines:
-            threading.Thread(target=_interrupt, args=(engine,), daemon=True).start()
-        if engines and done.wait(DROPPED_S):
-            return  # the engine has dropped its jobs, and the caller that waited for them has seen it
-        for _ in range(GRACE_S):  # again and again: what cleans up on the way may wait, too
-            with ending:
-                if done.is_set():
-                    return
-                signal.pthread_kill(main, signal.SIGALRM)
-            if done.wait(1):
-                return
-        _end(sentence)
-
-    done, ending, main = threading.Event(), threading.Lock(), threading.get_ident()
-    before = signal.signal(signal.SIGALRM, expire)
-    threading.Thread(target=watch, name="windowlib-deadline", daemon=True).start()
+    watch = _Watch(sentence, engines)
+    before = signal.signal(signal.SIGALRM, watch.alarm)
+    threading.Thread(target=watch.over, args=(timeout_ms,), name="windowlib-deadline", daemon=True).start()
     try:
         yield
     except BaseException as error:
-        if expired.is_set():
+        if watch.expired.is_set():
             raise TimedOut(sentence) from (None if isinstance(error, _Expired) else error)
         raise
     finally:
-        with ending:
-            done.set()
+        watch.end()
         signal.signal(signal.SIGALRM, before)
+
+
+class _Watch:
+    """What looks over a block of the main thread, from a thread of its own; `sentence` is said if the process ends."""
+
+    def __init__(self, sentence: str, engines: Sequence[SparkSession]) -> None:
+        self.sentence, self.engines = sentence, engines
+        self.done, self.expired = threading.Event(), threading.Event()
+        self._ending, self._thread = threading.Lock(), threading.get_ident()
+
+    def alarm(self, number: int, frame: FrameType | None) -> None:
+        """Where the main thread is when the signal reaches it."""
+        if not self.done.is_set():
+            raise _Expired
+
+    def over(self, timeout_ms: int) -> None:
+        """Waits for the end of the block, and ends it when its time is over."""
+        if self.done.wait(timeout_ms / 1000):
+            return
+        self.expired.set()
+        for engine in self.engines:
+            threading.Thread(target=_interrupt, args=(engine,), daemon=True).start()
+        if self.engines and self.done.wait(DROPPED_S):
+            return  # the engine has dropped its jobs, and the caller that waited for them has seen it
+        for _ in range(GRACE_S):  # again and again: what cleans up on the way may wait, too
+            with self._ending:
+                if self.done.is_set():
+                    return
+                signal.pthread_kill(self._thread, signal.SIGALRM)
+            if self.done.wait(1):
+                return
+        _end(self.sentence)
+
+    def end(self) -> None:
+        """The block has ended: from here on no signal is sent."""
+        with self._ending:
+            self.done.set()
 
 
 def bounded(definition: Definition, what: str, spark: SparkSession) -> AbstractContextManager[None]:

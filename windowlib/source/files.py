@@ -32,10 +32,7 @@ def check_readable(
     (`windowlib.source.column_types`). For json and csv the declared types count.
     """
     if definition.source.format in ("json", "csv"):
-        for file in files:
-            text.check_file(definition, definition.source.path / file.path)
-        kinds = definition.source.kinds
-        return {name: kinds[definition.source.in_files(name)] for name in used_columns(definition)}
+        return _types_of_text(definition, files)
     seen = {
         name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()
     }  # as earlier releases say
@@ -43,24 +40,7 @@ def check_readable(
     in_folders = folder_types([file.path for file in files])
     empty: dict[str, Path] = {}
     for file in files:
-        path = definition.source.path / file.path
-        try:
-            schema = schema_of(path)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise SourceError(
-                f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
-                f' windowlib set-aside {definition.file} {file.path} --reason "…";'
-                " nothing of this batch has been committed."
-            ) from error
-        if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
-            raise SourceError(
-                f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
-                ' coerce_timestamps="us" in pandas and pyarrow.'
-            )
-        own = {f.name: str(f.type) for f in schema}
-        own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
-        _check_names(definition, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
-        types = {definition.source.named(name): kind for name, kind in own.items()}
+        path, types = definition.source.path / file.path, _types_in(definition, file, in_folders)
         for name in used_columns(definition):
             if name == names.EVENT_TIME and name not in types:
                 continue  # then it is windowlib's own
@@ -80,6 +60,35 @@ def check_readable(
         )
     _check_types(definition, seen)
     return seen
+
+
+def _types_of_text(definition: Definition, files: Sequence[SourceFile]) -> dict[str, str]:
+    for file in files:
+        text.check_file(definition, definition.source.path / file.path)
+    kinds = definition.source.kinds
+    return {name: kinds[definition.source.in_files(name)] for name in used_columns(definition)}
+
+
+def _types_in(definition: Definition, file: SourceFile, in_folders: Mapping[str, str]) -> dict[str, str]:
+    """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
+    path = definition.source.path / file.path
+    try:
+        schema = schema_of(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise SourceError(
+            f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
+            f' windowlib set-aside {definition.file} {file.path} --reason "…";'
+            " nothing of this batch has been committed."
+        ) from error
+    if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
+        raise SourceError(
+            f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
+            ' coerce_timestamps="us" in pandas and pyarrow.'
+        )
+    own = {f.name: str(f.type) for f in schema}
+    own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
+    _check_names(definition, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
+    return {definition.source.named(name): kind for name, kind in own.items()}
 
 
 def _check_fits(definition: Definition, file: str, name: str, recorded: str, found: str) -> None:
