@@ -17,6 +17,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import general, names
 from windowlib.plans.aggregate_set import AggregateSet
+from windowlib.plans.kinds.kind import Given
 from windowlib.plans.step import Step
 from windowlib.plans.stream import COUNTERS, ELEMENT, MAP, STORED
 from windowlib.plans.worker import Worker
@@ -170,16 +171,13 @@ class PlanEngine(WorkerEngine):
         plain = {"key": TEXT, names.TIMESTAMP_MS: LONG, names.ARRIVAL: LONG, "value": LONG, "gap_ms": LONG}
         places = [{names.TIMESTAMP_MS: e.timestamp_ms, names.ARRIVAL: e.arrival} for e in elements]
         events = [{"key": e.key, **place, **e.value} for e, place in zip(elements, places, strict=True)]
-        made = general.made_rows(
+        given = Given(
             self._frame(events, plain),
             self._frame(self.rows, {"key": TEXT, **STATE}),
-            step,
-            instant,
-            run=self.run,
             contents=self._frame(self.stored, {"key": TEXT, **CONTENTS}),
             compacted=compacted,
         )
-        rows: list[dict[str, Any]] = made.toArrow().to_pylist()
+        rows: list[dict[str, Any]] = general.made_rows(given, step, instant, run=self.run).toArrow().to_pylist()
         return rows
 
     def _frame(self, rows: Sequence[dict[str, Any]], schema: dict[str, pa.DataType]) -> Any:

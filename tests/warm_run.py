@@ -20,6 +20,7 @@ import pytest
 from tests.clicks import CLICKS, clicks, clock
 from tests.killed import FILES, at
 from windowlib.engines.warm.state import folder, read
+from windowlib.runs.run import Run
 from windowlib.runs.start import run
 
 WARM = CLICKS + '[spark]\nmaster = "warm"\n'
@@ -46,7 +47,7 @@ def main(place: Path, moments: list[str]) -> None:
     for text, times in Counter(moments).items():
         batch, _, moment = text.partition(":")
         at(patch, moment, kills(times), int(batch))
-    reports = run(clicks(place, FILES, WARM), clock=clock)
+    reports = run(Run.of(clicks(place, FILES, WARM), clock))
     outcome = {
         "batches": [report.batch_id for report in reports],
         "java": [child.pid for child in psutil.Process().children(recursive=True) if child.name() == "java"],

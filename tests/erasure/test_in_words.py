@@ -26,9 +26,9 @@ USER = Key(("user",), ("ann",), (pa.string(),))
 
 
 def stays(key: Key, table: str, column: str, texts: list[str | None]) -> list[Any]:
-    known = Sought(key).remains_in(table)
-    assert known is not None
-    return list(known[0](pa.table({column: pa.array(texts, pa.string())}))[column].to_pylist())
+    rule = Sought(key).rule_of(table)
+    assert rule is not None
+    return list(rule.remains(pa.table({column: pa.array(texts, pa.string())}))[column].to_pylist())
 
 
 def test_quarantined_rows_of_the_key_go_and_lines_with_all_its_values() -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.maintenance import maintain
+from windowlib.runs.run import Run
 from windowlib.runs.start import run
 
 DEFINITION = """
@@ -98,6 +99,6 @@ class Growth:
 
     def _cost_ms(self, expected: int | None) -> float:
         before = time.process_time()
-        done = run(self.definition, clock=self.clock)
+        done = run(Run.of(self.definition, self.clock))
         assert len(done) == (0 if expected is None else 1), f"expected batch {expected}, got {done}"
         return (time.process_time() - before) * 1000

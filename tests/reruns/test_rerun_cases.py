@@ -30,6 +30,7 @@ from windowlib.reruns.previews import FOLDER, Preview, load, previews
 from windowlib.runs import start
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
+from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.source.found import SourceError
@@ -497,7 +498,7 @@ def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark
     other = load_definition(other_file).model_copy(update={"root": tmp_path / "warehouse" / "hours"})
     with stopped("commit:results"):
         run(definition, spark, MIDDLE)
-    ends = advance_together([definition, other], lambda: spark, clock=clock)
+    ends = advance_together([Run.of(one, clock) for one in (definition, other)], lambda: spark)
     assert [(len(end.reports), end.error) for end in ends] == [(1, None), (FILES, None)]
     assert tables(definition) == tables(corrected)
 
@@ -521,11 +522,11 @@ def test_a_rerun_waits_for_a_run_and_a_run_leaves(
     ledger = ledger_of(definition, clock)
     _, claim = ledger.claim()  # a run at work
     with pytest.raises(Superseded, match="another run holds this pipeline"):
-        start.rerun(definition, MIDDLE, clock=clock, wait_ms=100)
+        start.rerun(Run.of(definition, clock, rerun=MIDDLE), wait_ms=100)
     said: list[str] = []
     timer = threading.Timer(0.5, ledger.write, ({"kind": "release"}, claim.epoch))
     timer.start()
-    report = start.rerun(definition, MIDDLE, clock=clock, wait_ms=60_000, say=said.append)
+    report = start.rerun(Run.of(definition, clock, rerun=MIDDLE, say=said.append), wait_ms=60_000)
     timer.join()
     assert report.batch_id == 4
     assert "another run is in progress: waiting for its end" in said

@@ -24,6 +24,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
 from windowlib.runs.exits import UNEXPECTED, exit_code
+from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
 
 SOON_MS = 200
@@ -137,7 +138,7 @@ def test_one_of_several_pipelines_that_hangs_leaves_the_others_alone(
     spark: SparkSession, tmp_path: Path, hangs: set[str]
 ) -> None:
     both = [clicks(tmp_path, 1, ONE_FILE), other(tmp_path)]
-    ends = advance_together(both, lambda: spark, clock=clock)
+    ends = advance_together([Run.of(one, clock) for one in both], lambda: spark)
     assert [type(end.error) for end in ends] == [TimedOut, type(None)]
     assert [report.batch_id for report in ends[1].reports] == [1]
 

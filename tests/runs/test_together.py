@@ -22,6 +22,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.several import sharing_refusal
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.advance import advance
+from windowlib.runs.run import Run
 from windowlib.runs.together import Ended, advance_together
 from windowlib.runs.verdicts import approve
 from windowlib.source import rows as source
@@ -36,7 +37,8 @@ OWN = tuple(name for name in COMPARED if name != "seen_ids")
 def together(definitions: Sequence[Definition], spark: SparkSession, **options: Any) -> list[Ended]:
     """Runs them in one run, in which sharing does not fail."""
     notes: list[str] = []
-    ends = advance_together(definitions, lambda: spark, clock=clock, on_note=notes.append, **options)
+    runs = [Run.of(one, clock, note=notes.append) for one in definitions]
+    ends = advance_together(runs, lambda: spark, **options)
     assert notes == []
     return ends
 
@@ -223,7 +225,7 @@ def test_the_pipeline_that_has_a_mistake_reports_it(spark: SparkSession, tmp_pat
     definitions.append(pipeline(tmp_path, "hours", text))
     arrives(tmp_path, 1)
     notes: list[str] = []
-    ends = advance_together(definitions, lambda: spark, clock=clock, on_note=notes.append)
+    ends = advance_together([Run.of(one, clock, note=notes.append) for one in definitions], lambda: spark)
     assert [len(end.reports) for end in ends] == [1, 1, 0]
     assert isinstance(ends[2].error, InvalidSpec)
     assert "hours.toml does not fit its source" in str(ends[2].error)
@@ -264,7 +266,8 @@ def test_slices_not_worth_sharing_are_not_made_again(spark: SparkSession, tmp_pa
         arrive(tmp_path, number, rows)
     notes: list[str] = []
     with reads_counted() as reads:
-        assert batches(advance_together(definitions, lambda: spark, on_note=notes.append)) == [[1, 2], [1, 2]]
+        ends = advance_together([Run.of(one, note=notes.append) for one in definitions], lambda: spark)
+    assert batches(ends) == [[1, 2], [1, 2]]
     assert len(reads) == 1 + 2
     assert len(notes) == 1
     assert "hours, odd share slices of 1s, 60,000 of 60,000 events" in notes[0]
@@ -320,7 +323,8 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
             ledger.freeze(lambda state, one=one, of=ledger: rerun_plan(one, of.tables, state, asked, clock))  # type: ignore[misc]
     arrives(tmp_path, 3)
     notes: list[str] = []
-    ends = advance_together(definitions, lambda: spark, clock=clock, on_note=notes.append, max_batches=1)
+    runs = [Run.of(one, clock, note=notes.append) for one in definitions]
+    ends = advance_together(runs, lambda: spark, max_batches=1)
     assert batches(ends) == [[3] if number == 1 else [4] for number, _ in enumerate(definitions)]
     given_up = [note for note in notes if "batch 3, a rerun that an earlier run had left, is given up" in note]
     assert len(given_up) == len(definitions) - 1

@@ -20,8 +20,7 @@ from deltalake import Schema
 from tests.runs import schedules
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.definition.definition import Definition
-from windowlib.erasure.source import Held
-from windowlib.inspection.lineage.cuts import Key
+from windowlib.erasure.source import Held, Target
 from windowlib.migrations.difference import Difference, Side
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
@@ -124,9 +123,9 @@ def _values(definition: Definition, path: str) -> list[int]:
     return found
 
 
-def held_in_source(definition: Definition, tables: Tables, commit: Commit, key: Key, *_: object) -> Held:
+def held_in_source(definition: Definition, tables: Tables, commit: Commit, target: Target, *_: object) -> Held:
     """What the source holds of a key, as `windowlib.erasure.source.held` finds it."""
-    wanted, files = key.python_values()["value"], sorted(definition.source.path.glob("*.parquet"))
+    wanted, files = target.key.python_values()["value"], sorted(definition.source.path.glob("*.parquet"))
     return Held({file.name: 1 for file in files if wanted in _values(definition, file.name)})
 
 

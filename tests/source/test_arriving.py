@@ -20,7 +20,7 @@ from windowlib.definition.definition import Definition
 from windowlib.inspection.status import status
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import UNEXPECTED, USER, exit_code
-from windowlib.runs.run import PLANS
+from windowlib.runs.run import PLANS, Run
 from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.runs.together import advance_together
 from windowlib.source import contents
@@ -143,7 +143,7 @@ def test_a_file_that_changes_while_it_is_read_is_planned_again(
     definition = clicks(tmp_path, 1, EVERYTHING)
     calls = changing(monkeypatch, lambda call: arrive(tmp_path, 1, events(2)) if call == 1 else None)
     if together:
-        (ended,) = advance_together([definition], lambda: spark, clock=clock)
+        (ended,) = advance_together([Run.of(definition, clock)], lambda: spark)
         assert ended.error is None
         reports = ended.reports
     else:

@@ -131,19 +131,17 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
 
 
 def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
-    from windowlib.runs.start import rerun as run
+    from windowlib.runs.run import Run
+    from windowlib.runs.start import rerun
     from windowlib.tables.rerun import DoneAlready
 
     wait_ms = duration_ms("--wait", wait)
     with progress(console(quiet=as_json)) as tell:
         try:
-            run(
-                definition,
-                wanted,
+            rerun(
+                Run.of(definition, rerun=wanted, note=show_note, say=tell),
                 wait_ms=wait_ms,
-                say=tell,
                 on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
-                on_note=show_note,
             )
         except DoneAlready as done:
             show_outcome({"batch_id": done.batch_id, "done_already": True}, str(done), as_json)

@@ -157,6 +157,7 @@ def _run_measured(definition: Definition, limits: Limits, as_json: bool, say: Sa
 def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) -> bool:
     """Runs one pipeline; whether there was a batch to report."""
     from windowlib.runs.committed import committed_since
+    from windowlib.runs.run import Run
     from windowlib.runs.start import run, waiting
     from windowlib.tables.rerun import time_ms
 
@@ -182,23 +183,15 @@ def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) ->
         show_others(before=report.batch_id)
         show(report)
 
-    def once() -> object:
-        return run(
-            definition,
-            say=say,
-            on_batch=on_batch,
-            on_note=show_note,
-            max_batches=limits.max_batches,
-            finish=limits.finish,
-        )
-
-    waiting(once, limits.wait_ms, say)
+    asked = Run.of(definition, finish=limits.finish, note=show_note, say=say)
+    waiting(lambda: run(asked, on_batch=on_batch, max_batches=limits.max_batches), limits.wait_ms, say)
     show_others()
     return bool(shown)
 
 
 def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
     """Runs several pipelines; the worst of their exit codes."""
+    from windowlib.runs.run import Run
     from windowlib.runs.start import run_together
     from windowlib.tables.ledger import Waiting
 
@@ -206,14 +199,8 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         named = {"pipeline": definition.name, **batch_record(report)}
         show_outcome(named, f"{definition.name}  {batch_line(report)}", as_json)
 
-    ends = run_together(
-        definitions,
-        say=say,
-        on_batch=on_batch,
-        on_note=show_note,
-        max_batches=max_batches,
-        finish=finish,
-    )
+    runs = [Run.of(one, finish=finish, note=show_note, say=say) for one in definitions]
+    ends = run_together(runs, on_batch=on_batch, max_batches=max_batches)
     codes = []
     for end in ends:
         name = end.definition.name

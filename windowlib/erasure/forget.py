@@ -21,11 +21,11 @@ from windowlib.definition.instants import utc
 from windowlib.erasure import beside
 from windowlib.erasure import tables as of_tables
 from windowlib.erasure.certificates import Certificate, certified
-from windowlib.erasure.source import Held, held
+from windowlib.erasure.source import Held, Target, held
 from windowlib.erasure.tables import Found, Sought
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
-from windowlib.migrations.batch import settled, stands
+from windowlib.migrations.batch import AtRest, settled, stands
 from windowlib.migrations.files import Standing
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import digest, is_hashable
@@ -43,7 +43,7 @@ from windowlib.tables.erasures import Erasure
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
+from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.lost import losses_named
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS, SOURCE_FILES
 from windowlib.tables.standing import COUNTED
@@ -94,19 +94,20 @@ def forecast(definition: Definition, spark: GetSpark, asked: Asked) -> Forecast:
     """What `forget` would do. Changes nothing. Raises as it does."""
     ledger = ledger_of(definition, asked.clock)
     state = ledger.state()
-    key, commit = _key(definition, ledger, state, asked)
-    looked = _look(definition, Standing(ledger.tables, commit.versions), key, commit, spark, asked, None)
+    key = _key(definition, ledger, state, asked)
+    assert state.commit is not None, "`_key` raises where no batch is committed"
+    here = Standing(ledger.tables, state.commit.versions)
+    looked = _look(_Place(definition, here, state.commit), key, spark, asked, None)
     return Forecast(looked.removed, looked.kept.rows, looked.kept.not_looked_at, _cuts(ledger) if asked.now else ())
 
 
-def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Asked) -> tuple[Key, Commit]:
-    """The key that is asked for, and the newest batch. Raises where it cannot be erased now."""
+def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Asked) -> Key:
+    """The key that is asked for. Raises where it cannot be erased now."""
     if not definition.source.key:
         raise ForgetRefused(f"{definition.name} has no key column: all its events are in the same windows")
     check_key(definition, asked.key)
     check_fingerprint(definition, state.commit)
     there = cut(definition)  # raises where nothing was run yet
-    assert state.commit is not None, "`cut` raises where no batch is committed"
     check_place(definition, state.commit)
     if (key := key_of(there, asked.key)) is None:
         raise NothingToForget(f"no window of {definition.name} was made yet, so no table holds a key")
@@ -115,7 +116,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Aske
     if Mention.of(key).is_in(asked.reason):
         raise ForgetRefused("the reason names the key, and is kept: say the number of a request instead")
     _check_rests(definition, ledger, state)
-    return key, state.commit
+    return key
 
 
 def _kinds(key: Key) -> Iterator[tuple[str, str]]:
@@ -141,15 +142,23 @@ def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a key is looked for: a pipeline's tables as they stand `here`, and its source as `commit` left it."""
+
+    definition: Definition
+    here: Standing
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
 class _Looked:
     """What there is of a key: in tables as they stand `here`, next to them (`others`), in the source (`kept`)."""
 
     here: Standing
+    target: Target
     found: Mapping[str, Found]
     others: Mapping[str, int]
     kept: Held
-    secret: str
-    up_to_ms: int
 
     @property
     def removed(self) -> dict[str, int]:
@@ -157,19 +166,12 @@ class _Looked:
         return {**{name: one.count for name, one in self.found.items()}, **self.others}
 
 
-def _look(
-    definition: Definition,
-    here: Standing,
-    key: Key,
-    commit: Commit,
-    spark: GetSpark,
-    asked: Asked,
-    attempt: str | None,
-) -> _Looked:
+def _look(place: _Place, key: Key, spark: GetSpark, asked: Asked, attempt: str | None) -> _Looked:
     """Looks; with an `attempt` the files without the key are written. Raises `NothingToForget`."""
-    tables = here.tables
-    secret, up_to_ms = erasures.secret_of(erasures.erasures(tables.root)), max(asked.clock(), _newest_ms(here))
-    kept = held(definition, tables, commit, key, secret, up_to_ms, spark())
+    here, tables = place.here, place.here.tables
+    secret = erasures.secret_of(erasures.erasures(tables.root))
+    target = Target(key, secret, max(asked.clock(), _newest_ms(here)))
+    kept = held(place.definition, tables, place.commit, target, spark())
     others = beside.find(tables, key, remove=False)
     found = of_tables.find(here, Sought(key, kept.ids, asked.now), attempt)
     if not (found or others or kept.rows):
@@ -177,7 +179,7 @@ def _look(
             f"neither the tables nor the source hold the key {key}: nothing was changed. Keys are compared exactly,"
             " letter by letter"
         )
-    return _Looked(here, found, others, kept, secret, up_to_ms)
+    return _Looked(here, target, found, others, kept)
 
 
 def _cuts(ledger: Ledger) -> list[int]:
@@ -202,9 +204,9 @@ def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate
         before, claim = ledger.claim(asked.note)
         with deciding(ledger, claim):
             left.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)
-            state = settled(ledger, claim, before)
-            key, _ = _key(definition, ledger, state, asked)
-            made = _forgotten(definition, ledger, claim, state, key, spark, asked)
+            pipeline = settled(ledger, claim, before)
+            key = _key(definition, ledger, pipeline.state, asked)
+            made = _forgotten(definition, pipeline, key, spark, asked)
         lost = _cuts(ledger)[:-1] if asked.now else []
         if asked.now:
             maintain(definition, asked.who, asked.clock, only_newest=True)
@@ -212,32 +214,24 @@ def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate
     return replace(certificate, cuts_lost=lost)
 
 
-def _forgotten(
-    definition: Definition,
-    ledger: Ledger,
-    claim: Claim,
-    state: LedgerState,
-    key: Key,
-    spark: GetSpark,
-    asked: Asked,
-) -> Erasure:
-    assert state.commit is not None, "a key is of tables that there are"
+def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpark, asked: Asked) -> Erasure:
+    ledger, claim, state = pipeline.ledger, pipeline.claim, pipeline.state
     batch_id = state.last_batch_id + 1
     attempt = f"{batch_id}-{claim.epoch}"
-    here, removals = stands(ledger, claim, state.commit), list[DataFile]()
-    looked = _look(definition, here, key, state.commit, spark, asked, attempt)
+    here, removals = stands(pipeline), list[DataFile]()
+    looked = _look(_Place(definition, here, pipeline.commit), key, spark, asked, attempt)
     try:
         if not asked.now:
             removals += of_tables.removals(here, looked.found.get(RESULTS.name), batch_id, attempt)
         ledger.check(claim.epoch)
-        made = _erasure(looked, key, batch_id if looked.found else None, asked)
+        made = _erasure(looked, batch_id if looked.found else None, asked)
         erasures.keep(ledger.root, made)
         for begun in migration.migrations(ledger.root):
             migration.forget(ledger.root, begun)  # what it has built holds the key; it is begun anew
         beside.find(ledger.tables, key, remove=True)
         if looked.found:
             decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
-            publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, state.commit, removals, decision)))
+            publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, pipeline.commit, removals, decision)))
         else:
             ledger.check(claim.epoch)  # a run that has taken over may have read the key before the list had it
     except Exception:
@@ -248,15 +242,16 @@ def _forgotten(
     return made
 
 
-def _erasure(looked: _Looked, key: Key, batch_id: int | None, asked: Asked) -> Erasure:
+def _erasure(looked: _Looked, batch_id: int | None, asked: Asked) -> Erasure:
+    key, secret = looked.target.key, looked.target.secret
     return Erasure(
         at=utc(asked.clock()),
         who=asked.who,
         reason=asked.reason,
         columns=[*key.columns],
-        secret=looked.secret,
-        digest=digest(looked.secret, [*key.python_values().values()]),
-        up_to_ms=looked.up_to_ms,
+        secret=secret,
+        digest=digest(secret, [*key.python_values().values()]),
+        up_to_ms=looked.target.up_to_ms,
         later_ms=sorted(looked.kept.later_ms),
         batch_id=batch_id,
         removed=looked.removed,

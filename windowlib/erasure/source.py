@@ -40,6 +40,15 @@ class CannotTell(WindowError):
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """A key to be erased, the secret that its hash is made with, and the last ms of its events that no longer count."""
+
+    key: Key
+    secret: str
+    up_to_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Held:
     """The rows of a key by file of the source, the ids of its events, and their times after that which was asked for.
 
@@ -52,9 +61,7 @@ class Held:
     not_looked_at: Sequence[str] = ()
 
 
-def held(
-    definition: Definition, tables: Tables, commit: Commit, key: Key, secret: str, up_to_ms: int, spark: SparkSession
-) -> Held:
+def held(definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession) -> Held:
     """What the source holds of a key, in files that were read and in new ones. Raises `CannotTell`."""
     types: Mapping[str, str] | None = json.loads(commit.definition).get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
@@ -63,7 +70,7 @@ def held(
     staging = staging_folder(definition.root) / f"forget-{secrets.token_hex(4)}"
     try:
         raw = source.rows(spark, definition, files, staging, types)
-        return _held(definition, raw, key, secret, up_to_ms, not_looked_at)
+        return _held(definition, raw, target, not_looked_at)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -86,10 +93,8 @@ def _files(
     return [*read, *fits], not_looked_at
 
 
-def _held(
-    definition: Definition, raw: source.Rows, key: Key, secret: str, up_to_ms: int, not_looked_at: Sequence[str]
-) -> Held:
-    values, event_id = key.python_values(), definition.source.event_id
+def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_at: Sequence[str]) -> Held:
+    secret, values, event_id = target.secret, target.key.python_values(), definition.source.event_id
     equal = (F.col(quoted(name)) == F.lit(value) for name, value in values.items())
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
     by_hash = erased.digest_of(raw.frame, [*values], secret) == F.lit(erased.digest(secret, [*values.values()]))
@@ -103,14 +108,14 @@ def _held(
             F.count_if(by_value & by_hash).alias("both"),
             F.count(F.lit(1)).alias("either"),
             ids.alias("ids"),
-            F.collect_set(F.when(time_ms > up_to_ms, time_ms)).alias("later_ms"),
+            F.collect_set(F.when(time_ms > target.up_to_ms, time_ms)).alias("later_ms"),
         )
         .collect()
     )
     if any(row["both"] != row["either"] for row in found):
         raise CannotTell(
-            f"the engine hashes the key {key} otherwise than this process, so its events could not be left out; nothing"
-            " was changed. Please report this, with the type of the key's columns"
+            f"the engine hashes the key {target.key} otherwise than this process, so its events could not be left out;"
+            " nothing was changed. Please report this, with the type of the key's columns"
         )
     return Held(
         {raw.paths[row[names.SOURCE_FILE]]: row["rows"] for row in found},

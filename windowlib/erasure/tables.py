@@ -39,8 +39,6 @@ from windowlib.tables.turned_away import QUARANTINE, SEEN_IDS
 
 KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key>" for column in table.described))
 
-Remains = Callable[[pa.Table], pa.Table]  # what of some rows stays; some may stay in other words
-
 
 @dataclass(slots=True)
 class Found:
@@ -56,6 +54,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """What of some rows of a table stays, maybe in other words, and the columns that it goes by."""
+
+    remains: Callable[[pa.Table], pa.Table]
+    by: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Sought:
     """What is looked for: the rows of a key, the ids of its events, its values among examples of checks.
 
@@ -66,19 +72,19 @@ class Sought:
     ids: Collection[str] = ()
     told: bool = False
 
-    def remains_in(self, name: str) -> tuple[Remains, Sequence[str]] | None:
-        """What stays of the rows of a table, and by which columns; None where nothing of the key can be in it."""
+    def rule_of(self, name: str) -> Rule | None:
+        """What stays of a table; None where nothing of the key can be in it."""
         if name in KEYED:
-            return self._without_key, self.key.columns
+            return Rule(self._without_key, self.key.columns)
         mention = Mention.of(self.key)
         match name:
             case QUARANTINE.name:
-                return lambda rows: _without(rows, self._refused(rows["raw"].to_pylist(), mention)), ("raw",)
+                return Rule(lambda rows: _without(rows, self._refused(rows["raw"].to_pylist(), mention)), ("raw",))
             case SEEN_IDS.name if self.ids:
                 ids = pa.array(sorted(self.ids), pa.string())
-                return lambda rows: _without(rows, pc.is_in(rows["event_id"].cast(pa.string()), ids)), ("event_id",)
+                return Rule(lambda rows: _without(rows, pc.is_in(rows["event_id"].cast(ids.type), ids)), ("event_id",))
             case DQ_RESULTS.name:
-                return lambda rows: _in_other_words(rows, "observed", mention), ("observed",)
+                return Rule(lambda rows: _in_other_words(rows, "observed", mention), ("observed",))
         return None
 
     def may_be_in(self, name: str, file: DataFile, schema: pa.Schema) -> bool:
@@ -106,9 +112,9 @@ def find(here: Standing, sought: Sought, attempt: str | None) -> dict[str, Found
     found: dict[str, Found] = {}
     try:
         for name in COMMIT_ORDER:
-            if known := sought.remains_in(name):
+            if rule := sought.rule_of(name):
                 found[name] = Found()
-                _look(here, name, sought, *known, attempt, found[name])
+                _look(here, name, sought, rule, attempt, found[name])
     except BaseException:
         discard(here, found)
         raise
@@ -122,20 +128,18 @@ def discard(here: Standing, found: Mapping[str, Found]) -> None:
             (here.tables[name].folder / file.path).unlink(missing_ok=True)
 
 
-def _look(
-    here: Standing, name: str, sought: Sought, remains: Remains, by: Sequence[str], attempt: str | None, found: Found
-) -> None:
+def _look(here: Standing, name: str, sought: Sought, rule: Rule, attempt: str | None, found: Found) -> None:
     folder, files = here.tables[name].folder, here.files(name)
     check_there(here.tables[name], files)
     for file in files:
         with pq.ParquetFile(folder / file.path) as source:
             if not sought.may_be_in(name, file, source.schema_arrow):
                 continue
-            judged = (source.read_row_group(number, columns=list(by)) for number in range(source.num_row_groups))
-            if all(remains(rows) is rows for rows in judged):
+            judged = (source.read_row_group(number, columns=list(rule.by)) for number in range(source.num_row_groups))
+            if all(rule.remains(rows) is rows for rows in judged):
                 continue
             groups = [source.read_row_group(number) for number in range(source.num_row_groups)]
-        kept = [remains(rows) for rows in groups]
+        kept = [rule.remains(rows) for rows in groups]
         changed = [(rows, left) for rows, left in zip(groups, kept, strict=True) if rows is not left]
         found.count += sum(rows.num_rows - left.num_rows or _differing(rows, left) for rows, left in changed)
         found.remove.append(file)

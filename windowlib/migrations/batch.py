@@ -53,11 +53,26 @@ class Asked:
     note: Note = silent
 
 
+@dataclass(frozen=True, slots=True)
+class AtRest:
+    """A claimed pipeline in which no batch is half published: what its ledger says then."""
+
+    ledger: Ledger
+    claim: Claim
+    state: LedgerState
+
+    @property
+    def commit(self) -> Commit:
+        """The newest batch: there is one where tables are switched, or a key is erased from them."""
+        assert self.state.commit is not None, "it was looked for before the claim"
+        return self.state.commit
+
+
 @contextmanager
-def staged(ledger: Ledger, claim: Claim, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
+def staged(pipeline: AtRest, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
     """Where the files of a switch are written until it is prepared; none of them stays where the block fails."""
-    attempt = f"{batch_id}-{claim.epoch}"
-    staging = Staging(staging_folder(ledger.root) / attempt, attempt, ledger.root, spark)
+    attempt, root = f"{batch_id}-{pipeline.claim.epoch}", pipeline.ledger.root
+    staging = Staging(staging_folder(root) / attempt, attempt, root, spark)
     shutil.rmtree(staging.folder, ignore_errors=True)
     try:
         yield staging
@@ -68,22 +83,23 @@ def staged(ledger: Ledger, claim: Claim, batch_id: int, spark: SparkSession) -> 
         shutil.rmtree(staging.folder, ignore_errors=True)
 
 
-def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> LedgerState:
-    """What holds once a batch that waits prepared, and was not refused, is published."""
+def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> AtRest:
+    """The pipeline once a batch that waits prepared, and was not refused, is published."""
     if before.left_by_a_dead_run and before.prepared is None:
         fence(ledger.tables, before.versions)
     state = ledger.state()
     if state.prepared and not (state.rejection and not state.approved_by):
         publish(ledger, claim, prepare.read(ledger.root, state.prepared))
         state = ledger.state()
-    return state
+    return AtRest(ledger, claim, state)
 
 
-def stands(ledger: Ledger, claim: Claim, commit: Commit) -> Standing:
+def stands(pipeline: AtRest) -> Standing:
     """The tables as the newest batch left them. Raises `ForeignChange`, `LostRows`, `Superseded`."""
-    versions = standing(ledger.tables, commit.versions, lambda: ledger.check(claim.epoch))
-    check_counts(ledger.tables, versions, commit)
-    return Standing(ledger.tables, versions)
+    tables, epoch = pipeline.ledger.tables, pipeline.claim.epoch
+    versions = standing(tables, pipeline.commit.versions, lambda: pipeline.ledger.check(epoch))
+    check_counts(tables, versions, pipeline.commit)
+    return Standing(tables, versions)
 
 
 def publication(
@@ -127,9 +143,9 @@ def publication(
     )
 
 
-def fix(ledger: Ledger, claim: Claim, state: LedgerState, made: Publication) -> Publication:
+def fix(pipeline: AtRest, made: Publication) -> Publication:
     """Writes a publication down, with its plan, in one commit of the ledger; a plan that was open is abandoned."""
-    rows = list[dict[str, Any]]()
+    ledger, state, rows = pipeline.ledger, pipeline.state, list[dict[str, Any]]()
     if state.plan:
         about = {"batch_id": state.plan.batch_id, "who": made.row["who"], "reason": made.row["reason"]}
         rows.append({"kind": "abandon", **about})
@@ -140,5 +156,5 @@ def fix(ledger: Ledger, claim: Claim, state: LedgerState, made: Publication) -> 
     }
     plan |= {"kind": "plan", "files": [], "finished": False}
     fixed = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
-    ledger.write_together([*rows, plan, fixed], state, claim.epoch)
+    ledger.write_together([*rows, plan, fixed], state, pipeline.claim.epoch)
     return made

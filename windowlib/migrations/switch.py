@@ -24,7 +24,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
-from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, staged, stands
+from windowlib.migrations.batch import Asked, AtRest, Done, GetSpark, fix, publication, settled, staged, stands
 from windowlib.migrations.difference import Difference, Side, difference
 from windowlib.migrations.files import KEEP, Standing
 from windowlib.migrations.shadow import (
@@ -45,7 +45,7 @@ from windowlib.tables.decision import Decision
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState
+from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.lost import check_there
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import MIGRATED, drop_tables
@@ -119,32 +119,24 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked
         catch_up(shadow, spark, asked.clock, finish=False, note=asked.note)  # so that little is left for the lease
     before, claim = ledger.claim(asked.note)
     with deciding(ledger, claim):
-        state = settled(ledger, claim, before)
-        check_can_migrate(definition, ledger, state)
+        pipeline = settled(ledger, claim, before)
+        check_can_migrate(definition, ledger, pipeline.state)
         with still_there(shadow):
-            catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
+            catch_up(shadow, spark, asked.clock, finish=is_finished(pipeline.state), note=asked.note)
         with bounded(definition, "the switch", spark()):
-            done = _switched(definition, ledger, claim, state, shadow, spark(), asked)
+            done = _switched(definition, pipeline, shadow, spark(), asked)
     drop_tables(definition.root, shadow.migration)
     return done
 
 
-def _switched(
-    definition: Definition,
-    ledger: Ledger,
-    claim: Claim,
-    state: LedgerState,
-    shadow: Shadow,
-    spark: SparkSession,
-    asked: Asked,
-) -> Done:
-    commit, built = state.commit, shadow.commit
-    assert commit is not None, "there is something to migrate"
+def _switched(definition: Definition, pipeline: AtRest, shadow: Shadow, spark: SparkSession, asked: Asked) -> Done:
+    ledger, commit, built = pipeline.ledger, pipeline.commit, shadow.commit
     check_read_all(definition, ledger, commit, shadow)
-    here = stands(ledger, claim, commit)
+    here = stands(pipeline)
     _check_types(here, shadow)
-    after, batch_id = state.last_batch_id, state.last_batch_id + built.batch_id
-    with staged(ledger, claim, batch_id, spark) as staging:
+    after = pipeline.state.last_batch_id
+    batch_id = after + built.batch_id
+    with staged(pipeline, batch_id, spark) as staging:
         with still_there(shadow):
             side = Side(Pinned(ledger.tables, here.versions, spark), commit)
             found = difference(definition, side, _side(shadow, spark), staging, batch_id)
@@ -160,8 +152,8 @@ def _switched(
             {**json.loads(built.definition), PLACE: place_of(definition), MIGRATED: batch_id}, sort_keys=True
         )
         target = replace(built, definition=stored)
-        made = fix(ledger, claim, state, publication(batch_id, state, target, decision, changes, found))
-    publish(ledger, claim, made)
+        made = fix(pipeline, publication(batch_id, pipeline.state, target, decision, changes, found))
+    publish(ledger, pipeline.claim, made)
     return Done(batch_id, found)
 
 

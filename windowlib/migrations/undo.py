@@ -8,7 +8,7 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
-from windowlib.migrations.batch import Asked, Done, GetSpark, fix, publication, settled, staged, stands
+from windowlib.migrations.batch import Asked, AtRest, Done, GetSpark, fix, publication, settled, staged, stands
 from windowlib.migrations.difference import Side, difference
 from windowlib.migrations.files import Standing
 from windowlib.migrations.shadow import NothingToMigrate
@@ -20,9 +20,8 @@ from windowlib.tables.decision import Decision
 from windowlib.tables.foreign import check_files_exist
 from windowlib.tables.kept import check_kept
 from windowlib.tables.lease import deciding
-from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
+from windowlib.tables.ledger import Clock, Superseded, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import Migration, drop_tables, forget, migrations, switched
 
@@ -44,11 +43,11 @@ def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
         return None
     before, claim = ledger.claim(asked.note)
     with deciding(ledger, claim):
-        state = settled(ledger, claim, before)
+        pipeline = settled(ledger, claim, before)
         if switched(ledger) != done:
             raise Superseded("the migration has been undone, or finished, meanwhile: look again")
         with bounded(definition, "undo", spark()):
-            made = _undone(definition, ledger, claim, state, done, spark(), asked)
+            made = _undone(definition, pipeline, done, spark(), asked)
     forget(definition.root, done[1])
     return made
 
@@ -63,25 +62,19 @@ def _nothing_switched(definition: Definition) -> None:
 
 
 def _undone(
-    definition: Definition,
-    ledger: Ledger,
-    claim: Claim,
-    state: LedgerState,
-    done: tuple[int, Migration],
-    spark: SparkSession,
-    asked: Asked,
+    definition: Definition, pipeline: AtRest, done: tuple[int, Migration], spark: SparkSession, asked: Asked
 ) -> Done:
-    commit, (number, undone) = state.commit, done
-    assert commit is not None, "the migration is committed"
+    ledger, (number, undone) = pipeline.ledger, done
     base = max((one for one in commits_of(ledger.tables) if one.batch_id < number), key=lambda one: one.batch_id)
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
-    here, then = stands(ledger, claim, commit), Standing(ledger.tables, base.versions)
+    here, then = stands(pipeline), Standing(ledger.tables, base.versions)
     for name in COMMIT_ORDER:
         so_that = f"no way back to before the migration of batch {number}: of table {name}"
         check_files_exist(ledger.tables[name], then.files(name), so_that)
-    batch_id = state.last_batch_id + 1
-    with staged(ledger, claim, batch_id, spark) as staging:
-        sides = [Side(Pinned(ledger.tables, at.versions, spark), of) for at, of in ((here, commit), (then, base))]
+    batch_id = pipeline.state.last_batch_id + 1
+    with staged(pipeline, batch_id, spark) as staging:
+        both = (here, pipeline.commit), (then, base)
+        sides = [Side(Pinned(ledger.tables, at.versions, spark), of) for at, of in both]
         found = difference(definition, sides[0], sides[1], staging, batch_id)
         schemas = [one for at in (then, here) if (one := at.schema(RESULTS.name)) is not None]
         changes = [
@@ -91,8 +84,8 @@ def _undone(
             for name in COMMIT_ORDER
         ]
         decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=undone.id)
-        made = fix(ledger, claim, state, publication(batch_id, state, base, decision, changes, found))
-    publish(ledger, claim, made)
+        made = fix(pipeline, publication(batch_id, pipeline.state, base, decision, changes, found))
+    publish(ledger, pipeline.claim, made)
     return Done(batch_id, found)
 
 

@@ -12,7 +12,7 @@ where windows merged, and, every now and then, to drop what is dead (`compacted`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from windowlib.plans.bounds import within_bounds
 from windowlib.plans.engine import Counters
 from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable, finished
 from windowlib.plans.functions import quoted
+from windowlib.plans.kinds.kind import Given
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
@@ -111,47 +112,29 @@ class OwnCode:
             self.of.clear(context)
 
 
-def advance(
-    events: DataFrame | None,
-    state: DataFrame | None,
-    step: Step,
-    counters: Counters,
-    *,
-    run: Program,
-    contents: DataFrame | None = None,
-    compacted: Collection[int] = (),
-) -> DataFrame:
+def advance(given: Given, step: Step, counters: Counters, *, run: Program) -> DataFrame:
     """What a batch makes of the windows in flight it can reach.
 
-    events:   the source's columns, TIMESTAMP_MS, ARRIVAL                          one row per admitted event
-    state:    the columns of `state_columns`                                       one row per key and window
-    contents: the columns of `stored_columns`                                      one row per key, state window, chunk
-    returns:  the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
-              windowlib.plans.step, and `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
+    events:    the source's columns, TIMESTAMP_MS, ARRIVAL                         one row per admitted event
+    rewritten: the columns of `state_columns`                                      one row per key and window
+    contents:  the columns of `stored_columns`                                     one row per key, state window, chunk
+    returns:   the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
+               windowlib.plans.step, and `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
 
-    ``compacted`` are the partitions of the state whose contents are written again, without what is dead.
+    The contents of `compacted` partitions are written again, without what is dead.
     """
     times = step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms, step.late_in_ms
     instant = Instant.of_run(*times, resumes=step.lateness_changed)
-    made = made_rows(events, state, step, instant, run=run, contents=contents, compacted=compacted)
+    made = made_rows(given, step, instant, run=run)
     counted = counters.over(made, FIGURES)
     return _columns(counted.where(f"part != '{TASK}'"), step, run)
 
 
-def made_rows(
-    events: DataFrame | None,
-    state: DataFrame | None,
-    step: Step,
-    instant: Instant,
-    *,
-    run: Program,
-    contents: DataFrame | None = None,
-    compacted: Collection[int] = (),
-) -> DataFrame:
+def made_rows(given: Given, step: Step, instant: Instant, *, run: Program) -> DataFrame:
     """The rows that the operator makes at an instant: state, contents, firings, elements that no window took."""
-    elements = None if events is None else _elements(events, step, run)
-    given = _stream(elements, state, contents, step)
-    made = StructType(list(_made(events, given, contents, step, run)))
+    elements = None if given.events is None else _elements(given.events, step, run)
+    stream = _stream(elements, given.rewritten, given.contents, step)
+    made = StructType(list(_made(given, stream, step, run)))
     worker = Worker(
         spec=run.spec,
         keys=tuple(step.keys),
@@ -161,10 +144,10 @@ def made_rows(
         batch_id=step.batch_id,
         partition_ms=step.partition_ms,
         plan_time_ms=step.plan_time_ms,
-        compacted=frozenset(compacted),
+        compacted=frozenset(given.compacted),
         made=to_arrow_schema(made, timezone="UTC"),
     )
-    return step.engine.map_sorted(given, step.keys, ("_kind", "_order"), worker, made)
+    return step.engine.map_sorted(stream, step.keys, ("_kind", "_order"), worker, made)
 
 
 def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
@@ -216,27 +199,26 @@ def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataF
     return step.engine.union(parts)
 
 
-def _made(
-    events: DataFrame | None, given: DataFrame, contents: DataFrame | None, step: Step, run: Program
-) -> Iterable[StructField]:
+def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable[StructField]:
     """The columns that a task gives."""
 
     def typed(name: str, kind: str) -> StructField:
         return StructField(name, DataType.fromDDL(kind))
 
-    yield from (StructField(key, given.schema[key].dataType) for key in step.keys)
+    yield from (StructField(key, stream.schema[key].dataType) for key in step.keys)
     yield typed("part", "string")
     yield from (typed(name, "bigint") for name in (PARTITION, *BOUNDS))
-    if events is not None:
-        folded = events.groupBy().agg(*step.partials()).schema
+    if given.events is not None:
+        folded = given.events.groupBy().agg(*step.partials()).schema
     else:
-        folded = given.select(f"{STATE_ROW}.*").schema
+        folded = stream.select(f"{STATE_ROW}.*").schema
     yield from (StructField(name, folded[name].dataType) for name in step.partial_names)
     kinds = dict(zip(STATE, ("bigint", "string", FIRINGS, "bigint", "bigint"), strict=True))
     yield from (typed(name, kind) for name, kind in kinds.items())
     if run.spec.keeps_elements:
-        stored = contents.schema["contents"].dataType if events is None and contents is not None else None
-        yield StructField("contents", stored or _contents_type(given, step))
+        only_stored = given.contents if given.events is None else None
+        stored = None if only_stored is None else only_stored.schema["contents"].dataType
+        yield StructField("contents", stored or _contents_type(stream, step))
         yield typed("batch_id", "bigint")
     yield from (typed(OUTPUT + name, kind) for name, kind in (run.outputs or {}).items())
     yield from (typed("firing", "int"), typed("result_number", "int"), typed("timing", "string"))
@@ -244,9 +226,9 @@ def _made(
     yield from (typed(name, "bigint") for name in COUNTERS)
 
 
-def _contents_type(given: DataFrame, step: Step) -> ArrayType:
+def _contents_type(stream: DataFrame, step: Step) -> ArrayType:
     """An element as it is stored: its times and its value."""
-    value = [f for f in given.schema if f.name.startswith((READ, ARGUMENT)) and f.name not in step.keys]
+    value = [f for f in stream.schema if f.name.startswith((READ, ARGUMENT)) and f.name not in step.keys]
     times = [StructField(TIMESTAMP, LongType()), StructField(ARRIVAL, LongType())]
     return ArrayType(StructType([*times, *(StructField(f.name, f.dataType) for f in value)]))
 

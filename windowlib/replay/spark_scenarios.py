@@ -78,6 +78,7 @@ class SparkSteps:
 
     def _run(self, element: Element | None, instant: Instant) -> pa.Table:
         from windowlib.plans import general
+        from windowlib.plans.kinds.kind import Given
         from windowlib.plans.step import Step
 
         step = Step(
@@ -93,15 +94,12 @@ class SparkSteps:
             plan_time_ms=self.processing_time_ms,
         )
         contents = pa.concat_tables(self.contents) if self.contents else None
-        made = general.made_rows(
+        given = Given(
             None if element is None else self.spark.createDataFrame(_table(element)),
             None if self.rows is None else self.spark.createDataFrame(self.rows),
-            step,
-            instant,
-            run=self.program,
             contents=None if contents is None else self.spark.createDataFrame(contents),
         )
-        return made.toArrow()
+        return general.made_rows(given, step, instant, run=self.program).toArrow()
 
     def _keep(self, made: pa.Table) -> None:
         from windowlib.plans.general import STATE, STORED_ROW

@@ -18,7 +18,7 @@ from windowlib.engines.tasks import followed
 from windowlib.runs.leftovers import Leftovers
 from windowlib.source import listing as source
 from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Clock, Ledger
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import batch_of_preview
 from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
 from windowlib.tables.rerun import DoneAlready, Rerun
@@ -69,7 +69,7 @@ class Run:
     def of(
         cls,
         definition: Definition,
-        clock: Clock,
+        clock: Clock = wall_clock_ms,
         *,
         finish: bool = False,
         rerun: Rerun | None = None,

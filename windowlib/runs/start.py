@@ -1,7 +1,6 @@
 """What commands start: runs, reruns and previews on the Spark session that their definition asks for.
 
-`say` is called with what is being done, for a line of progress; `on_batch` with each batch when it is committed;
-`on_note` with what an operator should know.
+What is asked for, and who hears of it, is a `Run`; `on_batch` is called with each batch when it is committed.
 """
 
 from __future__ import annotations
@@ -17,12 +16,11 @@ from windowlib.engines.connect import EngineLost
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.deadline import bounded
-from windowlib.runs.run import Note, Run, Say, first_plan, saying, silent
+from windowlib.runs.run import Note, Run, Say, first_plan, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
-from windowlib.runs.together import Ended, advance_together
-from windowlib.tables.ledger import Clock, Superseded, wall_clock_ms
-from windowlib.tables.rerun import Rerun
+from windowlib.runs.together import Ended, OnBatch, advance_together
+from windowlib.tables.ledger import Superseded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,29 +30,20 @@ LOOK_AGAIN_S = 2  # whether another run has ended
 
 
 def run(
-    definition: Definition,
-    *,
-    clock: Clock = wall_clock_ms,
-    say: Say = silent,
-    on_batch: Callable[[BatchReport], None] = lambda report: None,
-    on_note: Note = silent,
-    max_batches: int | None = None,
-    finish: bool = False,
-    rerun: Rerun | None = None,
+    asked: Run, *, on_batch: Callable[[BatchReport], None] = lambda report: None, max_batches: int | None = None
 ) -> list[BatchReport]:
     """As `windowlib.runs.advance.advance`, on the definition's own Spark session.
 
     When a warm engine ends in the middle of a batch, the run does that batch once more, as the next run would. Raises
     as `advance` does, and `EngineLost`.
     """
-    asked = Run.of(definition, clock, finish=finish, rerun=rerun, note=on_note, say=say)
-    spark, reports = spark_sessions(definition), list[BatchReport]()
+    spark, say, reports = spark_sessions(asked.definition), asked.say, list[BatchReport]()
     for tries_left in reversed(range(spark.tries)):
         left = None if max_batches is None else max_batches - len(reports)
         try:
             if first := first_plan(asked):
                 spark.prepare(first)
-                with closing(batches(asked, _announced(spark, definition, say), left)) as made:
+                with closing(batches(asked, _announced(spark, asked.definition, say), left)) as made:
                     for report in made:
                         reports.append(report)
                         on_batch(report)
@@ -70,24 +59,13 @@ def run(
 
 
 def rerun(
-    definition: Definition,
-    wanted: Rerun,
-    *,
-    clock: Clock = wall_clock_ms,
-    wait_ms: int = 0,
-    say: Say = silent,
-    on_batch: Callable[[BatchReport], None] = lambda report: None,
-    on_note: Note = silent,
+    asked: Run, *, wait_ms: int = 0, on_batch: Callable[[BatchReport], None] = lambda report: None
 ) -> BatchReport:
-    """Does a rerun, after what a dead run has left; gives what it did.
+    """Does the rerun that a run is asked for, after what a dead run has left; gives what it did.
 
     Waits up to `wait_ms` while another run is in progress. Raises `RerunRefused`, `Superseded`, and as `run` does.
     """
-
-    def once() -> BatchReport:
-        return run(definition, clock=clock, say=say, on_batch=on_batch, on_note=on_note, rerun=wanted)[-1]
-
-    return waiting(once, wait_ms, say)
+    return waiting(lambda: run(asked, on_batch=on_batch)[-1], wait_ms, asked.say)
 
 
 def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
@@ -104,34 +82,23 @@ def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
 
 
 def run_together(
-    definitions: Sequence[Definition],
+    runs: Sequence[Run],
     *,
-    clock: Clock = wall_clock_ms,
-    say: Say = silent,
-    on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
-    on_note: Note = silent,
+    on_batch: OnBatch = lambda definition, report: None,
     max_batches: int | None = None,
-    finish: bool = False,
 ) -> list[Ended]:
     """As `windowlib.runs.together.advance_together`, on the Spark session that all the definitions ask for.
 
     When a warm engine ends, the batch at work and those still to come fail with `EngineLost`; the next run does them
     again.
     """
-    spark = spark_sessions(definitions[0])
-    for definition in definitions[1:]:
-        check_engine(definition)
+    first = runs[0]
+    spark = spark_sessions(first.definition)
+    for other in runs[1:]:
+        check_engine(other.definition)
     try:
-        return advance_together(
-            definitions,
-            _announced(spark, definitions[0], say),
-            clock=clock,
-            on_batch=on_batch,
-            on_note=on_note,
-            say=say,
-            max_batches=max_batches,
-            finish=finish,
-        )
+        announced = _announced(spark, first.definition, first.say)
+        return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches)
     finally:
         spark.close()
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from windowlib.batches.planning import ledger_of
 from windowlib.batches.sharing import not_worth_sharing, release, share, sharing_key
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
@@ -23,10 +22,9 @@ from windowlib.definition.several import check_together
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Due, Note, Run, Say, claimed, first_plan, next_due, silent
+from windowlib.runs.run import PLANS, Due, Run, claimed, first_plan, next_due
 from windowlib.source.found import Listed
 from windowlib.source.listing import FilesChanged, Since, found_files
-from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim
 
 if TYPE_CHECKING:
@@ -35,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from windowlib.batches.inputs import Shared
+
+
+OnBatch = Callable[[Definition, BatchReport], None]
 
 
 @dataclass(slots=True)
@@ -47,49 +48,48 @@ class Ended:
 
 
 def advance_together(
-    definitions: Sequence[Definition],
+    runs: Sequence[Run],
     spark: Callable[[], SparkSession],
     *,
-    clock: Clock = wall_clock_ms,
-    on_batch: Callable[[Definition, BatchReport], None] = lambda definition, report: None,
-    on_note: Note = silent,
-    say: Say = silent,
+    on_batch: OnBatch = lambda definition, report: None,
     max_batches: int | None = None,
-    finish: bool = False,
 ) -> list[Ended]:
     """Runs every pipeline until nothing is left (or `max_batches` each), and gives how each ended.
 
-    `on_batch` is called after each batch, `on_note` where pipelines could have shared and did not. Raises `InvalidSpec`
-    where the definitions cannot run in one Spark session or are not different pipelines.
+    `on_batch` is called after each batch, `note` of the first run where pipelines could have shared and did not. Raises
+    `InvalidSpec` where the definitions cannot run in one Spark session or are not different pipelines.
     """
-    check_together(definitions)
+    check_together([run.definition for run in runs])
     listing = Listing()
-    members = [
-        Member(Run(one, ledger_of(one, clock), finish, look=listing.files, note=on_note, say=say), Ended(one))
-        for one in definitions
-    ]
-    working = [member for member in members if member.has_work()]
-    if working:
+    members = [Member(replace(run, look=listing.files), Ended(run.definition)) for run in runs]
+    if working := [member for member in members if member.has_work()]:
         check.preload()
-        session, sharing = spark(), Sharing(on_note)
+        session = spark()
         with ExitStack() as claims:
             for member in working:
                 claims.push(member.lease)
-            for member in working:
-                for report in member.rolls_forward():
-                    on_batch(member.run.definition, report)
-            while working := [member for member in working if member.begins(session, max_batches)]:
-                listing.forget()
-                for group in groups(one_behind(working) or working):
-                    with sharing.among(group) as shared:
-                        for member in group:
-                            for report in member.completes(shared):
-                                on_batch(member.run.definition, report)
+            for member, report in _rounds(working, session, listing, max_batches):
+                on_batch(member.run.definition, report)
     ends = [member.ended for member in members]
     for end in ends:
         if end.error is not None and not isinstance(end.error, Exception):
             raise end.error
     return ends
+
+
+def _rounds(
+    members: Sequence[Member], spark: SparkSession, listing: Listing, max_batches: int | None
+) -> Iterator[tuple[Member, BatchReport]]:
+    """The batches of pipelines at work, each when it is committed: what dead runs have left, then round by round."""
+    for member in members:
+        yield from ((member, report) for report in member.rolls_forward())
+    sharing = Sharing(members[0].run.note)
+    while members := [member for member in members if member.begins(spark, max_batches)]:
+        listing.forget()
+        for group in groups(one_behind(members) or members):
+            with sharing.among(group) as shared:
+                for member in group:
+                    yield from ((member, report) for report in member.completes(shared))
 
 
 @dataclass(slots=True)

@@ -37,6 +37,21 @@ PARTS = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,end:bigint>
 SAID = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,said:string,first:bigint,last:bigint>>"
 
 
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """Events of a key that touch: added up as far as one batch read them (`parts`), and those together (`chains`)."""
+
+    step: Step
+    parts: DataFrame
+    chains: DataFrame
+
+
+def chained(inputs: Inputs, given: Counted) -> Chained:
+    """The parts and chains of what was counted."""
+    parts = parts_of(inputs, given)
+    return Chained(given.step, parts, chains_of(inputs, parts, given.step))
+
+
 def parts_of(inputs: Inputs, given: Counted) -> DataFrame:
     """Key, window_start_ms, window_end_ms, _batch, _late_in, _readmitted_by, partials, _listed: one row per part."""
     step, time = given.step, F.col(names.TIMESTAMP_MS)
@@ -71,19 +86,16 @@ def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
     return inputs.staged.write_and_read(summed, inputs.staged.unused("chains"))
 
 
-def expected(
-    inputs: Inputs, step: Step, parts: DataFrame, chains: DataFrame, recorded: Recorded, asked: Asked,
-    unsure: Sequence[TimeRange],
-) -> Expected:  # fmt: skip
+def expected(inputs: Inputs, found: Chained, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
     """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
-    past = recorded.past
+    step, chains, past = found.step, found.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
     bounds = "chain_start_ms", "chain_end_ms"
     is_unsure = meets_any(unsure, *bounds, touching=True)
     settling = f"(_parts > 1 OR _readmitted_by > 0 OR {meets_any(spans, *bounds)})"
     sure = chains.where(f"NOT {is_unsure}").where(asked.meets(*bounds))
     simple = _simple(sure.where(f"NOT {settling}"), step, past.now)
-    history = _settled(sure.where(settling), parts, step, past)
+    history = _settled(sure.where(settling), found.parts, step, past)
     all_rows = step.engine.union([simple, history])
     chosen = all_rows.where(asked.meets(START, END))
     keys = [*map(quoted, step.keys)]

@@ -169,14 +169,13 @@ def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
     while True:
         read = _read(inputs, past, span)
         given = counted(inputs, read.files, past, asked)
-        parts = sessions.parts_of(inputs, given) if given else None
-        chains = sessions.chains_of(inputs, parts, given.step) if given and parts is not None else None
+        found = sessions.chained(inputs, given) if given else None
         if asked.span is not None:
             shown = [look(inputs, _step(inputs, given), asked) for look in (tables.results, tables.in_flight)]
             met = [rows.where(asked.meets("window_start_ms", "window_end_ms")) for rows in shown if rows is not None]
-            if chains is not None:
+            if found:
                 bounds = "chain_start_ms", "chain_end_ms"
-                ours = chains.where(asked.meets(*bounds))
+                ours = found.chains.where(asked.meets(*bounds))
                 met.append(ours.selectExpr(*(f"{b} AS {b.replace('chain', 'window')}" for b in bounds)))
             reached = tables.span_of(met, asked.span)
             enough_before = span.from_ms == EVER.from_ms or span.from_ms < reached.from_ms
@@ -185,9 +184,7 @@ def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
                 first, last = min(span.from_ms, reached.from_ms), max(span.to_ms, reached.to_ms)
                 span = _around(TimeRange(first, last), slack_ms)
                 continue
-        if given is None or parts is None or chains is None:
-            return read, _nothing(inputs)
-        return read, sessions.expected(inputs, given.step, parts, chains, past, asked, read.unsure)
+        return read, sessions.expected(inputs, found, past, asked, read.unsure) if found else _nothing(inputs)
 
 
 def _around(span: TimeRange, slack_ms: int) -> TimeRange:

@@ -96,15 +96,8 @@ class General(PlanKind):
     def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
         from windowlib.plans import general
 
-        return general.advance(
-            given.events,
-            given.rewritten,
-            step,
-            counters,
-            run=general.program(step.specification, step.aggregates, step.reads, step.outputs),
-            contents=given.contents,
-            compacted=given.compacted,
-        )
+        run = general.program(step.specification, step.aggregates, step.reads, step.outputs)
+        return general.advance(given, step, counters, run=run)
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
         from windowlib.plans import general
