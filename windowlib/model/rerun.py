@@ -16,9 +16,11 @@ has no reruns.
 
 from dataclasses import dataclass
 
-from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.windows import TimeWindow, window_start
+
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,3 +76,14 @@ def needed(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
     if assigner.slide_ms >= assigner.size_ms:
         return counted
     return TimeRange(counted.from_ms - assigner.size_ms + 1, counted.to_ms + assigner.size_ms - 1)
+
+
+def first_slack_ms(assigner: Assigner) -> int:
+    """How far around a range the chains of sessions that reach into it are looked for first.
+
+    The caller looks further while a chain reaches further.
+
+    >>> first_slack_ms(Session(gap_ms=5))
+    20
+    """
+    return 4 * assigner.gap_ms if isinstance(assigner, Session) else HOUR_MS

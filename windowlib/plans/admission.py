@@ -81,18 +81,21 @@ def timestamp_ms(admission: Admission) -> Column:
     column = F.col(name)
     match admission.timestamp_unit:
         case None:
-            return _floored_ms(f"unix_micros(cast({name} AS timestamp))")
+            return thousandth(f"unix_micros(cast({name} AS timestamp))")
         case "s":
             return F.try_multiply(column.cast("long"), F.lit(1000).cast("long"))
         case "us":
-            return _floored_ms(f"cast({name} AS bigint)")
+            return thousandth(f"cast({name} AS bigint)")
         case _:
             return column.cast("long")
 
 
-def _floored_ms(micros: str) -> Column:
-    """Microseconds as whole milliseconds, downwards before 1970 too; exact up to both ends of 64 bits."""
-    return F.expr(f"{micros} div 1000L - if({micros} % 1000L < 0, 1L, 0L)")
+def thousandth(units: str) -> Column:
+    """Whole numbers in a unit a thousand times as long, floored, below 0 too; exact up to both ends of 64 bits.
+
+    So are microseconds milliseconds, and nanoseconds microseconds (`windowlib.model.times`).
+    """
+    return F.expr(f"{units} div 1000L - if({units} % 1000L < 0, 1L, 0L)")
 
 
 def reason(admission: Admission) -> Column:

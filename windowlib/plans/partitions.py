@@ -10,6 +10,12 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from windowlib.plans.functions import F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 DAY_MS = 86_400_000
 PARTITION = "end_partition"
@@ -20,6 +26,11 @@ FIRST_DAY = date(1970, 1, 1)
 def end_partition(end: str, partition_ms: int) -> str:
     """The partition of a row in flight, from the end of its window in ms; as SQL."""
     return f"floor({end} / {partition_ms})"
+
+
+def end_partition_at(end: Column, partition_ms: int) -> Column:
+    """The same of a column."""
+    return F.floor(end / F.lit(partition_ms))
 
 
 def end_partition_of(end_ms: int, partition_ms: int) -> int:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
-from windowlib.model.assigners import Session, Sliding, Tumbling
-from windowlib.model.rerun import TimeRange, needed, readmitted
+from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
@@ -24,7 +24,6 @@ from windowlib.tables.statistics import overlapping_ms
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LEAST_SLACK_MS = 3_600_000
 START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # the bounds of a row of `results`
 
 
@@ -85,7 +84,7 @@ def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tu
 def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
     """Reads around the range until no chain reaches further than what has been read; gives slices for events."""
     assigner = inputs.definition.spec.assigner
-    slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
+    slack_ms = first_slack_ms(assigner)
     span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
     while True:
         read = read_events(inputs, reading(inputs.definition, known, span), asked)

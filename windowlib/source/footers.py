@@ -20,12 +20,11 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
+from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
 from windowlib.tables.ledger_rows import SourceFile
-
-_UNITS_PER_MS = {"ms": 1, "us": 1000}
 
 
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
@@ -141,7 +140,7 @@ def _time_ms(value: Any, unit: str | None) -> int | None:
         case bool():
             return None
         case int():
-            return value * 1000 if unit == "s" else value // _UNITS_PER_MS[unit] if unit in _UNITS_PER_MS else None
+            return None if unit is None else floored_ms(value, unit)
     return None
 
 

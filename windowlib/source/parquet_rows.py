@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windowlib.definition.definition import Definition
 from windowlib.plans import names
+from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
@@ -168,8 +169,7 @@ def _column(name: str, found: Types, layout: Layout) -> Column:
         return F.lit(None).cast(wanted)
     value = F.col(quoted(name))
     if kind == NANOS:
-        micros = f"{quoted(name)} div 1000L - if({quoted(name)} % 1000L < 0, 1L, 0L)"
-        return F.timestamp_micros(F.expr(micros)).cast(wanted)
+        return F.timestamp_micros(thousandth(quoted(name))).cast(wanted)
     return F.to_json(value) if is_nested(kind) or kind.startswith("map") else value.cast(wanted)
 
 

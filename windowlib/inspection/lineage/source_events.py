@@ -23,12 +23,11 @@ from windowlib.definition.instants import instant
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
+from windowlib.model.times import floored_ms
 from windowlib.plans.partitions import folder_values
 from windowlib.source.files import used_columns
 from windowlib.source.listing import is_unchanged
 from windowlib.tables import erasures
-
-PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +171,7 @@ def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:
             column = column.cast(pa.timestamp("ms"))
         unit = column.type.unit
         column = column.cast(pa.int64())
-    per_second = PER_SECOND[unit]
-    return [None if time is None else time * 1_000 // per_second for time in column.to_pylist()]
+    return [None if time is None else floored_ms(time, unit) for time in column.to_pylist()]
 
 
 def shown_columns(definition: Definition) -> Sequence[str]:

@@ -31,7 +31,7 @@ from windowlib.inspection.verify.recorded import ReadFile, Recorded, recorded
 from windowlib.inspection.verify.report import UNEXPECTED, Difference, Verified
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
-from windowlib.model.rerun import TimeRange, needed
+from windowlib.model.rerun import TimeRange, first_slack_ms, needed
 from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
 from windowlib.source.place import check_place
@@ -43,7 +43,6 @@ from windowlib.tables.publish import staging_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LEAST_SLACK_MS = 3_600_000
 NAMED = 3  # files that a sentence names
 
 
@@ -164,7 +163,7 @@ def _expected(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
 def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expected]:
     """Reads around the range until no chain of sessions reaches further than what has been read."""
     assigner = inputs.definition.spec.assigner
-    slack_ms = 4 * assigner.gap_ms if isinstance(assigner, Session) else LEAST_SLACK_MS
+    slack_ms = first_slack_ms(assigner)
     span = EVER if asked.span is None else _around(asked.span, slack_ms)
     while True:
         read = _read(inputs, past, span)

@@ -17,6 +17,7 @@ from windowlib.plans.engine import Counters
 from windowlib.plans.functions import F
 from windowlib.plans.grid import Grid
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, Bounds, Given, InFlight, PlanKind, RerunRules
+from windowlib.plans.partitions import end_partition_at
 from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
 from windowlib.plans.step import Step
 
@@ -109,7 +110,7 @@ class Aligned(PlanKind):
         return aligned.advance(rows, None, step, counters, earliest_ms=from_ms)
 
     def end_partition(self, step: Step) -> Column:
-        return F.floor((self.last_ms(step) + 1) / F.lit(step.partition_ms))
+        return end_partition_at(self.last_ms(step) + 1, step.partition_ms)
 
     def last_ms(self, step: Step) -> Column:
         return Grid.of(step.assigner).last_window_end(F.col("state_window_start_ms")) - 1
