@@ -1,4 +1,4 @@
-"""What a figure depends on besides the code: when and where it was measured, with which versions."""
+"""What a figure depends on apart from the code: when and where it was measured, with which versions."""
 
 from __future__ import annotations
 

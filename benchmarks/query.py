@@ -66,7 +66,7 @@ class Query:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that tell one result from another, as `normal` names them."""
+        """The columns that distinguish one result from another, as `normal` names them."""
         window = ("number",) if isinstance(self.window, Count) else ("window_start", "window_end")
         return ("key", *window) if self.keyed else window
 

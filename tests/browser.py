@@ -49,15 +49,15 @@ class Browser:
         self, address: str, size: tuple[int, int] = DESKTOP, *, dark: bool = False, opened: bool = False,
         cookies: Sequence[dict[str, Any]] = (), picture: bool = False,
     ) -> Seen:  # fmt: skip
-        """Opens a page in a browser of nobody; `opened`: with every part that can be opened; `picture`: takes one."""
+        """Opens a page without a profile; `opened`: with every part that can be opened; `picture`: takes one."""
         width, height = size
-        nobody = self.chromium.new_context(
+        profile = self.chromium.new_context(
             viewport={"width": width, "height": height},
             is_mobile=width < 600,
             color_scheme="dark" if dark else "light",
         )
-        nobody.add_cookies([*cookies])  # type: ignore[list-item]
-        page, seen = nobody.new_page(), Seen()
+        profile.add_cookies([*cookies])  # type: ignore[list-item]
+        page, seen = profile.new_page(), Seen()
         page.on("request", lambda request: seen.requests.append(request.url))
         page.on(
             "console", lambda said: seen.complaints.append(said.text) if said.type in ("warning", "error") else None
@@ -72,7 +72,7 @@ class Browser:
         seen.background = page.evaluate("getComputedStyle(document.body).backgroundColor")
         if picture:
             seen.picture = page.screenshot(full_page=True)
-        nobody.close()
+        profile.close()
         return seen
 
 

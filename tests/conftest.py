@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
 settings.load_profile("windowlib")
 os.environ.setdefault("WINDOWLIB_CACHE", str(Path(__file__).parent.parent / ".jars"))  # as make does
-os.environ.setdefault("WINDOWLIB_PROGRESS", "0s")  # a slow machine is no reason for a line more
+os.environ.setdefault("WINDOWLIB_PROGRESS", "0s")  # a slow machine is not a reason for another line
 # What tests write is synced to disk as what runs write: a fifth of the time of all tests, where that is a real one.
 if folder := shared_memory(free_mb=4096):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))

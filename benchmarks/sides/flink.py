@@ -75,7 +75,7 @@ def deliver(file: Path, task: Task) -> None:
 def _work(backend: str, task: Task) -> Work:
     [query] = task.queries
     command = _command(backend, task)
-    # Leaving the block closes the job's stdin, upon which it ends, and waits for that.
+    # Leaving the block closes the job's stdin, which ends it, and waits for that.
     with (
         (task.folder / "flink.log").open("w") as log,
         subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=log, text=True) as job,

@@ -22,7 +22,7 @@ from docs.gallery.entries import (
     scenario,
 )
 from docs.gallery.rows import in_words
-from docs.gallery.story import STORY, Outcome, clock, tell, watermarks
+from docs.gallery.story import STORY, Outcome, clock, outcome_of, watermarks
 from windowlib.definition.durations import ALLOWED
 from windowlib.definition.sections import Chosen
 from windowlib.definition.windows import EVICTOR_SECTIONS, TRIGGER_SECTIONS
@@ -66,7 +66,7 @@ def _story() -> str:
 
 def _overview() -> str:
     """Which assigner takes which trigger, as replayed."""
-    outcome = {plate.name: {row.name: tell(scenario(row)) for row in plate.rows} for plate in ASSIGNER_PLATES}
+    outcome = {plate.name: {row.name: outcome_of(scenario(row)) for row in plate.rows} for plate in ASSIGNER_PLATES}
     head = ("trigger", *(f"[`{assigner}`](#{assigner})" for assigner in WINDOW_TABLES))
     rows = []
     for trigger in TRIGGER_TABLES:
@@ -98,7 +98,7 @@ def _differences() -> str:
 
 
 def _plate(plate: Plate) -> str:
-    outcome = [(row, tell(scenario(row))) for row in plate.rows]
+    outcome = [(row, outcome_of(scenario(row))) for row in plate.rows]
     drawn = [(row, one) for row, one in outcome if not one.refused]
     refused = [(row, one) for row, one in outcome if one.refused]
     parts = [

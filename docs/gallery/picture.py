@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from docs.gallery import rows, strip
 from docs.gallery.entries import Plate, Row, scenario
 from docs.gallery.scale import ROWS, TITLE, WIDTH
-from docs.gallery.story import END, STORY, Outcome, clock, tell
+from docs.gallery.story import END, STORY, Outcome, clock, outcome_of
 from windowlib.model.elements import Timing
 from windowlib.replay.timeline import BASE_STYLE
 
@@ -38,7 +38,7 @@ STYLE = (
 
 def picture(plate: Plate) -> str:
     """The plate as SVG."""
-    outcome = [(row, tell(scenario(row))) for row in plate.rows]
+    outcome = [(row, outcome_of(scenario(row))) for row in plate.rows]
     drawn = [(row, one) for row, one in outcome if not one.refused]
     bodies: list[str] = []
     y = ROWS

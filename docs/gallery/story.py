@@ -1,4 +1,4 @@
-"""The story that every picture tells: ten elements of one key, and what a window makes of them.
+"""The story that every picture shows: ten elements of one key, and what a window makes of them.
 
 Two clocks run. An element *happens* at its event time and *arrives* later, at a minute of the clock of processing time;
 the watermark follows the elements. All times are whole minutes after 09:00, and firings stand where the clock stood.
@@ -151,7 +151,7 @@ class Outcome:
         return sorted((one for track in self.tracks for one in track.firings), key=lambda one: one.at)
 
 
-def tell(scenario: Mapping[str, Any]) -> Outcome:
+def outcome_of(scenario: Mapping[str, Any]) -> Outcome:
     """What the reference operator says of a scenario of the story; the timing of its firings is the operator's."""
     outcome = replay(scenario)
     if "error" in outcome:

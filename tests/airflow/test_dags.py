@@ -641,7 +641,7 @@ def test_an_error_is_one_sentence_in_the_log(tmp_path: Path, code: int) -> None:
         except Exception:
             log.exception("Task failed with exception")
         try:
-            raise ValueError("of somebody else")
+            raise ValueError("of another team")
         except Exception:
             log.exception("Task failed with exception")
         """),
@@ -655,7 +655,7 @@ def test_an_error_is_one_sentence_in_the_log(tmp_path: Path, code: int) -> None:
     assert [begins["level"], slow["level"], failed["level"]] == ["info", "warning", "error"]
     assert failed["event"].endswith(": no column x\nthere: y")
     assert "exception" not in failed
-    assert other["exception"][0]["exc_value"] == "of somebody else"
+    assert other["exception"][0]["exc_value"] == "of another team"
 
 
 @pytest.mark.fault("the command of a task is killed", "the task is tried again")

@@ -214,7 +214,7 @@ SUITE = {
     "description": "Every row is **usable** <script>alert(1)</script> | always.",
 }
 SHOWN = r"Every row is \*\*usable\*\* &lt;script&gt;alert(1)&lt;/script&gt; \| always. Expected at most 0, observed 1."
-HOSTILE = "<b>one</b> click | is no loss"
+HOSTILE = "<b>one</b> click | is not much"
 
 
 @pytest.fixture

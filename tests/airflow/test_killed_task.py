@@ -77,11 +77,11 @@ def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch:
     orphan = Owner.of_json(claim.owner)
     assert orphan.life() is Life.AT_WORK  # nothing has ended it
     try:
-        told = context(2)
+        given = context(2)
         with pytest.raises(DownstreamTasksSkipped):  # it is done, and nothing is to be decided
-            advance(definition.file).execute(told)
-        assert told["ti"].return_value.startswith("1 batch, ")
-        records = told["ti"].batches
+            advance(definition.file).execute(given)
+        assert given["ti"].return_value.startswith("1 batch, ")
+        records = given["ti"].batches
     finally:
         if orphan.life() is Life.AT_WORK and psutil.pid_exists(orphan.pid):
             os.kill(orphan.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What OpenLineage is told of a task that publishes; that a real task tells it is in `test_airflow_run`."""
+"""What OpenLineage gets of a task that publishes; that a real task sends it is in `test_airflow_run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowlib.quality.check import check
 BATCHES = [{"rows_read": 5, "results_rows_written": 3, "late_rows_written": 1}, {"rows_read": 2}]
 
 
-def told(folder: Path, text: str = CLICKS, batches: Any = BATCHES) -> tuple[dict[str, Any], dict[str, Any]]:
+def reported(folder: Path, text: str = CLICKS, batches: Any = BATCHES) -> tuple[dict[str, Any], dict[str, Any]]:
     """The source, and the tables by name, as they are sent."""
     definition = clicks(folder, 0, text)
     late = {"rows_late": 110, "late_rows_written": 110, "events_in_state_after": 770, "events_in_state_written": 770}
@@ -29,7 +29,7 @@ def told(folder: Path, text: str = CLICKS, batches: Any = BATCHES) -> tuple[dict
 def test_columns_come_from_columns(tmp_path: Path) -> None:
     text = CLICKS.replace('total = "sum(value)"', 'total = "sum(value) filter (where gap > 1)"')
     text = text.replace("max_files_per_run = 1", '[source.rename]\nAmount = "value"')
-    _, written = told(tmp_path, text)
+    _, written = reported(tmp_path, text)
     lineage = written["results"]["facets"]["columnLineage"]
     named = {
         name: [(one["field"], one["transformations"][0]["type"], one["transformations"][0]["subtype"])
@@ -49,8 +49,8 @@ def test_columns_come_from_columns(tmp_path: Path) -> None:
     assert everywhere == [("user", "GROUP_BY"), ("at_ms", "WINDOW"), ("id", "FILTER")]
 
 
-def test_rows_and_checks_are_told(tmp_path: Path) -> None:
-    read, written = told(tmp_path)
+def test_rows_and_checks_are_reported(tmp_path: Path) -> None:
+    read, written = reported(tmp_path)
     assert read["name"] == str(tmp_path / "incoming")
     assert read["inputFacets"]["inputStatistics"]["rowCount"] == 7
     assert {name: one["outputFacets"]["outputStatistics"]["rowCount"] for name, one in written.items()} == {
@@ -67,11 +67,11 @@ def test_rows_and_checks_are_told(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_was_refused_has_no_rows(tmp_path: Path) -> None:
-    read, written = told(tmp_path, batches=())
+    read, written = reported(tmp_path, batches=())
     assert "inputStatistics" not in read["inputFacets"]
     assert list(written) == ["results"]
     assert not written["results"]["outputFacets"]
 
 
-def test_a_dag_of_an_earlier_release_tells_nothing() -> None:
+def test_a_dag_of_an_earlier_release_reports_nothing() -> None:
     assert Traced().get_openlineage_facets_on_complete(None) is None

@@ -37,7 +37,7 @@ Get = Callable[..., tuple[int, str, dict[str, str]]]
 
 @pytest.fixture
 def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
-    """Asks the plugin's application for a page of one pipeline, `clicks`, that nobody has run yet; `reads` says which
+    """Asks the plugin's application for a page of one pipeline, `clicks`, that has no run yet; `reads` says which
     DAGs the user may read. What Airflow itself decides is asked in `test_in_a_real_airflow`.
     """
     import httpx

@@ -14,8 +14,8 @@ import pytest
 from tests.check_samples import definition
 from tests.private_apis.page import holds, listed
 from windowlib.definition.definition import Definition
-from windowlib.notices.telling import keep
-from windowlib.tables.notices import told
+from windowlib.notices.notify import keep
+from windowlib.tables.notices import reported
 
 pytestmark = pytest.mark.airflow
 
@@ -37,12 +37,12 @@ class ToFile(BaseNotifier):
 
 @pytest.fixture
 def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline whose only file is cut off, with a notifier of its own that writes to the file `told`."""
+    """A pipeline whose only file is cut off, with a notifier of its own that writes to the file `notices`."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     (tmp_path / "own_notifier.py").write_text(NOTIFIER, encoding="utf-8")
-    arguments = f'{{file = "{tmp_path}/told", text = "{{{{ windowlib.pipeline }}}}: {{{{ windowlib.what }}}}"}}'
+    arguments = f'{{file = "{tmp_path}/notices", text = "{{{{ windowlib.pipeline }}}}: {{{{ windowlib.what }}}}"}}'
     notify = f'[notify]\nairflow = "own_notifier.ToFile"\narguments = {arguments}\n'
     made = definition(tmp_path, checks=notify)
     (tmp_path / "incoming").mkdir()
@@ -75,29 +75,29 @@ def test_a_notice_is_sent_once_by_the_notifier_that_the_definition_names(clicks:
     for _ in range(2):
         with pytest.raises(AirflowFailException, match="an error that a retry cannot fix"):
             plan(clicks).execute({"ti": None})
-    assert (tmp_path / "told").read_text() == "clicks: began failure\n"
+    assert (tmp_path / "notices").read_text() == "clicks: began failure\n"
     (tmp_path / "incoming" / "1.parquet").unlink()
     ti = Ti()
     with pytest.raises(DownstreamTasksSkipped):  # there is nothing to do
         plan(clicks).execute({"ti": ti})
-    assert [record["batch_id"] for record in ti.kept["return_value"]] == [None], "a notice is no outcome"
-    assert (tmp_path / "told").read_text().splitlines()[1:] == ["clicks: over failure"]
+    assert [record["batch_id"] for record in ti.kept["return_value"]] == [None], "a notice is not an outcome"
+    assert (tmp_path / "notices").read_text().splitlines()[1:] == ["clicks: over failure"]
 
 
 @pytest.mark.fault("a notifier of Airflow fails", "a warning in the task's log; it is sent again by a later run")
 def test_what_a_notifier_fails_at_is_kept_and_tried_again(clicks: Definition, tmp_path: Path) -> None:
-    (tmp_path / "told").mkdir()  # cannot be written to
+    (tmp_path / "notices").mkdir()  # cannot be written to
     with pytest.raises(Exception, match="an error that a retry cannot fix"):
         plan(clicks).execute({"ti": None})
-    kept = told(clicks.root).newest["failure"]
+    kept = reported(clicks.root).newest["failure"]
     assert (kept.delivered, kept.error) == (False, "notifier own_notifier.ToFile: IsADirectoryError")
-    (tmp_path / "told").rmdir()
+    (tmp_path / "notices").rmdir()
     with pytest.raises(Exception, match="an error that a retry cannot fix"):
         plan(clicks).execute({"ti": None})
-    assert (tmp_path / "told").read_text() == "clicks: began failure\n"
+    assert (tmp_path / "notices").read_text() == "clicks: began failure\n"
 
 
-def test_a_failure_that_airflow_tries_again_is_not_told_yet(tmp_path: Path) -> None:
+def test_a_failure_that_airflow_tries_again_is_not_reported_yet(tmp_path: Path) -> None:
     from windowlib.airflow.job import Job, tries_left
 
     ti = type("Ti", (), {"try_number": 1, "max_tries": 2})()

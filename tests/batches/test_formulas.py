@@ -44,7 +44,7 @@ def results(definition: Definition, *columns: str) -> list[tuple[Any, ...]]:
 
 
 SHARE = "sum(value) / count(*) filter (where value > 0)"
-MENDED = "case when count(*) filter (where value > 0) > 0 then sum(value) / count(*) filter (where value > 0) end"
+CORRECTED = "case when count(*) filter (where value > 0) > 0 then sum(value) / count(*) filter (where value > 0) end"
 
 
 @pytest.mark.spark
@@ -52,8 +52,8 @@ MENDED = "case when count(*) filter (where value > 0) > 0 then sum(value) / coun
 @pytest.mark.both
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
 @pytest.mark.fault("a formula fails when windows fire", "nothing is published; once it is corrected, runs go on")
-def test_a_formula_that_fails_when_windows_fire_is_mended(spark: SparkSession, tmp_path: Path) -> None:
-    """The mended formula names its aggregates in another order than they are stored in."""
+def test_a_formula_that_fails_when_windows_fire_is_corrected(spark: SparkSession, tmp_path: Path) -> None:
+    """The corrected formula names its aggregates in another order than they are stored in."""
     broken = {"n": "count(*)", "mean": SHARE}
     definition = defined(tmp_path, broken)
     arrive(tmp_path, 1, [*events(0, 1, value=6), *events(30, value=-1), *events(31, value=1)])
@@ -63,18 +63,18 @@ def test_a_formula_that_fails_when_windows_fire_is_mended(spark: SparkSession, t
     with pytest.raises(WindowError, match=r"[Dd]ivision by zero"):
         run(definition, spark)
 
-    mended = defined(tmp_path, {"mean": MENDED, "n": "count(*)"})
-    [said] = formulas_changed(mended, ledger_of(mended).state().commit)
+    corrected = defined(tmp_path, {"mean": CORRECTED, "n": "count(*)"})
+    [said] = formulas_changed(corrected, ledger_of(corrected).state().commit)
     assert said.startswith("aggregates.mean was ")
-    run(mended, spark)
+    run(corrected, spark)
     expected = [(1, None), (2, 0.0), (2, 6.0)]
-    assert sorted(results(mended, "n", "mean"), key=str) == sorted(expected, key=str)
-    assert formulas_changed(mended, ledger_of(mended).state().commit) == []
-    compared = verify(mended, Asked(), spark, clock)
+    assert sorted(results(corrected, "n", "mean"), key=str) == sorted(expected, key=str)
+    assert formulas_changed(corrected, ledger_of(corrected).state().commit) == []
+    compared = verify(corrected, Asked(), spark, clock)
     assert not compared.differs
     assert any("mean: its formula was changed with batch 2" in what for what in compared.not_compared)
-    run(mended, spark, Rerun(START_MS - 60 * MINUTE_MS, START_MS + 90 * MINUTE_MS, "a test", "ann"))
-    assert sorted(results(mended, "n", "mean"), key=str) == sorted(expected, key=str)
+    run(corrected, spark, Rerun(START_MS - 60 * MINUTE_MS, START_MS + 90 * MINUTE_MS, "a test", "ann"))
+    assert sorted(results(corrected, "n", "mean"), key=str) == sorted(expected, key=str)
 
 
 @pytest.mark.spark

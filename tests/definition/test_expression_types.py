@@ -1,4 +1,4 @@
-"""Values of the wrong type in an expression are said without an engine; what cannot be told is left to it."""
+"""Values of the wrong type in an expression are said without an engine; what is not certain is left to it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_value_of_the_wrong_type_is_said(sql: str, said: str) -> None:
         "sum(coalesce(s, 1))",  # a number, to Spark
         "sum(abs(s))",
         "sum(substring(y, 1, 2))",
-        "sum(nobody_knows_it(s))",
+        "sum(unknown_function(s))",
         "sum(not_a_column)",
         "sum(",
     ],
@@ -92,11 +92,11 @@ def test_nothing_is_said_of_what_fits_or_is_not_known(sql: str) -> None:
 
 @pytest.mark.spark
 @pytest.mark.classic
-def test_each_type_that_is_told_is_what_spark_tells(spark: SparkSession) -> None:
-    """Calls of every function, drawn from a seed: of a type that is told here, Spark says the same family of types."""
+def test_each_type_that_is_certain_is_the_one_spark_gives(spark: SparkSession) -> None:
+    """Calls of every function, drawn from a seed: a type that is certain here is of Spark's family of types."""
     columns = ", ".join(f"cast(null as {kind}) as {name}" for name, kind in TYPES.items())
     spark.sql(f"select {columns}").createOrReplaceTempView("typed")
-    told, wrong, drawn = 0, list[str](), _calls(random.Random(20261124))
+    certain, wrong, drawn = 0, list[str](), _calls(random.Random(20261124))
     for sql in drawn[:COMPARED]:
         if (kind := type_of(sql, TYPES)) is None:
             continue
@@ -104,11 +104,11 @@ def test_each_type_that_is_told_is_what_spark_tells(spark: SparkSession) -> None
             spark_says = spark.sql(f"select {sql} as it from typed").schema["it"].dataType.simpleString()
         except (PySparkException, Py4JJavaError):
             continue  # it takes no such arguments
-        told += 1
+        certain += 1
         if _family(kind) != _family(spark_says):
             wrong.append(f"{sql} is {spark_says}, not {kind}")
     assert wrong == []
-    assert told > 100
+    assert certain > 100
 
 
 def _calls(chance: random.Random) -> list[str]:

@@ -23,7 +23,7 @@ from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
 SMALL = ClickSettings(events=4_000, users=200, files=8, seed=3)
-NO_ROW = {"json": '{"event_id": "cut short", "user_i', "csv": "cut short"}  # a line that is no row at all
+NO_ROW = {"json": '{"event_id": "cut short", "user_i', "csv": "cut short"}  # a line that is not a row
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ kind = "string"
 
 
 def text_data(folder: Path, format: str) -> tuple[Truth, dict[str, int]]:
-    """The demo's files as text, each with a line that is no row; the truth, and the unusable rows by reason."""
+    """The demo's files as text, each with a line that is not a row; the truth, and the unusable rows by reason."""
     truth = make_demo_data(SMALL, folder)
     for parquet in sorted(folder.iterdir()):
         table, text, when = pq.read_table(parquet), parquet.with_suffix(f".{format}"), parquet.stat().st_mtime_ns

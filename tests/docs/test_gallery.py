@@ -10,7 +10,7 @@ import pytest
 from docs.gallery.__main__ import DOCS, files
 from docs.gallery.entries import ASSIGNER_PLATES, PLATES, TRIGGER_TABLES, WINDOW_TABLES, Plate, Row, scenario
 from docs.gallery.picture import picture
-from docs.gallery.story import START_MS, STORY, tell
+from docs.gallery.story import START_MS, STORY, outcome_of
 from windowlib.definition.registry import TRIGGERS
 from windowlib.replay.scenarios import replay
 
@@ -129,7 +129,7 @@ def test_two_entries_by_hand() -> None:
 
 def test_timings_are_the_operator_s() -> None:
     [plate] = [plate for plate in PLATES if plate.name == "lateness"]
-    timings = [[one.timing.value for one in tell(scenario(row)).firings] for row in plate.rows[1:3]]
+    timings = [[one.timing.value for one in outcome_of(scenario(row)).firings] for row in plate.rows[1:3]]
     assert timings == [["on_time"] * 4, ["on_time", "late", "on_time", "on_time", "on_time"]]
 
 

@@ -1,4 +1,4 @@
-"""Sail's servers take turns, as each keeps memory for good; nobody who computes on one notices."""
+"""Sail's servers take turns, as each keeps memory for good; computations do not notice."""
 
 import weakref
 

@@ -80,7 +80,7 @@ def test_two_starts_at_once_give_one_engine(place: Path) -> None:
         thread.join()
     assert len({server_of(one).pid for one in found}) == 1
     assert found[0].ready
-    # It is no child of ours, and gets no signal sent to our process group.
+    # It is not a child of ours, and gets no signal sent to our process group.
     assert os.getsid(server_of(found[0]).pid) != os.getsid(0)
     status = json.loads(call("engine", "status", "--json").output)
     assert (status["running"], status["pid"], status["clients"], status["fits"]) == (
@@ -135,7 +135,7 @@ def test_a_keeper_that_was_killed_leaves_no_server_behind(place: Path) -> None:
 def test_it_ends_itself_when_unused(place: Path) -> None:
     engine.stop()
     found = engine.start({}, idle_seconds=2)
-    with socket.create_connection(("127.0.0.1", found.port)):  # a client, as far as the keeper can tell
+    with socket.create_connection(("127.0.0.1", found.port)):  # a client, for all that the keeper knows
         time.sleep(4)
         assert server_of(found).found() is not None
     wait_for(lambda: server_of(found).found() is None, 30)

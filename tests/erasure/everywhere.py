@@ -1,4 +1,4 @@
-"""Looks for a key in all that lies in a pipeline's folder, as somebody would who has only the files."""
+"""Looks for a key in all that lies in a pipeline's folder, as a reader would who has only the files."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def asked(**more: Any) -> Asked:
 
 
 def of_others(definition: Definition, table: str) -> list[str]:
-    """The rows of a table that are of other keys, without those that tell of erasures."""
+    """The rows of a table that are of other keys, without those that report erasures."""
     rows = read_table(definition, table).to_pylist()
     return sorted(str(row) for row in rows if USER not in str(row) and row.get("cause") != "forget")
 
@@ -83,15 +83,15 @@ def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folde
     left = {row["event_id"] for row in read_table(definition, "seen_ids").to_pylist()}
     gone = {row["id"] for number in range(1, FILES + 1) for row in events(number) if row["user"] == USER}
     assert ids - left == ids & gone
-    told = [row for row in read_table(definition, "result_changes").to_pylist() if row["user"] == USER]
-    assert {(row["change"], row["cause"], row["batch_id"]) for row in told} == {("withdraw", "forget", 4)}
-    check_a_stream_is_told_of_no_more(definition)
+    removals = [row for row in read_table(definition, "result_changes").to_pylist() if row["user"] == USER]
+    assert {(row["change"], row["cause"], row["batch_id"]) for row in removals} == {("withdraw", "forget", 4)}
+    check_a_stream_gets_nothing_else(definition)
     assert verify(definition, ToVerify(), spark, clock).differing == {}
     maintain_all(definition)
     assert places(definition.root, USER) == []
 
 
-def check_a_stream_is_told_of_no_more(definition: Definition) -> None:
+def check_a_stream_gets_nothing_else(definition: Definition) -> None:
     """Of the newest commit to `result_changes`, only the files of removals are news to a stream over the table."""
     table = ledger_of(definition).tables["result_changes"]
     newest = delta.version(table)
@@ -171,7 +171,7 @@ def _newest_ms(row: dict[str, Any]) -> int:
 # -- killed, refused, at once -----------------------------------------------------------------------------------------
 
 BEFORE = ("ledger:claim", "row:erasures")  # nothing is done yet
-FIXED = (*(f"commit:{name}" for name in CHANGED), "ledger:commit")  # whoever comes next finishes it
+FIXED = (*(f"commit:{name}" for name in CHANGED), "ledger:commit")  # the next command finishes it
 STEPS = (*BEFORE, "ledger:prepare", *FIXED)
 OFTEN = ("ledger:prepare", "commit:results", "commit:result_changes", "ledger:commit")
 RARELY = pytest.mark.long("four of the steps are in make test: before it is fixed, two of the tables, before it exists")
@@ -260,7 +260,7 @@ def test_at_once_no_file_of_before_is_left(spark: SparkSession, folder: Path) ->
 def test_what_cannot_be_erased_is_said(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     for mistake, raised, said in (
-        (asked(key=["nobody"]), NothingToForget, "neither the tables nor the source hold the key nobody"),
+        (asked(key=["eve"]), NothingToForget, "neither the tables nor the source hold the key eve"),
         (asked(key=[]), CannotLook, "this pipeline's key is user: give --key once for each, in this order; got 0"),
         (asked(reason="u3 has asked"), ForgetRefused, "the reason names the key, and is kept"),
     ):

@@ -1,4 +1,4 @@
-"""Where a key stands in words: what checks have met, lines that could not be parsed, what was told."""
+"""Where a key stands in words: what checks have met, lines that could not be parsed, what was reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowlib.erasure import beside
+from windowlib.erasure import outside
 from windowlib.erasure.tables import Sought
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.tables import data_files, delta, notices, verifications
@@ -62,19 +62,19 @@ def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
     verifications.keep(tmp_path, made)
     kept = Verification(NOW, 2, "equal", None, None, 1.0, 0, 1, 2, {}, {}, [], [])
     verifications.keep(tmp_path, kept)
-    told = notices.Notice(NOW, NOW, "decision", "began", "2", "Observed 2 unexpected among 9, such as ann, anne.", 2)
-    notices.add(tmp_path, notices.told(tmp_path), [told])
+    notice = notices.Notice(NOW, NOW, "decision", "began", "2", "Observed 2 unexpected among 9, such as ann, anne.", 2)
+    notices.add(tmp_path, notices.reported(tmp_path), [notice])
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "1.json").write_text('{"partial_unexpected_list": ["ann"]}')
     (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
     tables = Tables(tmp_path)
-    expected = {VERIFICATIONS.name: 1, NOTICES.name: 1, beside.FILES: 2}
-    assert beside.find(tables, USER, remove=False) == expected
+    expected = {VERIFICATIONS.name: 1, NOTICES.name: 1, outside.FILES: 2}
+    assert outside.find(tables, USER, remove=False) == expected
     assert (tmp_path / "checks" / "1.json").exists()
-    assert beside.find(tables, USER, remove=True) == expected
-    assert beside.find(tables, USER, remove=True) == {}
+    assert outside.find(tables, USER, remove=True) == expected
+    assert outside.find(tables, USER, remove=True) == {}
     table = tables[VERIFICATIONS.name]
     rows = list(data_files.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
     assert [len(json.loads(row["differences"])) for row in sorted(rows, key=lambda row: row["number"])] == [1, 0]

@@ -74,9 +74,9 @@ def test_the_command_lists_them(clicks):
     listed = ran("checks", clicks.file)
     assert "late_share" in listed.stdout
     assert "data source" in listed.stdout
-    told = ran("checks", clicks.file, "--explain", "events.late_share")
-    assert "override in" in told.stdout
-    assert "20 % of that" in told.stdout
+    explained = ran("checks", clicks.file, "--explain", "events.late_share")
+    assert "override in" in explained.stdout
+    assert "20 % of that" in explained.stdout
     [line] = ran("checks", clicks.file, "--json").stdout.splitlines()
     assert len(json.loads(line)["checks"]) == len(listed.stdout.splitlines()) - 2
 

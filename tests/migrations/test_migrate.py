@@ -257,7 +257,7 @@ def test_killed_it_goes_on(spark: SparkSession, folder: Path, tmp_path: Path) ->
         with pytest.raises(StateMismatch, match="`windowlib migrate"):
             run(old, spark)
         if moment == "commit:results":
-            run(new, spark)  # whoever comes next finishes it
+            run(new, spark)  # the next run finishes it
         else:
             assert finish_prepared(new, clock) is not None
         assert outcome(new) == after

@@ -231,7 +231,7 @@ def test_count_windows_are_built_from_global_windows() -> None:
     assert results(sliding_count(3, 2, Sum()), at(1, 2, 3, 4, 5, 6)) == [3, 9, 15]
 
 
-def test_timing_tells_early_on_time_and_late_firings_apart() -> None:
+def test_timing_distinguishes_early_on_time_and_late_firings() -> None:
     spec = WindowSpec(Tumbling(10), Count(), trigger=ContinuousEventTimeTrigger(4), allowed_lateness_ms=9)
     outputs = run(spec, OperatorState(), [*at(1), Watermark(9), *at(2)])
     timings = [output.timing for output in outputs if isinstance(output, Firing)]

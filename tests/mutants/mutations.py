@@ -24,7 +24,7 @@ SWAPS: dict[type[ast.AST], str] = {
     ast.Mod: "+",
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "least": "greatest", "greatest": "least"}
-NO_CODE = (ast.Import, ast.ImportFrom, ast.Raise, ast.Assert, ast.Pass, ast.JoinedStr)  # a sentence is no rule
+NO_CODE = (ast.Import, ast.ImportFrom, ast.Raise, ast.Assert, ast.Pass, ast.JoinedStr)  # a sentence is not a rule
 
 
 @dataclass(frozen=True, order=True)

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 TIMED_OUT = 124
-LIMIT_SECONDS = 120  # of a mutant that never ends; a call has a minute of tests, if not told otherwise
+LIMIT_SECONDS = 120  # of a mutant that never ends; a call has a minute of tests by default
 LIMIT_BYTES = 8 * 2**30  # a mutant that never stops to grow is to fail, not to take the machine along
 
 

@@ -50,7 +50,7 @@ def test_survivors_with_a_reason_are_there() -> None:
         assert (file, line, change) in known[file], f"{file} has no such mutant any more: {line}: {change}"
 
 
-def test_the_runner_says_what_failed_each_time_anew(tmp_path: Path) -> None:
+def test_the_runner_says_each_time_what_failed(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "__init__.py").touch()
     copytree(ROOT / "tests" / "mutants", tmp_path / "tests" / "mutants")

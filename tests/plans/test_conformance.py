@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
 ON_BOTH = ("dynamic_session-lateness20-40keys",)
 ONE_OF_A_KIND = ("session-lateness60-60keys", "sliding-lateness20-30keys", "tumbling-lateness20-40keys")
-ALL_DO = pytest.mark.long("one of each kind of windows, and random ones beside the reference, are in make test")
+ALL_DO = pytest.mark.long("one of each kind of windows, and random ones next to the reference, are in make test")
 
 
 def marks(recording: str) -> list[pytest.MarkDecorator]:

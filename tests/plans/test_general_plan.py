@@ -148,7 +148,7 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
 
 
 def _results(spec: WindowSpec, emitted: Sequence[Output]) -> list[Fired]:
-    """The firings, or where they are versions of one result the last of each, as the general plan tells them."""
+    """The firings, or where they are versions of one result the last of each, as the general plan gives them."""
     fired: list[Fired] = []
     for one in emitted:
         if not isinstance(one, Firing):

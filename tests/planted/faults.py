@@ -1,6 +1,6 @@
 """Thirty faults of the engine: in a function of `file`, `right` (which is there once) becomes `wrong`.
 
-`planted` puts a fault into the running process: the function gets the code of the changed source, whoever holds it.
+`planted` puts a fault into the running process: the function itself gets the code of the changed source.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FAULTS = (
     ),
     Fault(
         "late events count, sessions",
-        "a session up to an hour past its cleanup time is still taken in",
+        "a session up to an hour past its cleanup time is still read",
         "plans/sessions.py",
         'dropped = f"{last} <= {LATE_IN}"',
         f'dropped = f"{{last}} <= {{LATE_IN}} - {HOUR_MS}"',

@@ -22,7 +22,7 @@ from tests.random_pipelines.play import differences
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".random-pipelines"
-ANEW = 60  # cases until an engine's process is started again
+RESTART_AFTER = 60  # cases until an engine's process is started again
 
 
 def of_code() -> str:
@@ -57,7 +57,7 @@ def main() -> int:
         file = folder / f"{seed}.json"
         if not file.exists():
             file.write_text(json.dumps(played(seed, size, engines)), encoding="utf-8")
-            if number % ANEW == 0:
+            if number % RESTART_AFTER == 0:
                 engines.end()
         found = json.loads(file.read_text(encoding="utf-8"))
         wrong += bool(found)

@@ -160,7 +160,7 @@ def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Hap
 def _of_a_file(
     chance: random.Random, lying: dict[int, tuple[Row, ...]], asked: Correction, *, moves: bool
 ) -> Correction:
-    """A rerun after a file was written anew or lost: of all its times, and what else is asked. The file has neither
+    """A rerun after a file was rewritten or lost: of all its times, and what else is asked. The file has neither
     times far ahead nor ids of others, of which those of another judgement would be refused."""
     fit = [number for number, rows in lying.items() if all(_is_plain(row) for row in rows)]
     if not fit:

@@ -25,7 +25,7 @@ def serve(engine: str, calls: Connection) -> None:
             return
         try:
             calls.send(asked.done(session))
-        except Exception:  # told where the case is played
+        except Exception:  # reported where the case is played
             calls.send(traceback.format_exc())
 
 

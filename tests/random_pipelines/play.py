@@ -128,7 +128,7 @@ def allow(folder: Path, name: str, rules: Rules, lateness_min: int) -> Rules:
 
 
 def write(folder: Path, rows: tuple[Row, ...], *, after_ns: int = 0) -> None:
-    """A file of the source; written anew, its time is another."""
+    """A file of the source; rewritten, its time is another."""
     name, number = rows[0].place[0], rows[0].order[0]
     path = folder / "incoming" / name
     values = [{column: getattr(row, column) for column in SCHEMA.names} for row in rows]
@@ -183,8 +183,8 @@ def compared(of: Definition, truth: Truth) -> Iterator[str]:
         (row["batch_id"], row["change"], _bounds(row, windows)): (_values(row), row["cause"])
         for row in _rows(of, "result_changes")
     }
-    told = {(batch, change, one): (values, cause) for batch, change, cause, one, values in truth.feed}
-    yield from _different("result_changes", feed, told)
+    expected = {(batch, change, one): (values, cause) for batch, change, cause, one, values in truth.feed}
+    yield from _different("result_changes", feed, expected)
     in_flight = {
         _bounds_in_flight(row, windows): (row["elements"], row["last_event_ms"]) for row in _rows(of, "open_windows")
     }

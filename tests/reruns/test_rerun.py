@@ -184,7 +184,7 @@ def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
 
 
 def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
-    """The rows of a preview, as the feed tells them."""
+    """The rows of a preview, as the feed has them."""
     names = {"entered": "enter", "changed": "change", "withdrawn": "withdraw"}
     folder = played.definition.root / "_previews" / said.preview_id / "difference"
     rows = set()

@@ -216,7 +216,7 @@ def test_a_preview_is_applied_once(
 
 
 @pytest.mark.fault("a rerun dies while it applies a preview", "the next one finishes it")
-def test_a_preview_that_a_dead_run_was_applying_is_finished_for_whoever_asks(
+def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     definition = done(tmp_path, spark)

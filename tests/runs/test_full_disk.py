@@ -20,7 +20,7 @@ from tests.disks import filled, in_memory, read_only
 from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, pipeline, pipeline_of
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.runs.advance import advance
-from windowlib.runs.exits import UNEXPECTED, pipeline_folder, tell
+from windowlib.runs.exits import UNEXPECTED, pipeline_folder, print_error
 from windowlib.tables.disk import CannotWrite, refusal_of
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
@@ -179,7 +179,7 @@ def test_the_traceback_of_an_unforeseen_error_goes_elsewhere(small: Path, capsys
     root = pipeline_of(small).root
     pipeline_folder.set(root)
     with filled(small.parent, leaving_kb=0):
-        assert tell(RuntimeError("a fault"), "run") == UNEXPECTED
+        assert print_error(RuntimeError("a fault"), "run") == UNEXPECTED
     said = capsys.readouterr().err
     assert said.startswith("error: RuntimeError: a fault (full traceback: ")
     file = Path(said.removesuffix(")\n").rpartition(" ")[2])
@@ -189,10 +189,10 @@ def test_the_traceback_of_an_unforeseen_error_goes_elsewhere(small: Path, capsys
 
 
 def test_what_the_operator_sees(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of any command, whoever wrote in vain."""
+    """Of any command, whichever library failed to write."""
     pipeline_folder.set(pipeline_of(small).root)
     java = RuntimeError("Job aborted: java.io.IOException: No space left on device")
-    assert tell(java, "run") == UNEXPECTED
+    assert print_error(java, "run") == UNEXPECTED
     assert capsys.readouterr().err.startswith(f"error: no space is left for {pipeline_of(small).root} (")
 
 

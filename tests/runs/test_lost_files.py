@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.clicks import clicks, clock, tables
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
-from windowlib.runs.exits import USER, pipeline_folder, tell
+from windowlib.runs.exits import USER, pipeline_folder, print_error
 from windowlib.runs.operations import forecast_rollback, rollback
 from windowlib.tables import delta, log
 from windowlib.tables.lost import LostFiles
@@ -102,5 +102,5 @@ def test_other_commands_name_it_too(pipeline: Definition, capsys: pytest.Capture
     pipeline_folder.set(pipeline.root)
     with pytest.raises(FileNotFoundError) as error:
         tables(pipeline, ["late_events"])
-    assert tell(error.value, "read") == USER
+    assert print_error(error.value, "read") == USER
     assert capsys.readouterr().err.startswith("error: a file of table late_events is gone: ")

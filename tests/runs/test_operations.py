@@ -360,7 +360,7 @@ def test_a_dry_run_changes_nothing_and_yes_needs_a_reason(
     assert (code, out.splitlines()[0]) == (0, "roll back to batch 1")
     assert "undone: batch 2" in out
     assert call("rollback", "--to-batch", "1", "--yes")[0] == 2
-    assert call("rollback", "--to-batch", "1", "--reason", "why")[0] == 2  # nobody can be asked
+    assert call("rollback", "--to-batch", "1", "--reason", "why")[0] == 2  # no operator can be asked
     assert kinds(pipeline) == before
 
 

@@ -102,7 +102,9 @@ def copied(mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 def check(copy: Copy, folder: Path, patch: pytest.MonkeyPatch) -> None:
     """The power is back: what was reported as committed is there, and the next run finishes the rest."""
-    patch.setattr(Ledger, "_is_free", lambda *_: True)  # the machine has started again: whoever made a claim has ended
+    patch.setattr(
+        Ledger, "_is_free", lambda *_: True
+    )  # the machine has started again: the process that made a claim has ended
     with copy.disk.mounted(folder):
         ledger, reader = ledger_of(pipeline_of(folder)), Reader(folder)
         commit = going_back(ledger.state).commit

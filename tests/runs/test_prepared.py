@@ -131,7 +131,7 @@ def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(spark: 
     assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
 
 
-def test_a_compaction_is_built_upon(spark: SparkSession, undisturbed: Definition, tmp_path: Path) -> None:
+def test_a_compaction_is_accepted(spark: SparkSession, undisturbed: Definition, tmp_path: Path) -> None:
     definition = clicks(tmp_path / "compacted", files=1)
     advance(definition, lambda: spark, clock=clock)
     for name in ("results", "watermarks", "run_metrics", "open_windows"):
@@ -145,7 +145,7 @@ def test_a_compaction_is_built_upon(spark: SparkSession, undisturbed: Definition
 @pytest.mark.fault(
     "another program's compaction leaves no statistics in the log", "its files are counted by their footers"
 )
-def test_a_compaction_without_statistics_is_built_upon(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_compaction_without_statistics_is_accepted(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, files=2)
     advance(definition, lambda: spark, clock=clock)
     for name in ("results", "source_files"):

@@ -104,7 +104,7 @@ def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: P
     assert [line.startswith("waiting up to 0 s for a sign of process") for line in said] == [True]
 
     began = time.monotonic()
-    Ledger(tmp_path, clock).write({"kind": "approve"})  # a row of an operator is no sign of life
+    Ledger(tmp_path, clock).write({"kind": "approve"})  # a row of an operator is not a sign of life
     _, next_claim = Ledger(tmp_path, lambda: -1_000_000, SOON_MS).claim()
     assert time.monotonic() - began >= SOON_MS / 1000
     with pytest.raises(Superseded, match=rf"claim {next_claim.epoch}, this run has {claim.epoch}"):

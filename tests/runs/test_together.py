@@ -211,7 +211,7 @@ def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path
     ends = together(definitions, spark)
     assert [type(end.error).__name__ for end in ends] == ["Rejected", "NoneType", "NoneType"]
     assert [len(end.reports) for end in ends] == [0, 2, 2]
-    approve(definitions[0], "ann", "one click is no loss", clock)
+    approve(definitions[0], "ann", "one lost click does not matter", clock)
     again = together(definitions, spark)
     assert [len(end.reports) for end in again] == [1, 0, 0]  # the second batch is refused in its turn
     assert type(again[0].error).__name__ == "Rejected"
@@ -316,7 +316,7 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
     definitions = pipelines(tmp_path)[:3]
     arrives(tmp_path, 1, 2)
     together(definitions, spark)
-    asked = Rerun(START_MS, START_MS + MINUTE_MS, "a test", "ann", preview_id="nobody made it")
+    asked = Rerun(START_MS, START_MS + MINUTE_MS, "a test", "ann", preview_id="of no run")
     for number, one in enumerate(definitions):
         ledger = ledger_of(one, clock)
         if number != 1:

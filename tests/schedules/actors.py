@@ -102,7 +102,7 @@ def _held(folder: Path) -> set[int]:
 
 
 def migrate(folder: Path, gap: str = NEW) -> None:
-    """What the command does where nobody is asked."""
+    """What the command does without asking."""
     new = of(folder, gap)
     if not _finished(new):
         switch(new, build(new, no_spark, Asked(*BY)), no_spark, Asked(*BY))

@@ -135,7 +135,7 @@ def explore(
 
 
 def of_others(folder: Path) -> set[Path]:
-    """What another program has written to `results` and nothing is built upon yet: that program answers for it."""
+    """What another program has written to `results` and nothing is built on yet: that program answers for it."""
     table = Tables(root_of(folder))["results"]
     newest, commit = delta.version(table), ledger_of(pipeline(folder)).state().commit
     after = commit.versions.get("results", -1) if commit else -1
@@ -205,7 +205,7 @@ def check_is_gone(folder: Path, reader: Reader) -> None:
     if not gone:
         return
     root = root_of(folder)
-    for _ in range(2):  # what told followers of it goes by the second
+    for _ in range(2):  # the rows that informed followers of it go with the second
         maintain(of(folder, gap_in_force(folder)), BY[0], only_newest=True)
     for path in root.rglob("*.parquet"):
         if {*path.parts} & HOLDING and ".checkpoint." not in path.name:
@@ -218,7 +218,7 @@ def tidy(folder: Path) -> None:
     run = Run.of(pipeline(folder), wall_clock_ms)
     with claimed(run):
         left = [path for name in ("_prepared", "_staging") for path in (run.ledger.root / name).glob("*")]
-        assert not left, f"{left} belong to nobody"
+        assert not left, f"{left} belong to no table"
 
 
 def repair(error: DamagedLog) -> None:

@@ -2,8 +2,8 @@
 
 Every actor is the real code in a thread of its own. Before each of its steps (`STEPS`: whatever reads or writes a log,
 a prepare file or the ledger) it waits until the schedule lets it go on, so only one of them moves at a time and a
-seed gives the same schedule each time. No actor can tell a sleeping one from a dead one: every claim may be taken over,
-which is worse than anything that lease and heartbeat allow. Only what a batch computes is simple
+seed gives the same schedule each time. No actor can distinguish a sleeping one from a dead one: every claim may be
+taken over, which is worse than anything that lease and heartbeat allow. Only what a batch computes is simple
 (`tests.schedules.pipeline`).
 
 A power cut takes away what was not made to last: files that were not flushed may be empty afterwards.
@@ -46,7 +46,7 @@ class Killed(BaseException):
 
 @dataclass(slots=True)
 class Actor:
-    """Somebody who acts on the pipeline. `error` is how it ended, where not as it should."""
+    """An actor on the pipeline. `error` is how it ended, where not as it should."""
 
     name: str
     act: Callable[[], object]

@@ -78,7 +78,7 @@ class Reader:
     _logs: dict[str, Log] = field(default_factory=dict)
     _switch: tuple[str, dict[str, int]] | None = None  # the migration in force, and the versions that undo goes back to
     _versions: dict[str, int] = field(default_factory=dict)  # of the newest batch
-    _began: tuple[int, int] | None = None  # what tells the ledger from another in its place
+    _began: tuple[int, int] | None = None  # what distinguishes the ledger from another in its place
 
     def watch(self) -> None:
         """Looks at what the ledger has gained; of the tables' logs nothing may be deleted before it was read."""

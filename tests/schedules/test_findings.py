@@ -127,7 +127,7 @@ def test_restore_takes_the_place_of_an_adoption_that_died(folder: Path) -> None:
 
 @pytest.mark.fault(
     "another program changes a table while `restore` takes its earlier change back",
-    "the operator is told to look again",
+    "the operator is asked to look again",
 )
 def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = folder / BEGUN
@@ -145,7 +145,7 @@ def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.
 
 @pytest.mark.fault(
     "another program has compacted `results`, and a key is erased",
-    "the compacted file goes with the others: what the log says is removed is nobody's unfinished work",
+    "the compacted file goes with the others: what the log says is removed is not unfinished work",
 )
 def test_a_file_that_another_program_has_made_does_not_keep_an_erased_key(folder: Path) -> None:
     place = folder / QUIET
@@ -241,7 +241,9 @@ def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: P
     assert migrations(definition.root) == []
 
 
-@pytest.mark.fault("a migration is kept for good while another command undoes it", "one of the two; the other is told")
+@pytest.mark.fault(
+    "a migration is kept for good while another command undoes it", "one of the two is done; the other is refused"
+)
 def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition, written = of(folder / MIGRATED_TOO, NEW), prepare.write
 
@@ -318,7 +320,7 @@ def test_two_erasures_of_an_unread_key_are_both_certified(folder: Path, monkeypa
 
 @pytest.mark.fault(
     "the first two erasures of a pipeline are given at once",
-    "the slower is told so before its key is on the list: every key there is hashed with one secret",
+    "the slower is refused before its key is on the list: every key there is hashed with one secret",
 )
 def test_of_two_first_erasures_the_slower_is_given_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, keep = folder / FIRST, erasures.keep

@@ -74,7 +74,7 @@ def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: 
 
 
 @pytest.mark.fault(
-    "`windowlib forget`, `migrate`, `migrate --undo` or `migrate --finish`, and whoever else is at work; in any order"
+    "`windowlib forget`, `migrate`, `migrate --undo` or `migrate --finish`, and other commands at work; in any order"
     " of their steps, killed anywhere",
     "an erased key does not come back and nothing else goes; readers see the tables of one definition, whole",
 )
@@ -150,7 +150,7 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
-    """What another program committed is built upon as it is."""
+    """What another program committed is accepted as it is."""
     patch.setattr(delta_commits, "make_lasting", lambda *_: None)
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.soak.host NAME …`: the command `windowlib …` on another machine, as far as claims can tell.
+"""`python -m tests.soak.host NAME …`: the command `windowlib …` on what claims take for another machine.
 
 Its processes see one another, and no process of this machine; only heartbeats are known of them.
 """

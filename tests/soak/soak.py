@@ -1,6 +1,6 @@
 """A soak: one pipeline on the embedded engine under everything that may happen to it, from a seed.
 
-Real processes of two machines (as far as claims can tell) run it, rerun ranges, move its watermark and roll it back;
+Real processes of what claims take for two machines run it, rerun ranges, move its watermark and roll it back;
 they are killed, stopped and woken at random; files arrive, late ones too; its author edits it; another program compacts
 its tables or deletes rows, which the operator takes back. At the end all is let run, and the tables must be what plain
 Python makes of every row that ever arrived (`tests.soak.truth`).

@@ -247,7 +247,7 @@ def test_a_rerun_reads_a_renamed_file_under_its_new_name(after_a_batch: Definiti
 
 
 def broken(folder: Path) -> tuple[Definition, Path]:
-    """A pipeline with one good file and one that is no Parquet."""
+    """A pipeline with one good file and one that is not Parquet."""
     definition = clicks(folder, 1, EVERYTHING)
     path = folder / "incoming" / "2.parquet"
     path.write_bytes(b"PAR1 not really")

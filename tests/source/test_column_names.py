@@ -216,7 +216,9 @@ def test_an_output_called_like_a_published_column_is_refused(tmp_path: Path, nam
     ("columns", "says"),
     [(["User", "user"], "'User', 'user' differ in case only"), (["_windowlib_reason"], "'_windowlib_reason' begins")],
 )
-def test_columns_that_cannot_be_told_apart_are_refused_by_name(tmp_path: Path, columns: list[str], says: str) -> None:
+def test_columns_that_cannot_be_distinguished_are_refused_by_name(
+    tmp_path: Path, columns: list[str], says: str
+) -> None:
     from windowlib.batches.planning import plan
 
     definition = pipeline(

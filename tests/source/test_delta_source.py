@@ -140,7 +140,7 @@ def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: Sp
 
 @pytest.mark.parametrize("kind", ["DELETE", "UPDATE", "WRITE"])
 @pytest.mark.fault(
-    "rows of a Delta source are removed which nobody wants to take out of windows",
+    "rows of a Delta source are removed which should stay in windows",
     'with `removals = "skip"` that version is passed over',
 )
 def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:

@@ -1,4 +1,4 @@
-"""What the footers of Parquet files tell is what the rows say; where a row may be refused, they tell nothing."""
+"""What the footers of Parquet files say is what the rows say; where a row may be refused, they are not used."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
         [("it's", 2, 5, None)],
         [],
     ),
-    "bytes that are no text": (
+    "bytes that are not text": (
         "",
         {"1.csv": f"{HEADER}".encode() + b"J\xf6rg,%d,,1\nok,%d,,2\nok,%d,\xff,3\n" % (AT, AT, AT)},
         [("ok", 1, 2, None)],

@@ -96,7 +96,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def row(minute: int, number: int, user: int | None = 1, **other: Any) -> dict[str, Any]:
-    """An event whose values can be told from its number."""
+    """An event whose values follow from its number."""
     values = {"whole": number, "real": number / 2, "price": Decimal(number) / 4, "word": f"w{number}"}
     return {"user": user, "at": utc(START_MS + minute * MINUTE_MS), **values, "seen": utc(number * DAY), **other}
 

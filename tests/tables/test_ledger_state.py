@@ -48,7 +48,7 @@ COMMIT: dict[str, Any] = {
 PREPARE = {"kind": "prepare", "batch_id": 1, "prepared": "_prepared/1", "sha256": "s"}
 
 
-class Told:
+class Followed:
     """A ledger whose clock is simulated, and the state expected of it after each row."""
 
     def __init__(self, root: Path) -> None:
@@ -65,66 +65,66 @@ class Told:
 
 
 def test_the_life_of_a_batch(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    ledger = told.ledger
+    followed = Followed(tmp_path)
+    ledger = followed.ledger
     assert not ledger.state().left_by_a_dead_run
     _, claim = ledger.claim()
-    told.wrote(claim=Claim(1, claim.owner, 1_000, 1))
+    followed.wrote(claim=Claim(1, claim.owner, 1_000, 1))
     assert ledger.state().left_by_a_dead_run
     ledger.freeze(lambda state: PLAN)
-    told.wrote(plan=PLAN, last_batch_id=1)
+    followed.wrote(plan=PLAN, last_batch_id=1)
     assert PLAN.to_sequence == 5
-    told.now_ms = 1_500
+    followed.now_ms = 1_500
     ledger.write({"kind": "heartbeat"}, 1)
-    told.wrote(claim=Claim(1, claim.owner, 1_500, 3))
+    followed.wrote(claim=Claim(1, claim.owner, 1_500, 3))
     ledger.write({**PREPARE, "reason": "too few"}, 1)
-    told.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
+    followed.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
     ledger.write({"kind": "approve", "batch_id": 1, "who": "ann"})
-    told.wrote(approved_by="ann")
+    followed.wrote(approved_by="ann")
     ledger.write(PREPARE, 1)
-    told.wrote(rejection=None, approved_by=None)
+    followed.wrote(rejection=None, approved_by=None)
     ledger.write({"kind": "reject", "reason": "of an earlier release"}, 1)
-    told.wrote(rejection="of an earlier release")
+    followed.wrote(rejection="of an earlier release")
     ledger.write({"kind": "approve", "batch_id": 1, "who": "bob"})
-    told.wrote(approved_by="bob")
+    followed.wrote(approved_by="bob")
     ledger.write(COMMIT, 1)
     commit = Commit(
         1, {"results": 2}, 70, 5, "f", "{}", {"events": 9}, 1_500, plan_time_ms=5_000, recorded_late_out_ms=60
     )
     done = {"plan": None, "prepared": None, "rejection": None, "approved_by": None}
-    told.wrote(commit=commit, time_ms=5_000, **done)
+    followed.wrote(commit=commit, time_ms=5_000, **done)
     assert (ledger.state().pinned("results"), ledger.state().pinned("quarantine")) == (2, None)
     ledger.write({"kind": "clock", "plan_time_ms": 4_000}, 1)
-    told.wrote(time_ms=4_000)
+    followed.wrote(time_ms=4_000)
     for kind in ("acknowledge", "restore"):
         ledger.write({"kind": kind}, 1)
-        told.wrote()
+        followed.wrote()
     ledger.write({"kind": "migrate_finish", "batch_id": 1}, 1)
-    told.wrote(kept_migration=1)
+    followed.wrote(kept_migration=1)
     ledger.write({"kind": "release"}, 1)
-    told.wrote(claim=Claim(1, claim.owner, 1_500, 3, released=True))
+    followed.wrote(claim=Claim(1, claim.owner, 1_500, 3, released=True))
     assert not ledger.state().left_by_a_dead_run
 
 
 def test_an_abandoned_batch_leaves_nothing_but_its_number(tmp_path: Path) -> None:
-    told = Told(tmp_path)
-    told.ledger.freeze(lambda state: PLAN)
-    told.wrote(plan=PLAN, last_batch_id=1)
-    told.ledger.write({**PREPARE, "reason": "too few"})
-    told.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
-    told.ledger.write({"kind": "abandon", "batch_id": 1, "who": "ann"})
-    told.wrote(plan=None, prepared=None, rejection=None)
-    told.ledger.write({"kind": "heartbeat"})  # of a claim that nobody made
-    told.wrote()
+    followed = Followed(tmp_path)
+    followed.ledger.freeze(lambda state: PLAN)
+    followed.wrote(plan=PLAN, last_batch_id=1)
+    followed.ledger.write({**PREPARE, "reason": "too few"})
+    followed.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
+    followed.ledger.write({"kind": "abandon", "batch_id": 1, "who": "ann"})
+    followed.wrote(plan=None, prepared=None, rejection=None)
+    followed.ledger.write({"kind": "heartbeat"})  # of a claim that no run made
+    followed.wrote()
     plain = replace(PLAN, batch_id=7, finished=False, rerun=None, terms=None, decision=None, replaces=(), files=())
-    told.ledger.freeze(lambda state: plain)
-    told.wrote(plan=plain, last_batch_id=7)
-    told.ledger.write({"kind": "abandon", "batch_id": 6, "who": "ann"})  # numbers never go back
-    told.wrote(plan=None)
+    followed.ledger.freeze(lambda state: plain)
+    followed.wrote(plan=plain, last_batch_id=7)
+    followed.ledger.write({"kind": "abandon", "batch_id": 6, "who": "ann"})  # numbers never go back
+    followed.wrote(plan=None)
 
 
 def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_path: Path) -> None:
-    ledger = Told(tmp_path).ledger
+    ledger = Followed(tmp_path).ledger
     ledger.claim()
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     together = [{"kind": kind, "plan_time_ms": 2} for kind in ("restore", "clock", "clock", "restore")]
@@ -138,7 +138,7 @@ def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_pat
 
 
 def test_a_ledger_that_was_deleted_is_as_none(tmp_path: Path) -> None:
-    ledger = Told(tmp_path).ledger
+    ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     assert ledger.state().time_ms == 1
     rmtree(ledger.tables[LEDGER.name].folder)
@@ -146,7 +146,7 @@ def test_a_ledger_that_was_deleted_is_as_none(tmp_path: Path) -> None:
 
 
 def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
-    ledger = Told(tmp_path).ledger
+    ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     ledger.write({"kind": "zebra"})
     with pytest.raises(StateMismatch, match=r"row 2 of the ledger is of a kind that this version .*: zebra"):

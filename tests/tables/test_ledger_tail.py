@@ -86,7 +86,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
 
 
 def _conflict() -> None:
-    raise delta_commits.Conflict("somebody was faster")
+    raise delta_commits.Conflict("another run was faster")
 
 
 def _sequence(row: object) -> int:

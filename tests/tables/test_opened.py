@@ -84,7 +84,7 @@ def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> Non
 
 
 @pytest.mark.fault(
-    "maintenance shortens a log while a writer sleeps", "the writer changes nothing, and is told so in a sentence"
+    "maintenance shortens a log while a writer sleeps", "the writer changes nothing, and a sentence says so"
 )
 @pytest.mark.parametrize("sleeps", ["before it looks", "when it has looked", "before its entry"])
 def test_who_slept_while_the_log_was_shortened_writes_nothing(

@@ -144,7 +144,7 @@ def test_a_run_that_slept_through_the_next_batch_finds_its_own_versions(root: Pa
 @pytest.mark.fault(
     "a table is changed by another program while a batch waits", "no table is touched; the change is named"
 )
-def test_a_table_that_someone_else_changed_is_named_and_nothing_is_touched(root: Path) -> None:
+def test_a_table_that_another_program_changed_is_named_and_nothing_is_touched(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").delete("value = 1")
     before = {name: version(root, name) for name in TABLES}
@@ -153,7 +153,7 @@ def test_a_table_that_someone_else_changed_is_named_and_nothing_is_touched(root:
     assert {name: version(root, name) for name in TABLES} == before
 
 
-def test_a_compaction_that_took_nothing_away_that_is_to_go_is_built_upon(root: Path) -> None:
+def test_a_compaction_that_took_nothing_away_that_is_to_go_is_accepted(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").optimize.compact()
     assert [one.standing for one in roll_forward.judge(Tables(root), what)][-1] is Standing.MOVED_ON
@@ -227,7 +227,7 @@ def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> N
         prepare.read(root, prepared)
 
 
-def test_files_that_no_reader_of_changes_is_told_of_are_committed_so(root: Path) -> None:
+def test_files_that_readers_of_changes_skip_are_committed_so(root: Path) -> None:
     third = publication(root, 3, 4)
     results = next(one for one in third.changes if one.name == "results")
     quiet = replace(results, quiet=tuple(file.path for file in results.remove))
@@ -237,7 +237,7 @@ def test_files_that_no_reader_of_changes_is_told_of_are_committed_so(root: Path)
     read = prepare.read(root, prepared)
     assert read == third
     at = roll(root, read)["results"]
-    told = {kind: one["dataChange"] for action in log.actions(root / "results", at) for kind, one in action.items()
-            if kind in ("add", "remove")}  # fmt: skip
-    assert told == {"add": True, "remove": False}
+    found = {kind: one["dataChange"] for action in log.actions(root / "results", at) for kind, one in action.items()
+             if kind in ("add", "remove")}  # fmt: skip
+    assert found == {"add": True, "remove": False}
     assert values(root)["results"] == [4]

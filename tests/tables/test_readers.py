@@ -26,7 +26,7 @@ from windowlib.tables.opened import Table
 from windowlib.tables.read import duckdb_views, read_table, snapshot
 
 Row = dict[str, Any]
-# No window of the clicks keeps elements, no run is a dry run, no file is set aside, nobody is told, nothing maintained.
+# No window of the clicks keeps elements, no run is a dry run, no file is set aside, no notice sent, nothing maintained.
 NOT_WRITTEN = ("state_windows", "previews", "set_aside", "verifications", "notices", "maintenance", "erasures")
 WRITTEN = [name for name in TABLES if name not in NOT_WRITTEN]
 

@@ -84,7 +84,7 @@ def test_the_longest_range_that_is_taken_ends_now_and_lasts_as_long_as_one_rerun
         time_range(str(iso_instant(NOW_MS - longest_ms - 1)), texts[1], NOW_MS)
 
 
-def test_a_rerun_is_that_of_its_dry_run_whoever_asked_and_else_only_the_very_same() -> None:
+def test_a_rerun_is_that_of_its_dry_run_of_any_operator_and_else_only_the_very_same() -> None:
     asked = Rerun(1, 2, "why", "ann")
     shown = asked.expecting("p1")
     assert asked.is_that_of(Rerun(1, 2, "why", "ann"))

@@ -43,11 +43,11 @@ def waits_for_decision(definition: Definition, batch_id: int, decide: str) -> st
 
 
 def refused_answer(definition: Definition, who: str | None, context: Context) -> str | None:
-    """Why this user's approval does not count, or None: with `approval = "another user"` nobody approves what he asked
-    for himself. Airflow's own list of users who may answer is checked before.
+    """Why this user's approval does not count, or None: with `approval = "another user"` no user approves a request
+    of their own. Airflow's own list of users who may answer is checked before.
     """
     if who is None:
-        return "nobody is logged in"
+        return "no user is logged in"
     if definition.airflow.approval == "another user" and who == asked_by(context):
         return f'{who} triggered this run, and airflow.approval = "another user"'
     return None

@@ -23,8 +23,8 @@ from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.notifiers import send
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.airflow.sentences import Final, Foreseen
+from windowlib.cli.notifying import TRIES_LEFT
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
-from windowlib.cli.telling import TRIES_LEFT
 from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 
 Record = dict[str, Any]  # one outcome of a command

@@ -34,7 +34,7 @@ SEVERITIES = {"critical": "error"}  # all others warn
 
 
 class Traced:
-    """A task whose lineage is told: `file` is the definition of its pipeline, `published_batches` what it has done."""
+    """A task whose lineage is reported: `file` is its pipeline's definition, `published_batches` what it has done."""
 
     file: str | None = None
     published_batches: Sequence[Record] = ()

@@ -40,7 +40,7 @@ class Cache(Generic[Kept]):
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, definition: Definition, now_ms: int) -> Kept:
-        """What there is of a pipeline now; made anew where anything that shows has changed."""
+        """What there is of a pipeline now; made again where anything that shows has changed."""
         as_it_is = _as_it_is(definition, now_ms)
         with self._lock:
             known = self._kept.get(definition.file)

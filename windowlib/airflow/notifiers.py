@@ -24,7 +24,7 @@ def send(handed: Mapping[str, Any], context: Context, warn: Callable[[str, objec
         _notify(_notifier(handed["notifier"], handed["arguments"]), notice, context)
     except Exception as error:  # whatever a notifier fails at, the run is what it is
         reason = f"notifier {handed['notifier']}: {type(error).__name__}"
-        warn("%s", f"not told ({notice['situation']} {notice['what']}): {reason}: {error}")
+        warn("%s", f"not delivered ({notice['situation']} {notice['what']}): {reason}: {error}")
         with suppress(Exception):  # the warning has said it
             _keep(Path(handed["root"]), notice, reason)
 
@@ -58,9 +58,9 @@ def _keep(root: Path, notice: Mapping[str, Any], reason: str) -> None:
     """Says in the table that it was not delivered, unless something newer about it is there."""
     from dataclasses import replace
 
-    from windowlib.notices.telling import keep
-    from windowlib.tables.notices import told
+    from windowlib.notices.notify import keep
+    from windowlib.tables.notices import reported
 
-    newest = told(root).newest.get(notice["situation"])
+    newest = reported(root).newest.get(notice["situation"])
     if newest is not None and newest.what == notice["what"]:
         keep(root, [replace(newest, delivered=False, error=reason)])

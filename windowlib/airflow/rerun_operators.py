@@ -110,7 +110,7 @@ class Approve(ApprovalOperator):
     `FORM` as its `params`.
     """
 
-    FORM: ClassVar = {  # not required: the form would let nobody approve without it
+    FORM: ClassVar = {  # not required: otherwise the form refuses to approve without it
         WHY: Param(None, type=["null", "string"], title="Why", description="Needed to reject; the log keeps it.")
     }
 

@@ -1,7 +1,7 @@
 """How a task's log says that its command failed: one sentence at ERROR, where Airflow would add a traceback.
 
-Airflow logs whatever ends a task with the frames of its own code. Those tell the operator nothing about a mistake in a
-definition or a source, and the sentence stands below them. What is raised here is logged without.
+Airflow logs whatever ends a task with the frames of its own code. Those say nothing about a mistake in a definition or
+a source, and the sentence is below them. What is raised here is logged without them.
 """
 
 from __future__ import annotations

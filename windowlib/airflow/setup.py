@@ -30,7 +30,7 @@ BIN = Path(sys.executable).parent  # not resolved: a virtual environment's Pytho
 USER = PASSWORD = "admin"
 READY_SECONDS = 180
 
-FILES, WAITING = 10, 2  # sample files, and how many of them are held back for the reader to try
+FILES, WAITING = 10, 2  # sample files, and how many of them are left for the reader to add
 
 
 class AirflowFailed(WindowError):

@@ -88,7 +88,7 @@ def other_terms(definition: Definition, found: Plan) -> str | None:
 
 
 def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
-    """How a plan's batch goes by another allowed lateness than the one before it, in words; None where it does not."""
+    """How the allowed lateness of a plan's batch differs from the one before it, in words; None where it does not."""
     if commit is None or not lateness_changed_with(plan.definition, plan.batch_id):
         return None
     then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))

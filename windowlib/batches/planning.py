@@ -206,7 +206,7 @@ def _of_next_batch(
     time_ms: int,
     files: Sequence[SourceFile] = (),
 ) -> Plan:
-    """The plan of the batch after the newest one; `kept` is what it keeps besides the meaning of the definition."""
+    """The plan of the batch after the newest one; `kept` is what it keeps apart from the meaning of the definition."""
     commit, batch_id = state.commit, state.last_batch_id + 1
     then = json.loads(commit.definition) if commit else None
     meaning = formulas.semantics(definition, then, batch_id)

@@ -58,8 +58,8 @@ def identity_of(inputs: Inputs) -> list[str]:
 
 def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
     """The files of the feed with the rows that a batch made, those that it removed left out."""
-    told = changes.get("result_changes", Changes()).add
-    return [file for file in told if file.partition["change"] != REMOVED]
+    made = changes.get("result_changes", Changes()).add
+    return [file for file in made if file.partition["change"] != REMOVED]
 
 
 def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Sequence[DataFile]) -> list[str]:
@@ -175,7 +175,7 @@ def in_ms(column: Any) -> Any:
 
 
 def of_own_rows(inputs: Inputs, step: Step, written: Iterator[Rows]) -> dict[str, int | None]:
-    """Of the rows that the batch made: how many are no window's, fired too early, too late, or under a wrong name."""
+    """Of the rows that the batch made: how many fit no window, fired too early, too late, or under a wrong name."""
     found = dict.fromkeys(("results_off_window", "results_early", "results_after_cleanup", "results_mistimed"), 0)
     for rows in written:
         own = rows.filter(pc.equal(rows["batch_id"], step.batch_id))

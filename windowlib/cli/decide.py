@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from windowlib.cli.notifying import keep_metrics
 from windowlib.cli.options import Batch, Json, Pipeline, Reason, Who
 from windowlib.cli.outcomes import show_outcome
-from windowlib.cli.telling import keep_metrics
 from windowlib.runs.exits import load_pipeline
 
 

@@ -263,8 +263,8 @@ def _say_what_waits(screen: Console, status: Status) -> None:
         say(screen, escape(status.removal))
     if status.left_out:
         say(screen, escape(not_read(status.left_out)))
-    for told in status.situations:
-        say(screen, escape(told.line))
+    for situation in status.situations:
+        say(screen, escape(situation.line))
     for aside in status.set_aside:
         when = f"set aside by {escape(aside.who)}, {instant(aside.at_ms)}"
         say(screen, f"{when}: {escape(aside.path)} ({escape(aside.reason)})")

@@ -33,7 +33,9 @@ Erased = Annotated[
 ]
 AtOnce = Annotated[
     bool,
-    typer.Option("--now", help="Give up all older cuts at once, too; followers of result_changes are told nothing."),
+    typer.Option(
+        "--now", help="Give up all older cuts at once, too; followers of result_changes get no rows about it."
+    ),
 ]
 
 
@@ -82,8 +84,8 @@ def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool
     from windowlib.erasure.forget import forecast
     from windowlib.runs.start import with_spark
 
-    with progress(console(quiet=as_json)) as tell:
-        found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), tell)
+    with progress(console(quiet=as_json)) as show:
+        found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), show)
     show_outcome({**asdict(found), "dry_run": dry_run}, None, as_json)
     if not as_json:
         lines = [*_removed(found.removed), *_source(found.source, found.not_looked_at)]
@@ -98,16 +100,16 @@ def _forget(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_js
 
     if not yes:
         typer.confirm("Erase it? This cannot be undone.", abort=True)
-    with progress(console(quiet=as_json)) as tell:
+    with progress(console(quiet=as_json)) as show:
 
         def erased(spark: Any) -> Certificate:
             def once() -> Certificate:
                 with bounded(definition, "forget", spark):
                     return forget(definition, lambda: spark, asked)
 
-            return waiting(once, wait_ms, tell)
+            return waiting(once, wait_ms, show)
 
-        made = with_spark_for_long(definition, erased, tell)
+        made = with_spark_for_long(definition, erased, show)
     show_outcome(_record(made), None, as_json)
     if not as_json:
         erasure = made.erasure

@@ -20,14 +20,10 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from windowlib.definition.definition import Definition
     from windowlib.migrations.batch import Asked, Done
     from windowlib.migrations.difference import Difference
     from windowlib.migrations.shadow import Shadow
-
-    Tell = Callable[[str], None]
 
 Build = Annotated[
     bool, typer.Option("--dry-run", help="Build the new tables and show what would change; switch nothing.")
@@ -106,13 +102,13 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
     from windowlib.runs.start import waiting, with_spark_for_long
 
     file = argument(definition.file)
-    with progress(console(quiet=as_json)) as tell:
+    with progress(console(quiet=as_json)) as show:
 
         def built(spark: Any) -> tuple[Shadow, Difference]:
             shadow = build(definition, lambda: spark, asked)
             return shadow, compare(definition, shadow, lambda: spark)
 
-        shadow, found = with_spark_for_long(definition, built, tell)
+        shadow, found = with_spark_for_long(definition, built, show)
     folder = str(shadow.definition.root)
     record = {"changed": shadow.migration.changed, "built_in": folder, "difference": _plain(found)}
     show_outcome(record, None, as_json)
@@ -127,12 +123,12 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
         return
     if not yes:
         typer.confirm("Switch to these tables?", abort=True)
-    with progress(console(quiet=as_json)) as tell:
+    with progress(console(quiet=as_json)) as show:
 
         def switched(spark: Any) -> Done:
-            return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, tell)
+            return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, show)
 
-        done = with_spark_for_long(definition, switched, tell)
+        done = with_spark_for_long(definition, switched, show)
     said = (
         f"batch {done.batch_id} is the new tables; windowlib run {file} goes on with them. windowlib migrate {file}"
         f" --undo takes it back until windowlib migrate {file} --finish keeps it"
@@ -156,12 +152,12 @@ def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json
         undo(definition, _no_spark, asked)
         show_outcome({"deleted": True}, "what was built is deleted; nothing had been switched", as_json)
         return
-    with progress(console(quiet=as_json)) as tell:
+    with progress(console(quiet=as_json)) as show:
 
         def undone(spark: Any) -> Done | None:
-            return waiting(lambda: undo(definition, lambda: spark, asked), wait_ms, tell)
+            return waiting(lambda: undo(definition, lambda: spark, asked), wait_ms, show)
 
-        done = with_spark_for_long(definition, undone, tell)
+        done = with_spark_for_long(definition, undone, show)
     assert done is not None, "a migration was switched"
     said = (
         f"batch {done.batch_id} has the tables of before the migration again. Put the definition of then into {file}:"

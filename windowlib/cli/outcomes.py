@@ -1,7 +1,7 @@
 """The outcomes of a command: a sentence for people, or with `--json` a line of JSON; for a caller also in a file.
 
 What a process prints is not only ours: Spark, Java and an author's own code print too, JSON included. A caller that
-must tell outcomes from everything else (Airflow's tasks) names a file in `WINDOWLIB_OUTCOMES`.
+must separate outcomes from everything else (Airflow's tasks) names a file in `WINDOWLIB_OUTCOMES`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def handed_over(definition: Definition) -> Callable[[Mapping[str, Any]], None] |
 
 
 def show_note(note: str) -> None:
-    """Prints what an operator should know, on stderr: it is no outcome."""
+    """Prints what an operator should know, on stderr: it is not an outcome."""
     typer.echo(f"note: {note}", err=True)
 
 

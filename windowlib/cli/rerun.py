@@ -89,9 +89,9 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
     from windowlib.runs.start import with_spark
     from windowlib.tables.ledger import wall_clock_ms
 
-    with progress(console(quiet=as_json)) as tell:
+    with progress(console(quiet=as_json)) as show:
         found = with_spark(
-            definition, "the preview", lambda spark: preview(definition, wanted, spark, wall_clock_ms), tell
+            definition, "the preview", lambda spark: preview(definition, wanted, spark, wall_clock_ms), show
         )
     show_outcome(asdict(found), None, as_json)
     if not as_json:
@@ -136,10 +136,10 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
     from windowlib.tables.rerun import DoneAlready
 
     wait_ms = duration_ms("--wait", wait)
-    with progress(console(quiet=as_json)) as tell:
+    with progress(console(quiet=as_json)) as show:
         try:
             rerun(
-                Run.of(definition, rerun=wanted, note=show_note, say=tell),
+                Run.of(definition, rerun=wanted, note=show_note, say=show),
                 wait_ms=wait_ms,
                 on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
             )

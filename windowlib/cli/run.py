@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.display import batch_line, batch_record, console, not_read
+from windowlib.cli.notifying import keep_metrics, notify_of, notifying
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
-from windowlib.cli.telling import keep_metrics, tell_about, telling
 from windowlib.cli.unusable import without_usable_rows
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.exits import load_pipeline, pipeline_folder, tell, worst
+from windowlib.runs.exits import load_pipeline, pipeline_folder, print_error, worst
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -60,7 +60,7 @@ def run(
             if since or wait != NO_WAIT:
                 raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
             raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
-        with telling(definitions[0]):
+        with notifying(definitions[0]):
             shown = _run_measured(definitions[0], limits, as_json, say)
     if not shown and not as_json:
         typer.echo(NOTHING_NEW)
@@ -79,7 +79,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.tables.ledger import Waiting
 
     definition = load_pipeline(pipeline)
-    with telling(definition, lambda: frozen is None):
+    with notifying(definition, lambda: frozen is None):
         try:
             frozen = freeze(definition)
         except Waiting as waits:
@@ -207,8 +207,8 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         pipeline_folder.set(end.definition.root)
         if end.reports or end.error:
             keep_metrics(end.definition)
-        tell_about(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)
-        codes.append(tell(end.error, "run", name) if isinstance(end.error, Exception) else 0)
+        notify_of(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)
+        codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}
         show_outcome(ended, None if end.reports or end.error else f"{name}  {NOTHING_NEW}", as_json)

@@ -70,8 +70,8 @@ def verify(
     newest = cut(definition).batch.batch_id
     asked = Asked(_span(definition, start, end, last), sample, newest if seed is None else seed)
     check_can_verify(definition, asked)
-    with progress(console(quiet=as_json)) as tell:
-        found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), tell)
+    with progress(console(quiet=as_json)) as show:
+        found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
     _keep(definition, found)
     record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
     show_outcome(record, None, as_json)

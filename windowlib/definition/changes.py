@@ -102,7 +102,7 @@ CHANGES = (
         How.REFUSED,
         "other files: give another name; the same files in another place are said by `source.moved_from`",
     ),
-    Change(("name", "warehouse"), How.REFUSED, "they say which tables: with others it begins anew"),
+    Change(("name", "warehouse"), How.REFUSED, "they name the tables: with other names it starts from scratch"),
 )
 
 

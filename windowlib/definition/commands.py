@@ -26,7 +26,7 @@ def runnable(command: str) -> str:
     >>> runnable("windowlib status clicks.toml").endswith("windowlib status clicks.toml")
     True
     """
-    beside = Path(sys.executable).with_name(PROGRAM)
-    if shutil.which(PROGRAM) or not beside.is_file():
+    installed = Path(sys.executable).with_name(PROGRAM)
+    if shutil.which(PROGRAM) or not installed.is_file():
         return command
-    return f"{shlex.quote(str(beside))}{command.removeprefix(PROGRAM)}"
+    return f"{shlex.quote(str(installed))}{command.removeprefix(PROGRAM)}"

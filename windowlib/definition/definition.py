@@ -60,7 +60,7 @@ class Definition(DefinitionFile):
         return [*self.window.output] if self.window.function else [*self.expressions]
 
     def with_fields(self, **others: Any) -> Self:
-        """The same with other fields, such as `partials`; what was worked out from them is worked out anew."""
+        """The same with other fields, such as `partials`; what was computed from them is computed again."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_construct(**{**fields, **others})
 

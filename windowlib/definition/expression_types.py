@@ -1,5 +1,5 @@
-"""What an aggregate's expression does with values of the wrong type, told from the types of columns: a sum of texts is
-said at once, and not by an engine an hour later.
+"""What an aggregate's expression does with values of the wrong type, judged by the types of columns: a sum of texts is
+refused at once, and not by an engine an hour later.
 
 sqlglot knows what most functions give. Where it does not know, nothing is said here: the engine will.
 """
@@ -63,7 +63,7 @@ def type_of(sql: str, types: Mapping[str, str]) -> str | None:
     ('int', None)
     """
     tree = _typed(sql, types)
-    return _told(tree) if tree else None
+    return _certain_type(tree) if tree else None
 
 
 @lru_cache(maxsize=256)  # asked for in each run
@@ -123,10 +123,10 @@ def _is_compared(node: exp.Expr) -> bool:
 
 def _misfit(node: exp.Expr, takes: str) -> str | None:
     """The type of a value that does not fit; None where it does, or is not known."""
-    return None if _kind(node) in _FITS[takes] else _told(node)
+    return None if _kind(node) in _FITS[takes] else _certain_type(node)
 
 
-def _told(node: exp.Expr) -> str | None:
+def _certain_type(node: exp.Expr) -> str | None:
     """The type of a value, where it is certain."""
     is_certain = _kind(node) in _KNOWN and all(map(_is_certain, node.walk()))
     return node.type.sql(dialect="spark").casefold() if is_certain and node.type else None

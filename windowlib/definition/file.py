@@ -129,7 +129,7 @@ Situation = Literal["failure", "decision", "warning", "silence", "freshness", "c
 
 
 class Notify(Section):
-    """`[notify]`: who is told what, where a run fails, or the results are not what they should be."""
+    """`[notify]`: who is notified of what, when a run fails or the results are not what they should be."""
 
     webhook: Address | None = Field(
         default=None, description="an address that takes each notice as JSON, by POST, such as a chat's"
@@ -150,13 +150,13 @@ class Notify(Section):
     )
     about: tuple[Situation, ...] = Field(
         default=("failure", "decision", "warning", "silence", "freshness", "clock"),
-        description="which situations are told",
+        description="which situations are reported",
     )
     freshness_ms: Positive | None = duration(
-        "freshness", "how far the watermark may be behind the clock; further is told", None
+        "freshness", "how far the watermark may be behind the clock before that is reported", None
     )
     silence_ms: Positive | None = duration(
-        "silence", "how long no new file may arrive; longer is told; without it, longer than usual", None
+        "silence", "how long no new file may arrive before that is reported; without it, longer than usual", None
     )
 
     @field_validator("about", mode="before")

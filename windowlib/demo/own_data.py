@@ -20,7 +20,7 @@ from windowlib.model.errors import InvalidSpec
 FORMATS = ("parquet", "json", "csv")
 SAMPLE_ROWS = 1000
 BATCHES = 20
-_SOMEBODY = re.compile(r"(?i)(user|client|customer|visitor|account|device|session|sensor|host|ip|key)(_?id)?$")
+_IDENTIFIER = re.compile(r"(?i)(user|client|customer|visitor|account|device|session|sensor|host|ip|key)(_?id)?$")
 _ABOUT_TIME = re.compile(r"(?i)(time|date|^ts$|_ts$|_at$|epoch)")
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6}
 _YEAR_2000_S, _YEAR_2100_S = 946_684_800, 4_102_444_800
@@ -145,7 +145,7 @@ def _key(sample: pa.Table, timestamp: str) -> str:
     name: str
     for name in sample.column_names:
         kind = sample[name].type
-        if name != timestamp and _SOMEBODY.search(name) and (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+        if name != timestamp and _IDENTIFIER.search(name) and (pa.types.is_string(kind) or pa.types.is_integer(kind)):
             return name
     raise InvalidSpec(f"need a column whose values are the keys, found {_listed(sample)}; name one with --key")
 

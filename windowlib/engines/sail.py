@@ -64,7 +64,7 @@ class _Server:
 
 
 _serves: _Server | None = None
-_retired: list[_Server] = []  # stopped as soon as nobody has their sessions any more; all of them end with the process
+_retired: list[_Server] = []  # stopped as soon as their sessions are no longer in use; all of them end with the process
 
 
 def session() -> SparkSession:

@@ -107,7 +107,7 @@ def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
 
 
 def _one_nan(column: pa.Array) -> pa.Array:
-    """The column with one NaN for all: Sail tells them apart by their bits, and takes half of them for the least."""
+    """The column with one NaN for all: Sail distinguishes them by their bits, and sorts half of them first."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)

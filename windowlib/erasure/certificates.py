@@ -19,7 +19,7 @@ class Certificate:
     """An erasure, and how far it has come by now.
 
     `is_published`: its rows are out of the tables. `old_files_gone`: no file of before is left, and neither are the
-    rows that told followers of it.
+    rows that informed followers of it.
     """
 
     erasure: Erasure
@@ -52,8 +52,8 @@ def certified(ledger: Ledger, made: Sequence[Erasure]) -> Iterator[Certificate]:
         elif done.get(number) != one.digest:
             yield Certificate(one, False, False)
         else:
-            told = (ledger.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
-            yield Certificate(one, True, kept_from >= number and not any(told))
+            announcements = (ledger.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
+            yield Certificate(one, True, kept_from >= number and not any(announcements))
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:

@@ -18,7 +18,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
-from windowlib.erasure import beside
+from windowlib.erasure import outside
 from windowlib.erasure import tables as of_tables
 from windowlib.erasure.certificates import Certificate, certified
 from windowlib.erasure.source import Held, Target, held
@@ -66,7 +66,7 @@ class NothingToForget(WindowError, LookupError):
 class Asked:
     """Which key is to be erased, given as texts, who asks for it and why, by which clock.
 
-    With `now` old cuts are given up at once, and followers of `result_changes` are told nothing.
+    With `now` old cuts are given up at once, and followers of `result_changes` get no rows about it.
     """
 
     key: Sequence[str]
@@ -172,7 +172,7 @@ def _look(place: _Place, key: Key, spark: GetSpark, asked: Asked, attempt: str |
     secret = erasures.secret_of(erasures.erasures(tables.root))
     target = Target(key, secret, max(asked.clock(), _newest_ms(here)))
     kept = held(place.definition, tables, place.commit, target, spark())
-    others = beside.find(tables, key, remove=False)
+    others = outside.find(tables, key, remove=False)
     found = of_tables.find(here, Sought(key, kept.ids, asked.now), attempt)
     if not (found or others or kept.rows):
         raise NothingToForget(
@@ -194,8 +194,8 @@ def _cuts(ledger: Ledger) -> list[int]:
 def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate:
     """Erases a key. Gives the certificate.
 
-    Raises `ForgetRefused`, `NothingToForget`, `CannotLook` for a key of another type, `CannotTell`, `Superseded` while
-    a run is in progress, `ForeignChange`, `LostRows`: nothing was changed then.
+    Raises `ForgetRefused`, `NothingToForget`, `CannotLook` for a key of another type, `HashesDiffer`, `Superseded`
+    while a run is in progress, `ForeignChange`, `LostRows`: nothing was changed then.
     """
     ledger = ledger_of(definition, asked.clock)
     _key(definition, ledger, ledger.state(), asked)
@@ -227,8 +227,8 @@ def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpa
         made = _erasure(looked, batch_id if looked.found else None, asked)
         erasures.keep(ledger.root, made)
         for begun in migration.migrations(ledger.root):
-            migration.forget(ledger.root, begun)  # what it has built holds the key; it is begun anew
-        beside.find(ledger.tables, key, remove=True)
+            migration.forget(ledger.root, begun)  # what it has built holds the key; it starts from scratch
+        outside.find(ledger.tables, key, remove=True)
         if looked.found:
             decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
             publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, pipeline.commit, removals, decision)))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class CannotTell(WindowError):
+class HashesDiffer(WindowError):
     """The engine does not hash the key's rows as this process does: they could not be left out."""
 
 
@@ -62,7 +62,7 @@ class Held:
 
 
 def held(definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession) -> Held:
-    """What the source holds of a key, in files that were read and in new ones. Raises `CannotTell`."""
+    """What the source holds of a key, in files that were read and in new ones. Raises `HashesDiffer`."""
     types: Mapping[str, str] | None = json.loads(commit.definition).get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
     if not files:
@@ -113,7 +113,7 @@ def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_a
         .collect()
     )
     if any(row["both"] != row["either"] for row in found):
-        raise CannotTell(
+        raise HashesDiffer(
             f"the engine hashes the key {target.key} otherwise than this process, so its events could not be left out;"
             " nothing was changed. Please report this, with the type of the key's columns"
         )

@@ -1,8 +1,8 @@
 """The rows of a key in the tables that batches publish: the files that hold them, written again without.
 
-The other rows stay as they are and in their order. Whoever follows `result_changes` gets a row for each result that is
-removed, and is told of nothing else there: the key's rows of the past go quietly, as small files do when they are put
-together.
+The other rows stay as they are and in their order. A follower of `result_changes` gets a row for each result that is
+removed, and nothing else: the key's rows of the past go without a data change, as small files do when they are
+compacted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What of some rows of a table stays, maybe in other words, and the columns that it goes by."""
+    """What of some rows of a table stays, maybe in other words, and the columns that it depends on."""
 
     remains: Callable[[pa.Table], pa.Table]
     by: Sequence[str]
@@ -65,12 +65,12 @@ class Rule:
 class Sought:
     """What is looked for: the rows of a key, the ids of its events, its values among examples of checks.
 
-    With `told` also the rows by which followers were told of an earlier erasure of it.
+    With `announcements` also the rows that informed followers of an earlier erasure of it.
     """
 
     key: Key
     ids: Collection[str] = ()
-    told: bool = False
+    announcements: bool = False
 
     def rule_of(self, name: str) -> Rule | None:
         """What stays of a table; None where nothing of the key can be in it."""
@@ -91,7 +91,7 @@ class Sought:
         """Whether a file of a table may hold anything of the key."""
         if name not in KEYED:
             return True
-        if file.partition.get("cause") == FORGET and not self.told:
+        if file.partition.get("cause") == FORGET and not self.announcements:
             return False
         return {*self.key.columns} <= {*schema.names} and self.key.may_be_in(file, schema)  # else of before a migration
 
@@ -162,7 +162,7 @@ def _written(folder: Path, of: DataFile, groups: list[pa.Table], attempt: str) -
 
 
 def change(here: Standing, name: str, found: Found | None, removals: list[DataFile]) -> TableChange:
-    """What one commit does to a table; `removals` are the rows of `result_changes` that followers are told of."""
+    """What one commit does to a table; `removals` are the rows of `result_changes` that followers get."""
     start = here.versions.get(name)
     if found is None and not removals:
         return TableChange(name, start)

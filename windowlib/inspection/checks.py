@@ -189,8 +189,8 @@ def _observes(one: Expectation) -> list[str]:
     """The number it looks at, then the figures that this is made from, each with what it is."""
     column = str(one.config["kwargs"].get("column", ""))
     names = dict.fromkeys([*([column] if column in DERIVED or column in FIGURES else []), *one.ours.get("figures", ())])
-    told = [f"{name}: {DERIVED.get(name) or FIGURES.get(name, 'a figure')}" for name in names]
-    return told or [f"{name_of(one.config)} of Great Expectations"]
+    named = [f"{name}: {DERIVED.get(name) or FIGURES.get(name, 'a figure')}" for name in names]
+    return named or [f"{name_of(one.config)} of Great Expectations"]
 
 
 def _fails(column: Any, low: float | None, high: float | None, judges: str, newest: Sequence[Seen]) -> str:

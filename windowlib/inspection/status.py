@@ -19,7 +19,7 @@ from windowlib.definition.durations import format_duration
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.commits import Committed, newest_commits
-from windowlib.inspection.told import Told, situations
+from windowlib.inspection.reported import ReportedSituation, situations
 from windowlib.model.errors import WindowError
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
@@ -105,7 +105,7 @@ class Status:
     left_out: list[str]
     set_aside: list[SetAside]
     verified: Verification | None
-    situations: list[Told]
+    situations: list[ReportedSituation]
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
     listing: str | None = None  # from where on the source is listed, and when all of it is
 

@@ -6,7 +6,7 @@
 
 The switch is a batch that computes nothing, as an adoption or a rollback is: a plan and a prepared publication are
 written in one commit of the ledger, then every table gets one commit, then the batch exists. Dead before, it has done
-nothing; dead later, whoever comes next rolls it forward (`windowlib.tables.roll_forward`). So a reader by the newest
+nothing; dead later, the next command rolls it forward (`windowlib.tables.roll_forward`). So a reader by the newest
 commit row sees the old tables or the new ones. `undo` is the same backwards: the files of the batch before the switch
 are the tables again, with its definition, its watermark and its position in the source.
 """

@@ -16,7 +16,7 @@ from windowlib.model.windows import TimeWindow
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """What a process function sees besides the contents."""
+    """What a process function sees in addition to the contents."""
 
     key: Any
     window: TimeWindow

@@ -22,7 +22,7 @@ MAX_WATERMARK = MAX_TIME_MS
 
 
 class SourceState(StrEnum):
-    """Whether a source holds time back."""
+    """Whether the watermark waits for a source."""
 
     ACTIVE = "active"
     IDLE = "idle"

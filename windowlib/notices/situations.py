@@ -1,4 +1,4 @@
-"""The situations of a pipeline that people are told about, judged from its tables as they are now.
+"""The situations of a pipeline that notices report, judged from its tables as they are now.
 
     failure     a run ended with an error, or died
     decision    a batch was refused by its checks and waits for an operator

@@ -46,7 +46,7 @@ def post(notify: Notify, notice: Mapping[str, Any]) -> None:
             error.close()
         except URLError as error:
             failed.append(f"cannot be reached ({type(error.reason).__name__})")
-        except Exception as error:  # of an address that is none, of an answer that is no HTTP
+        except Exception as error:  # of an invalid address, of an answer that is not HTTP
             failed.append(f"cannot be used ({type(error).__name__})")
 
     sending = threading.Thread(target=send, daemon=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windowlib.definition.definition import Definition
-from windowlib.inspection.told import situations
+from windowlib.inspection.reported import situations
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run, tail
 from windowlib.quality.firings import windows_fired
@@ -30,7 +30,7 @@ GAUGES = {
     "quarantined": "Rows that the newest batch quarantined, reruns aside.",
     "run_seconds": "How long the newest batch took, reruns aside.",
     "waiting_for_decision": "1 where a batch was refused by its checks and waits for an operator.",
-    "situations": "Situations that people were told about and that are not over.",
+    "situations": "Situations that notices have reported and that are not over.",
 }
 
 
@@ -102,7 +102,7 @@ def _of_newest(run: Run) -> dict[str, float | None]:
 
 
 def _of_reading(run: Run) -> dict[str, float | None]:
-    """What the newest batch did that was no rerun and no decision."""
+    """What the newest batch did that was neither a rerun nor a decision."""
     figures = run.figures
     return {
         "fired": windows_fired(figures),

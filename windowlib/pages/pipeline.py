@@ -108,7 +108,7 @@ class Pipeline:
     verified: Verified | None
     runs_looked_at: int
     set_aside: Sequence[str]
-    told: Sequence[str]
+    situations: Sequence[str]
 
 
 def pipeline(found: Looked) -> Pipeline:
@@ -138,7 +138,7 @@ def pipeline(found: Looked) -> Pipeline:
         verified=verified(definition, found.status.verified),
         runs_looked_at=len(shown),
         set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],
-        told=[one.line for one in found.status.situations],
+        situations=[one.line for one in found.status.situations],
     )
 
 

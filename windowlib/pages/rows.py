@@ -133,8 +133,8 @@ def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, in
     for row in rows:
         start_ms = time_of(row["event_time"]) // UNITS["h"] * UNITS["h"]
         again = f"batch {row['readmitted_by']}" if row.get("readmitted_by") is not None else ""
-        told = {**row, "late by": how_late(row["late_by_ms"]), "readmitted by": again}
-        hours.setdefault(start_ms, []).append(told)
+        shown = {**row, "late by": how_late(row["late_by_ms"]), "readmitted by": again}
+        hours.setdefault(start_ms, []).append(shown)
     columns = [*definition.source.key, "event_time", "late by", "source_file", "source_row", "batch_id"]
     columns += ["readmitted by"] if any(row.get("readmitted_by") is not None for row in rows) else []
     return [

@@ -13,7 +13,7 @@ from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
 from windowlib.quality.figures import share
 
-LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are no live data: how far is no news
+LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are not live: how far does not matter
 
 
 class Measure(StrEnum):

@@ -71,7 +71,7 @@ def _refused(figures: Figures) -> Iterator[str]:
 
 def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int) -> list[str]:
     """The aggregates that went null with batch `since`."""
-    told = delta.files(tables["result_changes"], commit.versions.get("result_changes"))
-    made = [one for one in told if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
+    files = delta.files(tables["result_changes"], commit.versions.get("result_changes"))
+    made = [one for one in files if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
     before = delta.files(tables["results"], commit.versions.get("results"))
     return gone_null(definition.outputs, made, [one for one in before if one.high["batch_id"] < since])

@@ -1,7 +1,7 @@
 """Many parts made one, in a tree of few levels.
 
 One after the other they nest as deep as they are many: behind Spark Connect, as on Sail, an expression or a plan a
-hundred deep is a message that nobody can read.
+hundred deep is a message that no receiver can parse.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def within_bounds(rows: DataFrame, step: Step, start_ms: str | None) -> DataFram
         for part in FUNCTIONS[aggregate.function].parts:
             if part.bounded:
                 name = f"p{index}_{part.name}"
-                told = _message(step, str(aggregate), most, start_ms)
-                checked[name] = F.expr(f"case when size({name}) > {most} then raise_error({told}) else {name} end")
+                message = _message(step, str(aggregate), most, start_ms)
+                checked[name] = F.expr(f"case when size({name}) > {most} then raise_error({message}) else {name} end")
     return rows.withColumns(checked) if checked else rows
 
 

@@ -1,4 +1,4 @@
-"""Erased keys: the rows of a source that count no more, told by a keyed hash.
+"""Erased keys: the rows of a source that no longer count, recognised by a keyed hash.
 
 A key that was erased is not written down. What is kept is HMAC-SHA256 of it under a secret of the pipeline, and the
 time up to which its events are erased: an event at that time or before is read as though the source did not have it,
@@ -49,7 +49,7 @@ class ErasedOf:
 class Erased:
     """All erased keys of a pipeline. `secret` is hexadecimal.
 
-    With `hides_lines` the text of lines that cannot be parsed is not kept: no hash tells which key they name.
+    With `hides_lines` the text of lines that cannot be parsed is not kept: no hash shows which key they name.
     """
 
     secret: str
@@ -152,7 +152,7 @@ def without(rows: DataFrame, erased: Erased) -> DataFrame:
         if lacking := [name for name in of.columns if name not in rows.columns]:
             raise StateMismatch(
                 f"keys of {', '.join(of.columns)} were erased, and the source has no column {lacking[0]!r} any more, by"
-                " which their events are told from others. Let it be read under this name: in source.schema, or by"
+                " which their events are recognised. Make it readable under this name: in source.schema, or by"
                 " source.rename"
             )
         found = found.where(~_is_erased(found, of, erased.secret))

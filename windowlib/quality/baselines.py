@@ -4,7 +4,7 @@
 
 A deviation is the median absolute one, and at least a quarter of the median, so that the narrowest band is from a
 quarter to one and three quarters of what is usual. There is no band before `ENOUGH_WEEKS` of those weeks had a batch
-that read something, nor for a batch that reads nothing: it is no news how much that was.
+that read something, nor for a batch that reads nothing: how much it read needs no band.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windowlib.quality.firings import LATE, ON_TIME, windows_fired
 WEEK_MS, HOUR_MS = 7 * UNITS["d"], UNITS["h"]
 WEEKS, ENOUGH_WEEKS = 8, 4
 LEAST_DEVIATION = 0.25  # of the median
-LEAST_LATE_SHARE = 0.01  # a share below this is no news
+LEAST_LATE_SHARE = 0.01  # a share below this is not worth a warning
 NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", ON_TIME, LATE)
 """The figures of an earlier batch that bands are made from; those of earlier releases have no early ones."""
 
@@ -40,7 +40,7 @@ def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
 
 
 def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
-    """The bounds that suites may name, by parameter; 0 and None, which are no bounds, where nothing is usual yet.
+    """The bounds that suites may name, by parameter; 0 and None, which bound nothing, where nothing is usual yet.
 
     >>> past = [{"plan_time_ms": week * WEEK_MS, "rows_read": 100, "rows_admitted": 100, "rows_late": 2,
     ...          "windows_fired_on_time": 40, "windows_fired_late": 0} for week in range(5)]

@@ -44,7 +44,7 @@ FIGURES = {
     "results_rows_written": "rows written to `results`, those rewritten with their file included",
     "changes_rows_written": "rows added to `result_changes`",
     "results_repeated": "rows of the partitions just written with key and window of another one; must be 0",
-    "results_off_window": "rows just made whose bounds are no window's or do not hold their newest event; must be 0",
+    "results_off_window": "rows just made whose bounds are not a window's or do not hold their newest event; must be 0",
     "results_early": "rows just made whose window the watermark has not reached; must be 0",
     "results_after_cleanup": "rows just made whose window was past its cleanup time before the batch; must be 0",
     "results_gone_null": "aggregates that are null in most rows just made and hardly ever were before",
@@ -64,7 +64,7 @@ FIGURES = {
     "late_rows_before": "reruns: rows of `late_events` before",
     "late_rows_after": "reruns: the same after",
     "late_readmitted": "reruns: late events that are in a window now",
-    "late_gone": "reruns: rows of `late_events` of changed files, all of whose rows are judged anew",
+    "late_gone": "reruns: rows of `late_events` of changed files, all of whose rows are judged again",
 }
 """What is counted of each batch."""
 

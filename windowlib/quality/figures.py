@@ -64,7 +64,7 @@ def parameters(terms: Terms, figures: Figures, history: Sequence[Figures]) -> di
 def usual(history: Sequence[Figures]) -> dict[str, float | None]:
     """How many windows a batch usually fires: from half the smallest to twice the largest number of earlier batches.
 
-    None, which is no bound, where earlier batches are too few or fired nothing.
+    None, which bounds nothing, where earlier batches are too few or fired nothing.
 
     >>> usual([{"windows_fired_on_time": n, "windows_fired_late": 0} for n in (10, 12, 8, 30, 11)])
     {'windows_fired_low': 4.0, 'windows_fired_high': 60}

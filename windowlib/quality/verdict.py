@@ -41,7 +41,10 @@ from windowlib.quality.terms import Terms
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
 OF_ALL_COLUMNS = ("expect_table_column", "unexpected_rows")  # beginnings of expectations that look at every column
-IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}  # what suites may name besides the columns
+IN_MS = {
+    "window_start_ms": "window_start",
+    "window_end_ms": "window_end",
+}  # what suites may name in addition to the columns
 
 
 def validate(

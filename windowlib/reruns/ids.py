@@ -1,6 +1,6 @@
 """The event ids that a rerun remembers and forgets: those of changed files come in, those of deleted events go.
 
-An event that is deleted from a Delta source, and comes again in a later file, is no duplicate of what is gone.
+An event that is deleted from a Delta source, and comes again in a later file, is not a duplicate of the deleted one.
 """
 
 from __future__ import annotations

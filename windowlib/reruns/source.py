@@ -72,7 +72,7 @@ class KnownFile:
 
 
 def files_of(definition: Definition, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
-    """The files that a rerun may read, in arrival order: those that were read, and those that its plan takes in."""
+    """The files that a rerun may read, in arrival order: those that were read, and those that its plan adds."""
     gone = {*plan.replaces}
     known = [
         replace(file, now=None, replaced=True) if file.path in gone else file

@@ -109,7 +109,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text of others in Markdown, on one line: it shows as it is, and is no markup, no HTML and no link.
+    r"""Text of others in Markdown, on one line: it shows as it is, and is neither markup nor HTML nor a link.
 
     >>> print(escaped("a|b\n<script> [x](y) **c**"))
     a\|b &lt;script&gt; \[x\](y) \*\*c\*\*

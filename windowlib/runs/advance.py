@@ -53,18 +53,18 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
         if first_plan(run) is None:
             return
     check.preload()
-    sessions: list[SparkSession] = []
+    used: list[SparkSession] = []
     limit_ms = run.definition.batch_timeout_ms
 
     def started() -> SparkSession:
-        sessions[:] = [spark()]
-        return sessions[0]
+        used[:] = [spark()]
+        return used[0]
 
     with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables), claimed(run) as claim:
         left, plans_left = max_batches, PLANS
         while left != 0 and (due := next_due(run, claim)):
             try:
-                with explaining(run, claim, due), within(limit_ms, f"batch {due.plan.batch_id}", sessions):
+                with explaining(run, claim, due), within(limit_ms, f"batch {due.plan.batch_id}", used):
                     prepared = due.state.prepared is not None
                     report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, started()))
             except FilesChanged:

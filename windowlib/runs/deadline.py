@@ -55,7 +55,7 @@ def within(
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    sentence = f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; {way_on}"
+    sentence = f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; {advice}"
     watch = _Watch(sentence, engines)
     before = signal.signal(signal.SIGALRM, watch.alarm)
     threading.Thread(target=watch.over, args=(timeout_ms,), name="windowlib-deadline", daemon=True).start()

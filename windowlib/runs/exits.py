@@ -129,12 +129,12 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
-            raise typer.Exit(tell(error, command.__name__)) from error
+            raise typer.Exit(print_error(error, command.__name__)) from error
 
     return ended
 
 
-def tell(error: Exception, command: str, whose: str = "") -> int:
+def print_error(error: Exception, command: str, whose: str = "") -> int:
     """Prints the sentence about an error (of one pipeline among several: `whose`) and gives its exit code."""
     error = _explained(error)
     code = exit_code(error)
@@ -145,7 +145,7 @@ def tell(error: Exception, command: str, whose: str = "") -> int:
 
 
 def in_a_sentence(error: Exception) -> str:
-    """An error as people are told about it, without a traceback.
+    """An error as a notice reports it, without a traceback.
 
     >>> in_a_sentence(OSError(5, "Input/output error")), in_a_sentence(WindowError("no such column"))
     ('OSError: [Errno 5] Input/output error', 'no such column')

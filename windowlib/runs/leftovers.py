@@ -3,7 +3,7 @@
 An attempt fails by itself without leaving anything; one that is killed leaves the folder that it wrote to, a
 publication that no row of the ledger names, and files that it had moved into tables already. What was there *before* a
 claim is of earlier claims, and their attempts are over: the ledger takes no row of theirs any more. What the ledger has
-fixed (a `prepare` row) is kept, whoever wrote it, and so is what a table holds.
+fixed (a `prepare` row) is kept, whichever process wrote it, and so is what a table holds.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
 def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, only_newest: bool = False) -> Report:
     """Does it. Raises `Superseded` while a run is in progress; before any change `ForeignChange`, `LostRows`.
 
-    With `only_newest` no cut but the newest is kept, and nobody is waited for who may be reading an older one.
+    With `only_newest` no cut but the newest is kept, and readers of an older one are not waited for.
     """
     state = ledger_of(definition, clock).state()
     check_fingerprint(definition, state.commit)
@@ -109,7 +109,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
             check_counts(ledger.tables, versions, state.commit)
         found = look(definition, ledger, state, versions, now_ms, only_newest=only_newest)
         ledger.put_together(claim.epoch, _attempt(state, claim))
-        if found.groups or found.told:
+        if found.groups or found.announcements:
             made = _compacted(ledger, claim, state, found, versions, who)
             publish(ledger, claim, made)
             batch_id = made.batch_id
@@ -154,9 +154,9 @@ def _compacted(
         for name in COMMIT_ORDER
     )
     before, after = (sum(len(getattr(one, what)) for one in changes) for what in ("remove", "add"))
-    changes = tuple(_without(one, found.told) if one.name == RESULT_CHANGES.name else one for one in changes)
-    told = f", {len(found.told)} that told of erased keys dropped" if found.told else ""
-    decision = Decision("maintain", who, f"{before} small files put together into {after}{told}")
+    changes = tuple(_without(one, found.announcements) if one.name == RESULT_CHANGES.name else one for one in changes)
+    dropped = f", {len(found.announcements)} that announced erased keys dropped" if found.announcements else ""
+    decision = Decision("maintain", who, f"{before} small files put together into {after}{dropped}")
     left = {figure: state.commit.counts[figure] for figure in COUNTED.values() if figure in state.commit.counts}
     return fixed(ledger, claim, state, Decided(decision, state.commit, changes, left, of_rows=False))
 

@@ -277,7 +277,7 @@ def _decided(ledger: Ledger, decision: Decision, target: _Target) -> Decided:
 
 
 def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[Path]:
-    """The files and log entries that came since the newest batch and are kept: maybe nobody has made them last."""
+    """The files and log entries that came since the newest batch and are kept: perhaps they are not on the disk yet."""
     for name in COMMIT_ORDER:
         table, pinned = ledger.tables[name], state.pinned(name)
         newest = delta.version(table)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Note = Callable[[str], None]
 Doing = str | Callable[[], str]  # what is being done, or a call that gives it as it is now
-Say = Callable[[Doing], None]  # tells it, for a line of progress
+Say = Callable[[Doing], None]  # shows it in a line of progress
 PLANS = 5  # of one batch in one run, as its files change again and again
 
 
@@ -40,7 +40,7 @@ def silent(note: Doing) -> None:
 
 @contextmanager
 def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
-    """Says what the block does and how far the engine is with it, where somebody listens."""
+    """Says what the block does and how far the engine is with it, where progress is shown."""
     if say is silent:
         yield
         return

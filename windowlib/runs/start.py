@@ -119,14 +119,14 @@ def with_spark(definition: Definition, what: str, work: Callable[[SparkSession],
 
 def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T], say: Say) -> T:
     """As `with_spark`, where `work` waits for others or makes many batches: it bounds its parts itself."""
-    spark = spark_sessions(definition)
+    engine = spark_sessions(definition)
     try:
         with explained(definition, of_a_batch=False):
-            session = _announced(spark, definition, say)()
-            with saying(say, "computing", session):
-                return work(session)
+            spark = _announced(engine, definition, say)()
+            with saying(say, "computing", spark):
+                return work(spark)
     finally:
-        spark.close()
+        engine.close()
 
 
 def _announced(spark: Callable[[], SparkSession], definition: Definition, say: Say) -> Callable[[], SparkSession]:

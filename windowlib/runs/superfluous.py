@@ -30,14 +30,15 @@ UNFINISHED_MS = DAY_MS  # of what a dead process has left next to tables
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to do. `told` are the files by which followers were told of keys that were erased long ago.
+    """What there is to do. `announcements` are the files of `result_changes` that
+    informed followers of keys erased long ago.
 
     A checkpoint is written where the last is `worth` entries back.
     """
 
     kept_from: Commit
     groups: Mapping[str, list[list[DataFile]]]
-    told: Sequence[DataFile]
+    announcements: Sequence[DataFile]
     unneeded: Sequence[Unneeded]
     logs: Mapping[str, list[Path]]
     others: Mapping[str, list[Path]]
@@ -73,7 +74,7 @@ def look(
     return Found(
         kept_from,
         {} if state.plan else dict(_groups(definition, ledger, state, versions)),
-        () if state.plan else _told(ledger, versions, kept_from),
+        () if state.plan else _announcements(ledger, versions, kept_from),
         [one for one in unneeded if one.files],
         {
             name: files
@@ -87,7 +88,7 @@ def look(
     )
 
 
-def _told(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
+def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
     """The files of removals of erased keys, where no cut is kept that still had the key."""
     name = RESULT_CHANGES.name
     files = delta.files(ledger.tables[name], versions.get(name))

@@ -86,7 +86,7 @@ def kind_of(arrow: object) -> str:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """Arrow's type for that; for one that only files can tell, text."""
+    """Arrow's type for that; for one that is known from files only, text."""
     decimal = decimal_of(kind)
     return pa.decimal128(*decimal) if decimal else _TYPES.get(kind, pa.string())
 
@@ -157,7 +157,7 @@ def _is_nested(recorded: str) -> bool:
 
 
 def _not_whole_micros(path: Path, column: str) -> str | None:
-    """The first time that is no whole number of microseconds."""
+    """The first time that is not a whole number of microseconds."""
     for values in _values(path, column):
         nanos = values.cast(pa.int64())
         micros = pc.multiply(pc.divide(nanos, NANOS_PER_MICRO), NANOS_PER_MICRO)

@@ -1,7 +1,7 @@
 """What a source file is, by its content: a SHA-256, kept when the file is read, compared only where it must be.
 
-Name, size and time tell an unchanged file at first sight. Where they disagree, the content decides; what was computed
-for that is kept in `_contents.json`, so that a folder that was unpacked again is not read again by every plan.
+Name, size and time identify an unchanged file without reading it. Where they disagree, the content decides; what was
+computed for that is kept in `_contents.json`, so that a folder that was unpacked again is not read again by every plan.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The table's log is read from there on, so what comes before may be cleaned up. Where a pipeline begins with a table
 whose log no longer reaches back to version 0, its first files are those that the table holds then.
 
-A version that removes rows (DELETE, UPDATE, MERGE, an overwrite) is no event that arrives: `windowlib.source.removals`
+A version that removes rows (DELETE, UPDATE, MERGE, an overwrite) is not an arriving event: `windowlib.source.removals`
 says what becomes of it. OPTIMIZE and VACUUM change no row: passed over.
 """
 
@@ -24,7 +24,7 @@ from windowlib.definition.definition import Definition
 from windowlib.source.found import Found, Listed, SourceError, Version
 from windowlib.tables import log
 
-CURSOR = "source_cursor"  # where a plan and a commit keep it: beside what the state depends on
+CURSOR = "source_cursor"  # where a plan and a commit keep it: next to what the state depends on
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _declared(definition: Definition, recorded: Mapping[str, str]) -> dict[str, 
 
 
 def _declaring(column: str, recorded: str, found: str) -> str:
-    """What to say where a narrower type is no fault of the file."""
+    """What to say where a narrower type is not the file's fault."""
     if not is_wider(kind_of(recorded), kind_of(found)):
         return ""
     said = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
@@ -140,7 +140,7 @@ def folder_types(paths: Sequence[str]) -> dict[str, str]:
 
 
 def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> None:
-    """Raises `SourceError` for columns that cannot be told apart, or that are called like windowlib's own."""
+    """Raises `SourceError` for columns that cannot be distinguished, or that have names of windowlib's own."""
     if absent := [name for name in definition.source.rename if name not in columns]:
         raise SourceError(f"{path} has no column {absent[0]!r}, which source.rename names; it has {', '.join(columns)}")
     known = [definition.source.named(name) for name in columns]

@@ -1,7 +1,7 @@
 """The files of a source folder and its subfolders: what is looked at, and what is left out by its name.
 
 A name that begins with `_` or `.` is not looked at, whether a file's or a folder's: write there, then rename. What
-`source.exclude` names, or `source.include` does not, is left out; so are neither rows lost nor files that are no events
+`source.exclude` names, or `source.include` does not, is left out; so rows are not lost and files without events are not
 read. A link to a folder is refused, since the same file could be found on two ways and would be read twice.
 """
 

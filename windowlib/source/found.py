@@ -25,7 +25,7 @@ class Found:
 
     @property
     def state(self) -> FileState:
-        """What tells it from a changed one at first sight."""
+        """What differs in a changed file, without reading it."""
         return FileState(self.path, self.size_bytes, self.modified_ns)
 
 

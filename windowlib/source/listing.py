@@ -182,7 +182,9 @@ def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> l
 def check_unchanged(definition: Definition, files: Sequence[SourceFile]) -> None:
     """Raises `FilesChanged` when a planned file is gone or is not the one that was planned."""
     if change := change_of(definition, files):
-        raise FilesChanged(f"{change}, and again each time it was planned anew; run again when its writer has finished")
+        raise FilesChanged(
+            f"{change}, and again each time the batch was replanned; run again when its writer has finished"
+        )
 
 
 def change_of(definition: Definition, files: Sequence[SourceFile]) -> str | None:

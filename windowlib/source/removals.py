@@ -1,7 +1,7 @@
 """Versions of a Delta source that remove rows (DELETE, UPDATE, MERGE, an overwrite), and what becomes of them.
 
 A version removes files and adds others. Which rows of those are old ones that were written again, and which are new,
-nobody can tell, so they belong together: all files that were made of one another, by compactions too.
+cannot be known, so they belong together: all files that were made of one another, by compactions too.
 
 * None of those that were read is gone: rows only changed places before they were read, and what is there has arrived.
 * Else it is a *removal*: events are in windows that the table does not hold any more. Every file before it is read

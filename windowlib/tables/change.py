@@ -37,7 +37,7 @@ def _text(value: Any) -> str | None:
 class Change:
     """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
 
-    Of the files `quiet`, by path, no reader of changes is told: as though they held the same rows as others.
+    The files `quiet`, by path, are not data changes: readers of changes skip them, as if their rows were not new.
     `columns` are those that the table has from then on, where they change: then all its files go, or none.
     """
 
@@ -47,6 +47,6 @@ class Change:
     columns: Schema | None = None
     quiet: Collection[str] = ()
 
-    def is_told(self, file: LoggedFile) -> bool:
-        """Whether readers of changes are told of a file."""
+    def is_data_change(self, file: LoggedFile) -> bool:
+        """Whether readers of changes get the rows of a file."""
         return self.of_rows and file.path not in self.quiet

@@ -4,8 +4,8 @@ Entries before the newest checkpoint that is not after the oldest kept version a
 be opened. Checkpoints are on the disk before an entry goes, and entries go from the oldest on.
 
 A checkpoint repeats the *tombstones* of removed files, too, for as long as the table's retention says: they keep VACUUM
-off these files. Whoever opens the table reads them all, and in 30 days of a run each minute there come 200,000 in the
-ledger. Those of files that maintenance has deleted protect nothing, and are left out.
+off these files. Every process that opens the table reads them all, and in 30 days of a run each minute there come
+200,000 in the ledger. Those of files that maintenance has deleted protect nothing, and are left out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _leave_out_gone(folder: Path, version: int) -> None:
 
 
 def _replace(path: Path, content: bytes, version: int) -> None:
-    """Writes a file of the log anew, at once. What a killed process leaves goes with the entries of its version."""
+    """Replaces a file of the log, at once. What a killed process leaves goes with the entries of its version."""
     new = path.with_name(f"{version:020}.{uuid.uuid4().hex}.tmp")
     new.write_bytes(content)
     disk.sync([new], new.parent)

@@ -37,7 +37,7 @@ class Conflict(Exception):
 
 
 class RefusedCommit(WindowError):
-    """The table does not take a commit, although nobody was faster: its settings or the disk are against it."""
+    """The table does not take a commit, although no writer was faster: its settings or the disk are against it."""
 
 
 class Tries:
@@ -148,11 +148,14 @@ def _actions(change: Change, *, with_removals: bool) -> list[AddAction | RemoveA
     """The entries of a commit. An overwrite, which changes the columns, removes files without any."""
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     added = [
-        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.is_told(f), f.statistics) for f in change.add
+        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.is_data_change(f), f.statistics)
+        for f in change.add
     ]
     if not with_removals:
         return [*added]
-    removed = [RemoveAction(f.path, change.is_told(f), now_ms, f.size_bytes, dict(f.partition)) for f in change.remove]
+    removed = [
+        RemoveAction(f.path, change.is_data_change(f), now_ms, f.size_bytes, dict(f.partition)) for f in change.remove
+    ]
     return [*added, *removed]
 
 

@@ -4,8 +4,8 @@ A file that was written is in the machine's memory; after a power cut it may be 
 folders that name it, are made to last. The order in which a run does so is its promise: data files, then the prepare
 file and its row, then the log entries, then the commit row (`windowlib.tables.prepare`).
 
-A disk that is full or read-only, or a folder of another user, answers in the words of whoever wrote: Python, delta-rs,
-Spark. `refusals_named` says it once, in ours.
+A disk that is full or read-only, or a folder of another user, answers in the words of the library that wrote: Python,
+delta-rs, Spark. `refusals_named` says it once, in ours.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def sync(files: Iterable[Path], root: Path) -> None:
 def make_lasting(folder: Path) -> None:
     """Makes a folder and those above it, as far as they are missing, and makes them last, up to where the disk begins.
 
-    Whoever made them: one that was there may be of a run that died before it had made it last. Ends below a folder that
+    Those that were there, too: one may be of a run that died before it was on the disk. Ends below a folder that
     this process may not write to, as no entry there is new. Raises OSError where the disk cannot.
     """
     folder.mkdir(parents=True, exist_ok=True)

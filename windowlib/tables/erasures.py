@@ -1,7 +1,7 @@
 """The keys of a pipeline that were erased, each with what was removed of it. Only `windowlib forget` adds to them.
 
-Its row is written before anything is removed: from then on no batch brings the key back, whoever dies when. It is
-the certificate, too. The key itself is not in it (`windowlib.plans.erased`).
+Its row is written before anything is removed: from then on no batch brings the key back, whatever is killed. It
+is the certificate, too. The key itself is not in it (`windowlib.plans.erased`).
 """
 
 from __future__ import annotations

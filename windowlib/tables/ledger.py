@@ -109,7 +109,7 @@ class Ledger:
                     raise
 
     def claim(self, note: Callable[[str], None] = lambda what: None) -> tuple[LedgerState, Claim]:
-        """Claims the pipeline; tells what held before. Raises `Superseded` when a run that is at work holds it.
+        """Claims the pipeline; gives the state before. Raises `Superseded` when a run that is at work holds it.
 
         Where that run cannot be seen from here, this waits for a heartbeat of it, at most `lease_timeout`.
         """

@@ -114,7 +114,7 @@ def finished(ledger: Ledger) -> list[Migration]:
 def finish(ledger: Ledger, who: str, reason: str) -> int | None:
     """Keeps the newest migration for good, by a row of the ledger; gives its batch, None where none can be undone.
 
-    Then deletes what is left of it. Killed before that, whoever calls `finished` next finds it. Raises `Superseded`
+    Then deletes what is left of it. Killed before that, the next call of `finished` finds it. Raises `Superseded`
     where one back is prepared.
     """
     found = list[tuple[int, Migration]]()

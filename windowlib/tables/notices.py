@@ -1,7 +1,7 @@
-"""What people were told about a pipeline: which situations began, changed and were over, and whether it was delivered.
+"""The notices of a pipeline: which situations began, changed and were over, and whether that was delivered.
 
 The table is appended to outside of any batch. Of the rows about one situation that with the greatest number counts; so
-what is told once is known to every later run, on whatever machine. A row without `delivered` is written before a
+what is reported once is known to every later run, on whatever machine. A row without `delivered` is written before a
 notice is sent, by compare-and-set: of two runs at once one sends it. A process that dies in between leaves such a row,
 and after `DYING_MS` the notice is sent again: once, or at worst twice.
 """
@@ -37,15 +37,15 @@ class Notice:
     delivered: bool | None = None
     error: str | None = None
 
-    def is_told(self, now_ms: int) -> bool:
-        """Whether nobody has to send it any more."""
+    def is_settled(self, now_ms: int) -> bool:
+        """Whether it need not be sent any more."""
         if self.delivered is None:
             return now_ms - time_of(self.at) < DYING_MS
         return self.delivered
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """The newest notice of each situation, as of a version of the table; None: there is no table yet."""
 
     version: int | None
@@ -57,19 +57,19 @@ class Told:
         return {key: one for key, one in self.newest.items() if one.what != "over"}
 
 
-def told(root: Path) -> Told:
-    """What was told so far."""
+def reported(root: Path) -> Reported:
+    """What was reported so far."""
     table = Table(root / NOTICES.name)
     version = delta.version(table)
     rows = data_files.rows(table, delta.files(table, version), NOTICES.columns)
     newest = {row["situation"]: row for row in sorted(rows, key=lambda row: row["number"])}
     fields = Notice.__dataclass_fields__
     found = {key: Notice(**{name: row[name] for name in fields}) for key, row in newest.items()}
-    return Told(version, cast("dict[str, Notice]", found))
+    return Reported(version, cast("dict[str, Notice]", found))
 
 
-def add(root: Path, after: Told, notices: Sequence[Notice]) -> bool:
-    """Adds notices in one commit, if nothing was told since; False where something was."""
+def add(root: Path, after: Reported, notices: Sequence[Notice]) -> bool:
+    """Adds notices in one commit, if none was added since; False where one was."""
     table = Table(root / NOTICES.name)
     try:
         expected = delta_commits.create(table, NOTICES.schema()) if after.version is None else after.version

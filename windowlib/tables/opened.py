@@ -55,7 +55,7 @@ class Table:
             return DeltaTable(str(self.folder), version=version)
 
     def _identity(self) -> tuple[int, int] | None:
-        """What tells a table from another one made in its place: its first commit; None once that is cleaned up."""
+        """What distinguishes a table from one made in its place: its first commit; None once that is cleaned up."""
         try:
             first = file_of(self.folder, 0).stat()
         except OSError:

@@ -39,16 +39,16 @@ SET_ASIDE = TableSpec(
 
 NOTICES = TableSpec(
     "notices",
-    "what people were told: situations that began, changed, or were over",
+    "what was reported to people: situations that began, changed, or were over",
     ("of several rows about one situation that with the greatest number counts",),
     described=(
         Column("number", _LONG, "in the order of the notices; has holes"),
-        Column("at", _TIMESTAMP, "when it was told"),
+        Column("at", _TIMESTAMP, "when it was reported"),
         Column("since", _TIMESTAMP, "when the situation began"),
         Column("situation", _TEXT, "failure, decision, silence, freshness, clock, or warning.<check>"),
         Column("what", _TEXT, "began, changed or over"),
         Column("signature", _TEXT, "what a change of the situation changes"),
-        Column("sentence", _TEXT, "what was told"),
+        Column("sentence", _TEXT, "what was reported"),
         Column("batch_id", _LONG, "the batch that it is about; null where it is about none"),
         Column("delivered", _BOOL, "null: being sent; false: it could not be, and is sent again"),
         Column("error", _TEXT, "why it could not be delivered; never an address or a token"),

@@ -112,7 +112,7 @@ def _boot_id() -> str | None:
 
 
 def _namespace() -> str | None:
-    """What tells our PID namespace from others; None where `/proc` shows another one than ours."""
+    """What distinguishes our PID namespace from others; None where `/proc` shows another one than ours."""
     try:
         return os.readlink("/proc/self/ns/pid") if os.readlink("/proc/self") == str(os.getpid()) else None
     except OSError:

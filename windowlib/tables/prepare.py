@@ -36,7 +36,7 @@ class TableChange:
     """What happens to one table. `start` is the version it was computed from, None where there is no table yet.
 
     `schema` is the Delta schema, as JSON, of a table to create; `columns` that of one which is there and changes it.
-    `quiet` are the paths, of those to add and to remove, of which no reader of changes is told.
+    `quiet` are the paths, of those to add and to remove, that readers of changes skip.
     """
 
     name: str

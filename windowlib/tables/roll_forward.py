@@ -7,8 +7,8 @@
 `COMPACTED`   a file to remove was compacted away: the compaction is undone, if the old files exist
 ============  ==========================================================================================================
 
-Anything else is a change by someone else (`ForeignChange`), and nothing is touched. Every commit is a compare-and-set,
-so of several that roll one publication forward each finds the others' commits, and accepts them.
+Anything else is a change by another program (`ForeignChange`), and nothing is touched. Every commit is a
+compare-and-set, so of several that roll one publication forward each finds the others' commits, and accepts them.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def add_row(
             check()
             append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
         except delta_commits.Conflict:
-            continue  # somebody was faster
+            continue  # another process was faster
         return
 
 

@@ -51,8 +51,8 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     """
     seen = {name: _seen(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
     still_ours()
-    built_upon = ((tables[name].folder, one.since) for name, one in seen.items())  # perhaps not on the disk yet
-    disk.sync((path for folder, since in built_upon for path in log.files_of(folder, since)), tables.root)
+    built_on = ((tables[name].folder, one.since) for name, one in seen.items())  # perhaps not on the disk yet
+    disk.sync((path for folder, since in built_on for path in log.files_of(folder, since)), tables.root)
     versions = {
         name: delta_commits.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
         for name, one in seen.items()

@@ -46,7 +46,7 @@ def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_
 def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
     """The same of a table that no batch publishes, to which anyone may be adding: nothing younger than a day.
 
-    With `at_once` also what its log says is removed: whoever has opened the table a moment ago may miss it.
+    With `at_once` also what its log says is removed: a reader that opened the table a moment ago may miss it.
     """
     newest = delta.version(table)
     needed = {file.path for file in delta.files(table, newest)}

@@ -205,7 +205,7 @@ def check_key(definition: Definition, texts: Sequence[str]) -> None:
 def key_of(tables: Cut, texts: Sequence[str]) -> Key | None:
     """The key that these texts are, in the types of its columns; None where no table has a row yet.
 
-    Raises `CannotLook` where a text is no value of its column.
+    Raises `CannotLook` where a text is not a value of its column.
     """
     columns = tuple(tables.definition.source.key)
     schema = next((one for one in map(tables.schema, KEYED_TABLES) if one is not None), None)

@@ -1,4 +1,4 @@
-"""Situations are told once until they change, and when they are over, to a real server; none of it fails a run."""
+"""Situations are reported once until they change, and when they are over, to a real server; none of it fails a run."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
+from windowlib.notices.notify import Ended, notify
 from windowlib.notices.situations import situations
-from windowlib.notices.telling import Ended, tell
 from windowlib.pages.overview import looked, overview
 from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta_commits, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.notices import DYING_MS, add, told
+from windowlib.tables.notices import DYING_MS, add, reported
 from windowlib.tables.opened import Tables
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
@@ -96,10 +96,10 @@ def clicks(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> D
     return made
 
 
-def told_to(clicks: Definition, ended: Ended = WELL, now_ms: int = NOW_MS) -> list[str]:
-    """Tells what there is to tell; gives the notes."""
+def notes_of(clicks: Definition, ended: Ended = WELL, now_ms: int = NOW_MS) -> list[str]:
+    """Sends what is due; gives the notes."""
     notes = list[str]()
-    tell(clicks, ended, now_ms, None, notes.append)
+    notify(clicks, ended, now_ms, None, notes.append)
     return notes
 
 
@@ -119,9 +119,9 @@ def committed(clicks: Definition, watermark_ms: int, batch_id: int = 1, **versio
     ledger_of(clicks, lambda: NOW_MS).write({**row, "definition": stored})
 
 
-def test_a_batch_that_waits_is_told_once_and_when_it_no_longer_waits(clicks, server):
+def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks, server):
     batch_id = refused(clicks)
-    assert told_to(clicks) == told_to(clicks) == []
+    assert notes_of(clicks) == notes_of(clicks) == []
     [notice] = server.got
     assert notice["sentence"] == (
         f"batch {batch_id} was refused by its checks and waits for a decision:"
@@ -131,17 +131,17 @@ def test_a_batch_that_waits_is_told_once_and_when_it_no_longer_waits(clicks, ser
     assert notice["command"] == f'windowlib approve {clicks.file} --batch {batch_id} --reason "…"'
     assert server.headers[0]["Authorization"] == f"Bearer {TOKEN}"
     abandon(clicks, "ann", "a wrong file", lambda: NOW_MS)
-    told_to(clicks)
-    told_to(clicks)
+    notes_of(clicks)
+    notes_of(clicks)
     assert server.said == [("decision", "began"), ("decision", "over")]
 
 
-def test_an_error_is_told_until_another_comes_or_a_run_ends_well(clicks, server):
+def test_an_error_is_reported_until_another_comes_or_a_run_ends_well(clicks, server):
     for sentence in ("file 17 is cut off", "file 18 is cut off", "the disk is full"):
-        told_to(clicks, Ended(sentence))
-    told_to(clicks, UNKNOWN)
+        notes_of(clicks, Ended(sentence))
+    notes_of(clicks, UNKNOWN)
     assert server.said == [("failure", "began"), ("failure", "changed")]
-    told_to(clicks)
+    notes_of(clicks)
     assert server.said[2:] == [("failure", "over")]
 
 
@@ -151,23 +151,23 @@ def test_what_cannot_be_delivered_is_kept_and_sent_again(clicks, server, answer,
     quick = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"timeout_ms": 300})})
     server.answer, server.waits_s = answer, waits_s
     began = time.monotonic()
-    [note] = told_to(quick, Ended("the disk is full"))
+    [note] = notes_of(quick, Ended("the disk is full"))
     assert time.monotonic() - began < 3
     assert "the webhook at 127.0.0.1" in note
-    kept = told(clicks.root).newest["failure"]
+    kept = reported(clicks.root).newest["failure"]
     assert (kept.delivered, kept.what) == (False, "began")
     server.answer, server.waits_s, server.got = 200, 0, []
-    assert told_to(quick, Ended("the disk is full")) == told_to(quick, Ended("the disk is full")) == []
+    assert notes_of(quick, Ended("the disk is full")) == notes_of(quick, Ended("the disk is full")) == []
     assert server.said == [("failure", "began")]
 
 
 def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
     server.answer = 500
-    notes = told_to(clicks, Ended("the disk is full"))
+    notes = notes_of(clicks, Ended("the disk is full"))
     monkeypatch.setenv("HOOK", f"ftp://{TOKEN}")
-    notes += told_to(clicks, Ended("the disk is full"))
+    notes += notes_of(clicks, Ended("the disk is full"))
     monkeypatch.delenv("HOOK")
-    notes += told_to(clicks, Ended("the disk is full"))
+    notes += notes_of(clicks, Ended("the disk is full"))
     assert "notify.webhook_variable: the environment variable HOOK is not set" in notes[-1]
     assert not any(TOKEN in note for note in notes)
     written = [file for file in clicks.root.rglob("*") if file.is_file()]
@@ -175,13 +175,13 @@ def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
     assert not any(TOKEN.encode() in file.read_bytes() for file in written)
 
 
-def test_of_several_at_once_one_tells(clicks, server):
+def test_of_several_at_once_one_sends(clicks, server):
     refused(clicks)
     together = threading.Barrier(4)
 
     def one() -> None:
         together.wait()
-        assert told_to(clicks) == []
+        assert notes_of(clicks) == []
 
     threads = [threading.Thread(target=one) for _ in range(4)]
     for thread in threads:
@@ -189,20 +189,20 @@ def test_of_several_at_once_one_tells(clicks, server):
     for thread in threads:
         thread.join()
     assert server.said == [("decision", "began")]
-    before = told(clicks.root)
+    before = reported(clicks.root)
     assert add(clicks.root, before, list(before.newest.values()))
     assert not add(clicks.root, before, list(before.newest.values()))
 
 
-@pytest.mark.fault("a process dies while it tells people", "it is told again: once, or at worst twice")
-def test_what_a_dead_process_was_telling_is_told_again(clicks, server):
+@pytest.mark.fault("a process dies while it sends a notice", "it is sent again: once, or at worst twice")
+def test_what_a_dead_process_was_sending_is_sent_again(clicks, server):
     refused(clicks)
-    told_to(clicks)
-    before = told(clicks.root)
+    notes_of(clicks)
+    before = reported(clicks.root)
     add(clicks.root, before, [replace(before.newest["decision"], delivered=None)])
-    told_to(clicks, now_ms=NOW_MS + DYING_MS - 1)
+    notes_of(clicks, now_ms=NOW_MS + DYING_MS - 1)
     assert len(server.got) == 1
-    told_to(clicks, now_ms=NOW_MS + DYING_MS)
+    notes_of(clicks, now_ms=NOW_MS + DYING_MS)
     assert server.said == [("decision", "began")] * 2
 
 
@@ -213,9 +213,9 @@ def test_what_is_acknowledged_is_quiet_until_then_and_a_plan_goes_on(clicks, ser
     acknowledge(ledger, "decision", NOW_MS + HOUR_MS, "ann", "on it")
     after = ledger.state()
     assert replace(after, version=before.version, sequence=before.sequence) == before
-    assert told_to(clicks, now_ms=NOW_MS + HOUR_MS - 1) == []
+    assert notes_of(clicks, now_ms=NOW_MS + HOUR_MS - 1) == []
     assert server.got == []
-    told_to(clicks, now_ms=NOW_MS + HOUR_MS)
+    notes_of(clicks, now_ms=NOW_MS + HOUR_MS)
     assert server.said == [("decision", "began")]
 
 
@@ -234,19 +234,19 @@ def test_an_acknowledgement_is_found_behind_many_rows(clicks):
     assert set(acknowledged(Tables(clicks.root), NOW_MS + 1)) == {"warning"}
 
 
-def test_a_watermark_too_far_behind_the_clock_is_told_and_when_it_is_not(clicks, server):
+def test_a_watermark_too_far_behind_the_clock_is_reported_and_when_it_is_not(clicks, server):
     committed(clicks, NOW_MS - 2 * HOUR_MS)
-    told_to(clicks)
+    notes_of(clicks)
     assert server.got == []
-    told_to(clicks, now_ms=NOW_MS + 60_000)
-    told_to(clicks, now_ms=NOW_MS + 120_000)
+    notes_of(clicks, now_ms=NOW_MS + 60_000)
+    notes_of(clicks, now_ms=NOW_MS + 120_000)
     assert server.got[0]["sentence"].endswith("UTC: 2h 1m behind the clock, and 2h is allowed")
     committed(clicks, NOW_MS, batch_id=2)
-    told_to(clicks, now_ms=NOW_MS + 180_000)
+    notes_of(clicks, now_ms=NOW_MS + 180_000)
     assert server.said == [("freshness", "began"), ("freshness", "over")]
 
 
-def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
+def test_a_source_silent_for_longer_than_usual_is_reported(clicks, server):
     tables = Tables(clicks.root)
     version = delta_commits.create(tables[SOURCE_FILES.name], SOURCE_FILES.schema())
     for hour in [*range(30), 90]:  # every hour, and once after sixty
@@ -256,9 +256,9 @@ def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
     newest_ms = NOW_MS + 90 * HOUR_MS
     committed(clicks, newest_ms, source_files=version)
     patient = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"freshness_ms": None})})
-    told_to(patient, now_ms=newest_ms + 3 * HOUR_MS // 2)
+    notes_of(patient, now_ms=newest_ms + 3 * HOUR_MS // 2)
     assert server.got == []
-    told_to(patient, now_ms=newest_ms + 2 * HOUR_MS)
+    notes_of(patient, now_ms=newest_ms + 2 * HOUR_MS)
     assert server.got[0]["sentence"].startswith("no new file for 2h, and at most 1h 30m is usual; the newest came ")
     at_home = looked(patient, newest_ms + 2 * HOUR_MS)
     assert at_home.still == [server.got[0]["sentence"]]
@@ -267,27 +267,27 @@ def test_a_source_silent_for_longer_than_usual_is_told(clicks, server):
     assert situations(longer, newest_ms + 2 * HOUR_MS) == []
 
 
-def test_a_warning_is_told_by_its_check_and_only_what_was_asked_for(clicks, server):
+def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, server):
     committed(clicks, NOW_MS, batch_id=7)
     check(clicks, {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_state_after": 782}, HISTORY)
     fewer = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"about": ("failure",)})})
-    told_to(fewer)
+    notes_of(fewer)
     assert server.got == []
-    told_to(clicks)
+    notes_of(clicks)
     [notice] = server.got
     assert notice["situation"] == "warning.events.late_share"
     assert notice["command"] == f"windowlib checks {clicks.file} --explain events.late_share"
     assert "observed 0.1 (rows_late 98, rows_admitted 980)." in notice["sentence"]
 
 
-def test_a_run_that_died_is_told_by_the_next_plan(clicks, server):
+def test_a_run_that_died_is_reported_by_the_next_plan(clicks, server):
     plan(clicks, lambda: NOW_MS)
     ledger = ledger_of(clicks, lambda: NOW_MS)
     owner = {"host": "elsewhere", "boot": 1.0, "pid": 1, "started": 1.0, "boot_id": "x", "namespace": "y"}
     ledger.write({"kind": "claim", "epoch": 1, "owner": json.dumps(owner)})
-    told_to(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms - 1)
+    notes_of(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms - 1)
     assert server.got == []
-    told_to(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms)
+    notes_of(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms)
     assert server.got[0]["sentence"] == "the run that worked on batch 1 ended without a word; the next run finishes it"
 
 
@@ -295,7 +295,7 @@ def ran(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
-def test_commands_tell_and_acknowledge(clicks, server, tmp_path, monkeypatch):
+def test_commands_notify_and_acknowledge(clicks, server, tmp_path, monkeypatch):
     file = clicks.file
     cut_off = tmp_path / "incoming" / "1.parquet"
     cut_off.write_bytes(cut_off.read_bytes()[:100])
@@ -315,7 +315,7 @@ def test_commands_tell_and_acknowledge(clicks, server, tmp_path, monkeypatch):
 
 def test_without_notify_nothing_is_judged_or_written(tmp_path):
     plain = definition(tmp_path)
-    told_to(plain, Ended("the disk is full"))
+    notes_of(plain, Ended("the disk is full"))
     assert not plain.root.exists()
 
 
@@ -339,7 +339,7 @@ def test_mistakes_are_named(tmp_path, line, mistake):
 
 
 def test_since_is_when_it_began(clicks, server):
-    told_to(clicks, Ended("the disk is full"))
-    told_to(clicks, Ended("no such column"), now_ms=NOW_MS + HOUR_MS)
+    notes_of(clicks, Ended("the disk is full"))
+    notes_of(clicks, Ended("no such column"), now_ms=NOW_MS + HOUR_MS)
     assert [one["since"] for one in server.got] == ["2025-11-21T04:40:00Z"] * 2
-    assert told(clicks.root).open["failure"].at == utc(NOW_MS + HOUR_MS)
+    assert reported(clicks.root).open["failure"].at == utc(NOW_MS + HOUR_MS)

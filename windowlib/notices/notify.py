@@ -1,9 +1,9 @@
-"""Tells people about the situations of a pipeline: each once until it changes, and that it is over.
+"""Sends the notices of a pipeline: each situation once until it changes, and once when it is over.
 
-    judge what holds -> compare with what was told -> claim what is to be told -> deliver -> keep whether it arrived
+    judge what holds -> compare with what was reported -> claim what is to be sent -> deliver -> keep whether it arrived
 
-What was told lies in the table `notices` (`windowlib.tables.notices`), which says how that survives a restart and two
-runs at once. A delivery that fails is a note, fails no run, and is tried again when the next run or plan ends.
+What was reported is in the table `notices` (`windowlib.tables.notices`), which says how that survives a restart and
+two runs at once. A delivery that fails is a note, fails no run, and is tried again when the next run or plan ends.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
 from windowlib.tables.acknowledged import Acknowledged, acknowledged, quiet
-from windowlib.tables.notices import Notice, Told, add, told
+from windowlib.tables.notices import Notice, Reported, add, reported
 from windowlib.tables.opened import Tables
 
 HandOver = Callable[[Mapping[str, Any]], None]
-TRIES = 5  # to be the one who tells, while others tell something
+TRIES = 5  # to be the process that sends, while others add notices
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Step:
     command: str | None = None
 
 
-def tell(
+def notify(
     definition: Definition, ended: Ended, now_ms: int, hand_over: HandOver | None, note: Callable[[str], None]
 ) -> bool:
-    """Tells what has begun, changed or is over since it was told last: whether there was anything.
+    """Sends what has begun, changed or ended since the last notices: whether there was anything.
 
     Does nothing without `[notify]`. `hand_over` passes a notice on to Airflow's notifier, where there is one. Raises
     nothing: what goes wrong is a note.
@@ -55,19 +55,19 @@ def tell(
     try:
         outcomes = list(_sent(definition, _claimed(definition, ended, now_ms), to_airflow))
         keep(definition.root, outcomes)
-    except Exception as error:  # that people are not told must not fail a run
+    except Exception as error:  # a notice that is not sent must not fail a run
         note(f"{definition.name}: notices could not be judged or kept: {type(error).__name__}: {error}")
         return False
     if failed := [one for one in outcomes if one.error]:
         what = ", ".join(f"{one.situation} {one.what}" for one in failed)
-        note(f"{definition.name}: not told ({what}): {failed[0].error}; tried again after the next run")
+        note(f"{definition.name}: not delivered ({what}): {failed[0].error}; tried again after the next run")
     return bool(outcomes)
 
 
 def keep(root: Path, outcomes: Sequence[Notice]) -> None:
     """Keeps what became of notices, however often others are faster."""
     for _ in range(TRIES):
-        if not outcomes or add(root, told(root), outcomes):
+        if not outcomes or add(root, reported(root), outcomes):
             return
 
 
@@ -92,17 +92,17 @@ def message(definition: Definition, step: Step) -> dict[str, Any]:
 
 
 def _claimed(definition: Definition, ended: Ended, now_ms: int) -> list[Step]:
-    """What this process is to send: nobody else does, as the rows that say so were written in one commit."""
+    """What this process is to send: no other does, as the rows that say so were written in one commit."""
     for _ in range(TRIES):
-        before = told(definition.root)
+        before = reported(definition.root)
         steps = list(_steps(definition, before, ended, now_ms))
         if not steps or add(definition.root, before, [step.notice for step in steps]):
             return [step for step in steps if step.notice.delivered is None]
-    return []  # others were faster again and again: they have told it, or the next run does
+    return []  # others were faster again and again: they have sent it, or the next run does
 
 
-def _steps(definition: Definition, before: Told, ended: Ended, now_ms: int) -> Iterator[Step]:
-    """What there is to tell, as rows that are not delivered yet; and what need not be told, as delivered."""
+def _steps(definition: Definition, before: Reported, ended: Ended, now_ms: int) -> Iterator[Step]:
+    """What there is to send, as rows that are not delivered yet; and what need not be sent, as delivered."""
     holding = {one.key: one for one in situations(definition, now_ms)}
     if ended.error is not None:
         holding["failure"] = failure(definition, ended.error)
@@ -123,7 +123,7 @@ def _of_holding(one: Situation, past: Notice | None, now_ms: int) -> Iterator[St
         made = Notice(at, at, one.key, "began", one.signature, one.sentence, one.batch_id)
     elif past.signature != one.signature:
         made = Notice(at, past.since, one.key, "changed", one.signature, one.sentence, one.batch_id)
-    elif not past.is_told(now_ms):
+    elif not past.is_settled(now_ms):
         made = replace(past, at=at, sentence=one.sentence, batch_id=one.batch_id, delivered=None, error=None)
     else:
         return
@@ -132,11 +132,11 @@ def _of_holding(one: Situation, past: Notice | None, now_ms: int) -> Iterator[St
 
 def _of_gone(past: Notice, calm: Mapping[str, Acknowledged], now_ms: int) -> Iterator[Step]:
     if past.what == "over":
-        if not past.is_told(now_ms):
+        if not past.is_settled(now_ms):
             yield Step(replace(past, at=utc(now_ms), delivered=None, error=None))
         return
-    was_never_told = past.what == "began" and not past.delivered
-    need_not = True if was_never_told or quiet(calm, past.situation) else None
+    was_never_reported = past.what == "began" and not past.delivered
+    need_not = True if was_never_reported or quiet(calm, past.situation) else None
     yield Step(replace(past, at=utc(now_ms), what="over", delivered=need_not, error=None))
 
 

@@ -1,4 +1,4 @@
-"""What holds of a pipeline as people were told, and what an operator keeps quiet."""
+"""The situations of a pipeline that notices have reported, and those that an operator keeps quiet."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from windowlib.definition.instants import instant, time_of
 from windowlib.tables.acknowledged import acknowledged, quiet
-from windowlib.tables.notices import told
+from windowlib.tables.notices import reported
 from windowlib.tables.opened import Tables
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A situation that people were told about, or that is kept quiet: by whom, why and until when."""
+class ReportedSituation:
+    """A situation that a notice has reported, or that is kept quiet: by whom, why and until when."""
 
     situation: str
     sentence: str | None
@@ -27,7 +27,7 @@ class Told:
     def line(self) -> str:
         """What holds, since when, and who keeps it quiet.
 
-        >>> Told("silence", None, None, 0, "ann", "closed").line
+        >>> ReportedSituation("silence", None, None, 0, "ann", "closed").line
         'silence: kept quiet by ann until 1970-01-01 00:00:00 UTC (closed)'
         """
         parts = [f"{self.sentence}, since {instant(self.since_ms)}"] if self.sentence else []
@@ -36,16 +36,16 @@ class Told:
         return f"{self.situation}: {'; '.join(parts)}"
 
 
-def situations(root: Path, tables: Tables, now_ms: int) -> list[Told]:
+def situations(root: Path, tables: Tables, now_ms: int) -> list[ReportedSituation]:
     """All of them, by name."""
     return list(_situations(root, tables, now_ms))
 
 
-def _situations(root: Path, tables: Tables, now_ms: int) -> Iterator[Told]:
-    holding, calm = told(root).open, acknowledged(tables, now_ms)
+def _situations(root: Path, tables: Tables, now_ms: int) -> Iterator[ReportedSituation]:
+    holding, calm = reported(root).open, acknowledged(tables, now_ms)
     for key in sorted({*holding, *calm}):
         one = holding.get(key)
         sentence, since_ms = (one.sentence, time_of(one.since)) if one else (None, None)
         by = quiet(calm, key)
         until_ms, who, reason = (by.until_ms, by.who, by.reason) if by else (None, None, None)
-        yield Told(key, sentence, since_ms, until_ms, who, reason)
+        yield ReportedSituation(key, sentence, since_ms, until_ms, who, reason)

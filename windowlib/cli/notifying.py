@@ -1,4 +1,4 @@
-"""Commands that run or plan a pipeline tell people how it ended, where `[notify]` says so; runs keep metrics."""
+"""Commands that run or plan a pipeline send notices when they end, where `[notify]` says so; runs keep metrics."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable: how often the calle
 
 
 @contextmanager
-def telling(definition: Definition, is_well: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Tells people about the pipeline when the block has ended, with its error if it raises one.
+def notifying(definition: Definition, is_well: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Sends the notices of the pipeline when the block has ended, with its error if it raises one.
 
     `is_well` says whether the end of the block means that nothing fails any more.
     """
     try:
         yield
     except Exception as error:
-        tell_about(definition, error)
+        notify_of(definition, error)
         raise
-    tell_about(definition, is_well=is_well())
+    notify_of(definition, is_well=is_well())
 
 
-def tell_about(definition: Definition, error: Exception | None = None, *, is_well: bool = False) -> None:
-    """Tells what there is to tell; an error that the caller tries again, or that is another's, is no failure yet."""
+def notify_of(definition: Definition, error: Exception | None = None, *, is_well: bool = False) -> None:
+    """Sends what is due; an error that the caller tries again, or that is another's, is not a failure yet."""
     if not (definition.notify.has_webhook or definition.notify.airflow):
         return
-    from windowlib.notices.telling import Ended, tell
+    from windowlib.notices.notify import Ended, notify
     from windowlib.tables.ledger import wall_clock_ms
 
     code = None if error is None else exit_code(error)
     passes = code in (SUPERSEDED, REJECTED) or (code == UNEXPECTED and _tries_left())
     failed = None if error is None or passes else in_a_sentence(error)
-    if tell(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
+    if notify(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
         keep_metrics(definition)
 
 

@@ -1,4 +1,4 @@
-"""What of a key lies next to the tables that batches publish: what was found, told, shown, or tried without effect.
+"""What of a key lies next to the tables that batches publish: what was found, reported, shown, or tried without effect.
 
 Dry runs of reruns are deleted, whosever rows they hold: they can be made again. Verifications lose the differences of
 the key; notices and the ledger's reasons lose its values where they quote what a check has met. Files with outcomes of
@@ -90,7 +90,7 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
         try:
             delta_commits.commit(table, newest, add=add, remove=drop)
         except delta_commits.Conflict:
-            continue  # somebody has added a row: look again
+            continue  # another process has added a row: look again
         return differing
 
 
