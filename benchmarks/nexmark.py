@@ -31,7 +31,7 @@ SECOND_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bids:
-    """Bids, and the rules' numbers: one bid in `hot_auctions` is for any auction, one in `hot_bidders` by anybody.
+    """Bids, and the rules' numbers: one bid in `hot_auctions` is for any auction, one in `hot_bidders` by any person.
 
     Columns `auction`, `bidder`, `price` (bigint), `date_time` (timestamp).
     """

@@ -111,7 +111,7 @@ def by_operator(
 ) -> tuple[list[list[Output]], OperatorState]:
     """What the operator makes of the batches, with the plan times that they really had.
 
-    `latenesses_ms`: the batches, from 0, that go by another allowed lateness than the one before.
+    `latenesses_ms`: the batches, from 0, that have another allowed lateness than the one before.
     """
     state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
     plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}

@@ -165,7 +165,7 @@ def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSessi
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_rerun_can_be_the_first_batch_that_goes_by_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rerun_can_be_the_first_batch_that_uses_it(spark: SparkSession, tmp_path: Path) -> None:
     """Windows in flight far from its range are cleaned up with it."""
     definition = allowing(tmp_path, LONG)
     arrive(tmp_path, 1, events(0, 50, 100))

@@ -63,7 +63,7 @@ class TestClicks:
         assert np.bincount(user[user < 200]).min() > 50  # of 90 on average
 
     def test_the_others_come_in_bursts_within_ten_minutes(self, tmp_path: Path) -> None:
-        found = made(Clicks(users=10_000_000), tmp_path)  # so many that hardly anybody comes twice
+        found = made(Clicks(users=10_000_000), tmp_path)  # so many that hardly any user comes twice
         clicks = Counter(found["user_id"][found["user_id"] >= 200].tolist())
         assert Counter(clicks.values())[9] > 0.99 * len(clicks)
         [one, *_] = (user for user, number in clicks.items() if number == 9)

@@ -232,7 +232,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
         ("", "source: missing"),
     ],
 )
-def test_text_that_is_no_definition(tmp_path: Path, contents: str, message: str) -> None:
+def test_text_that_is_not_a_definition(tmp_path: Path, contents: str, message: str) -> None:
     file = tmp_path / "clicks.toml"
     file.write_text(contents)
     with pytest.raises(InvalidDefinition, match=message):
@@ -274,7 +274,7 @@ def test_durations_are_read_as_they_are_written(duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " ", "-", "5", 5, None, "5 minutes", "1.5h", "30m 1h", "1h 1h", "1h -5m", "٣s"])
-def test_what_is_no_duration(text: object) -> None:
+def test_what_is_not_a_duration(text: object) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
 

@@ -123,7 +123,7 @@ def test_a_function_is_given_plain_aggregates(tmp_path: Path, aggregates: str, m
     assert definition(tmp_path, TUMBLING, f"[aggregates]\n{aggregates}").aggregates
 
 
-def test_aggregates_before_a_function_are_no_columns_of_the_results(tmp_path: Path) -> None:
+def test_aggregates_before_a_function_are_not_columns_of_the_results(tmp_path: Path) -> None:
     named = '[aggregates]\nelements = "count(*)"\npage = "last(page)"\ntotal = "sum(value) filter (where value > 0)"\n'
     found = definition(tmp_path, TUMBLING + FUNCTION, named)
     assert [column.sql for column in found.aggregates.columns] == ["{0}", "{1}", "{2}"]

@@ -140,7 +140,7 @@ def test_every_hard_case_occurs(small: tuple[Path, Truth]) -> None:
     assert copies, "some second copies come in a later file"
 
 
-def test_null_values_are_no_values(small: tuple[Path, Truth]) -> None:
+def test_null_values_do_not_count(small: tuple[Path, Truth]) -> None:
     results = small[1].sessions.results
     assert results["total"].null_count > 0
     assert results["events"].null_count == 0

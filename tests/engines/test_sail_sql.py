@@ -102,7 +102,7 @@ def test_a_tree_means_what_the_text_means(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("sql", ["a +", "case end", "f(", "cast(a", "a b", "f(x) over (", "'a", "", "* *", "in", "not"])
-def test_what_is_no_expression_is_left_to_the_engine(sql: str) -> None:
+def test_what_is_not_an_expression_is_left_to_the_engine(sql: str) -> None:
     assert tree_of(sql) is None
 
 

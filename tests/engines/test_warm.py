@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "waited for nothing"
         time.sleep(0.1)
 
 
@@ -139,7 +139,7 @@ def test_it_ends_itself_when_unused(place: Path) -> None:
         time.sleep(4)
         assert server_of(found).found() is not None
     wait_for(lambda: server_of(found).found() is None, 30)
-    engine.start({})  # a run keeps what the engine was started with: none of the others shall have two seconds
+    engine.start({})  # a run keeps what the engine was started with: no other test must get two seconds
 
 
 @pytest.mark.spark

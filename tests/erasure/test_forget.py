@@ -102,7 +102,7 @@ def check_a_stream_gets_nothing_else(definition: Definition) -> None:
 
 
 def maintain_all(definition: Definition) -> None:
-    """Maintenance until nothing of before the erasure is kept."""
+    """Maintenance until nothing from before the erasure is kept."""
     late = definition.model_copy(
         update={"retention": definition.retention.model_copy(update={"cuts": Kept(batches=1)})}
     )

@@ -50,7 +50,7 @@ MEASURED = 10  # batches, and empty runs
 
 
 class Growth:
-    """The pipeline in a folder; made, or gone on with."""
+    """The pipeline in a folder; made, or continued."""
 
     HEAD = "batch  CPU ms: batch  empty run  maintain   memory MB   warehouse: files      MB  ledger entries"
 

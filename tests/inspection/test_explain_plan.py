@@ -29,9 +29,9 @@ class Top:
 """
 PARQUET = f"{SOURCE.partition('[source.schema]')[0]}{SOURCE[SOURCE.index('[watermark]') :]}".replace("csv", "parquet")
 COUNT = 'trigger = {type = "count", n = 1000}\n'
-KEPT_FIRST = "first and last go by event time, then by arrival: they aggregate by sorting, which is slower"
+KEPT_FIRST = "first and last follow event time, then arrival: they aggregate by sorting, which is slower"
 EACH_FIRING = "each firing is a result of its own, numbered by firing"
-BY_CLOCK = "processing time is the plan time of a run: it stands still between runs"
+BY_CLOCK = "processing time is the plan time of a run: it does not advance between runs"
 HELD = "a task holds the elements of one key's windows in flight while it is that key's turn"
 FOR_EVER = "the window never ends: every key keeps a row in the state forever"
 

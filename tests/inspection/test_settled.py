@@ -27,7 +27,7 @@ def parts_of(batches: list[list[int]]) -> list[Part]:
 
 
 def times(watermarks_ms: list[int], latenesses_ms: list[int]) -> list[Time]:
-    """The times before each batch, and after the last, of which each goes by its own lateness."""
+    """The times before each batch, and after the last, each of which has its own lateness."""
     found, late_ms = list[Time](), 2 * MIN_WATERMARK
     *before, last = watermarks_ms
     for watermark_ms, after_ms, lateness_ms in zip(before, [*before[1:], last], latenesses_ms, strict=False):

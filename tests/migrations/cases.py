@@ -1,8 +1,8 @@
 """Random migrations, one from each seed: a pipeline, a change of its definition, kills, files that arrive meanwhile.
 
 A case migrates, may undo that or keep it, and runs what is left. Each of its commands is killed at one of its steps, or
-none, and given again. At each kill readers must see the tables of before or after, whole. In the end these are as those
-of a fresh pipeline under the definition that is in force then, over the same files in the same batches.
+none, and given again. At each kill readers must see the tables from before or after, whole. In the end these are as
+those of a fresh pipeline under the definition that is in force then, over the same files in the same batches.
 """
 
 from __future__ import annotations

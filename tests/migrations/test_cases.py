@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 @pytest.mark.fault(
     "`windowlib migrate`, `--undo` or `--finish` is killed at any step, whatever is changed; files arrive meanwhile",
-    "readers see the tables of before, or those of after; in the end they are as a fresh pipeline makes them",
+    "readers see the tables from before, or those from after; in the end they are as a fresh pipeline makes them",
 )
 @pytest.mark.parametrize("seed", [7])
 def test_a_random_migration_ends_as_a_fresh_pipeline(spark: SparkSession, tmp_path: Path, seed: int) -> None:

@@ -327,7 +327,7 @@ def test_it_is_refused_and_nothing_changes(spark: SparkSession, folder: Path, wh
     assert outcome(old) == before
 
 
-def test_finished_it_is_kept_and_unbegun_it_is_no_more(spark: SparkSession, folder: Path) -> None:
+def test_finished_it_is_kept_and_unbegun_it_is_gone(spark: SparkSession, folder: Path) -> None:
     old, new = clicks(folder, 0), clicks(folder, 0, GAP)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)

@@ -33,7 +33,7 @@ def test_a_source_never_heard_of_becomes_idle_after_the_timeout() -> None:
     assert observe(source, None, plan_time_ms=1060, policy=POLICY).state is IDLE
 
 
-def test_an_event_wakes_an_idle_source_which_then_holds_time_but_never_turns_it_back() -> None:
+def test_an_event_wakes_an_idle_source_which_then_stalls_the_watermark_but_never_turns_it_back() -> None:
     woken = observe(SourceWatermark(50, IDLE, heard_ms=0), 40, plan_time_ms=2000, policy=POLICY)
     assert woken == SourceWatermark(50, SourceState.ACTIVE, heard_ms=2000)
     assert combine(900, [woken], 2000, POLICY) == 900

@@ -133,7 +133,7 @@ def test_what_changed_since_yesterday_is_what_the_feed_says(folder: Path, troubl
     assert trouble.changes.batches == 7
 
 
-def test_yesterday_s_changes_are_no_news_the_day_after(folder: Path) -> None:
+def test_yesterday_s_changes_are_not_shown_the_day_after(folder: Path) -> None:
     later = pipeline(looked(definition(folder, TROUBLE), AS_OF_MS + 26 * HOUR_MS)).changes
     assert later is not None
     assert (later.batches, later.first_firings, later.days) == (0, 0, ())
@@ -356,7 +356,7 @@ def test_the_as_of_names_its_zone(pages: Path) -> None:
 
 
 SAMPLE = re.compile(r'(?P<name>[a-zA-Z_]\w*)\{pipeline="(?P<pipeline>(?:[^"\\]|\\.)*)"\} (?P<value>\S+)', re.ASCII)
-"""A sample as the grammar of the format has it; read without the code that writes it."""
+"""A sample as the grammar of the format specifies; read without the code that writes it."""
 
 
 def read_metrics(file: Path) -> dict[str, dict[str, float]]:

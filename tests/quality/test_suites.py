@@ -156,7 +156,7 @@ def test_outcomes_are_those_of_the_suites_that_these_files_replaced(tmp_path: Pa
     assert [one for one in case["outcomes"] if one not in outcomes] == []  # others may be added
 
 
-# -- a folder of one's own ------------------------------------------------------------------------------------------
+# -- a team's own folder -------------------------------------------------------------------------------------------
 
 FEW = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "rows_read", "max_value": 10}}
 

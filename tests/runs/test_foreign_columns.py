@@ -79,7 +79,7 @@ def set_comment(table: DeltaTable) -> None:
 
 
 @pytest.mark.parametrize("harmless", [set_property, set_comment])
-def test_settings_and_comments_are_no_columns(begun: Definition, harmless: Callable[[DeltaTable], None]) -> None:
+def test_settings_and_comments_are_not_columns(begun: Definition, harmless: Callable[[DeltaTable], None]) -> None:
     harmless(DeltaTable(begun.root / "results"))
     goes_on(begun)
 

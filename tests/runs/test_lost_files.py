@@ -78,7 +78,7 @@ def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
         advance(pipeline, lambda: spark, clock=clock)
 
 
-def test_the_way_on_without_a_backup(spark: SparkSession, pipeline: Definition) -> None:
+def test_how_to_continue_without_a_backup(spark: SparkSession, pipeline: Definition) -> None:
     lose(pipeline, "results")
     with pytest.raises(LostFiles, match=r"`windowlib rollback --to-batch 1`"):
         advance(pipeline, lambda: spark, clock=clock)

@@ -1,4 +1,4 @@
-"""The log of a table, read as the Delta protocol has it."""
+"""The log of a table, read as the Delta protocol specifies."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Reader:
         self.built[folder.name].watch()
 
     def _check_can_undo(self) -> None:
-        """As long as a migration can be undone, the files of before it are there."""
+        """As long as a migration can be undone, the files from before it are there."""
         if self._switch and (self.root / "_migration" / self._switch[0] / "migration.json").exists():
             for name, version in self._switch[1].items():
                 log = self._logs.get(name)

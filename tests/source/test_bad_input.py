@@ -85,7 +85,7 @@ def test_a_missing_folder(tmp_path: Path) -> None:
     assert advance(definition, no_spark) == []
 
 
-def test_a_file_that_is_no_parquet(tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0)
     path = tmp_path / "incoming" / "1.parquet"
     path.write_bytes(b"PAR1 not really")

@@ -215,7 +215,7 @@ def test_a_file_that_is_taken_back_is_read_wherever_the_marker_is(source: Source
     assert source.run() == ["1/a"]
 
 
-def test_a_folder_that_is_deleted_is_no_reason_to_list_everything(source: Source) -> None:
+def test_a_deleted_folder_does_not_make_a_run_list_everything(source: Source) -> None:
     source.put("1/a", "2/a", "3/a")
     source.run()
     shutil.rmtree(source.folder / "incoming" / "3")

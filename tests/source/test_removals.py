@@ -232,7 +232,7 @@ def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: 
 
 @pytest.mark.fault(
     "rows of a Delta source are deleted whose times are more than the 400 days of one rerun apart",
-    'the error names the way on, `source.removals = "rerun"`, by which a run recomputes all of it',
+    'the error names the alternative, `source.removals = "rerun"`, by which a run recomputes all of it',
 )
 def test_a_removal_that_is_longer_than_a_rerun_can_be(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)

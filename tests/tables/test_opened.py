@@ -42,7 +42,7 @@ def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
 
 
 @pytest.mark.fault("another program has made a table append-only", "the commit is refused with the reason, at once")
-def test_a_commit_that_the_table_refuses_is_no_conflict(table: Table) -> None:
+def test_a_commit_that_the_table_refuses_is_not_a_conflict(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
     before = delta.version(table)
@@ -147,7 +147,7 @@ def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -
     "a process wakes after another has shortened the log of a table past what it had read",
     "it looks again; it ends with no error about a file that is not there",
 )
-def test_a_log_that_was_shortened_meanwhile_is_no_missing_file(table: Table) -> None:
+def test_a_log_that_was_shortened_meanwhile_is_not_a_missing_file(table: Table) -> None:
     for number in range(4):
         small.append_rows(table, number, [{"number": number}])
     checkpoints.checkpoint(Table(table.folder), 4, worth=1)

@@ -111,7 +111,7 @@ def test_what_we_write_we_read(at_ms: int) -> None:
     assert time_ms("from", str(iso_instant(at_ms))) == at_ms
 
 
-def test_the_ledger_gives_back_what_it_was_given() -> None:
+def test_the_ledger_returns_what_it_was_given() -> None:
     for rerun in (
         Rerun(1, 2, "why", "ann"),
         Rerun(1, 2, "", "ann", late_only=True, key=("u1", "é")).expecting("p1"),

@@ -106,7 +106,7 @@ class PreviewRerun(OfPipeline):
 class Approve(ApprovalOperator):
     """Waits for an operator who has looked at the preview; a dry run, or one that changes nothing, ends here.
 
-    Fails where it is rejected, with who and why: nothing was recomputed, and that shall not look like a success. Takes
+    Fails where it is rejected, with who and why: nothing was recomputed, and that must not look like a success. Takes
     `FORM` as its `params`.
     """
 

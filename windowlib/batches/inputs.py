@@ -1,4 +1,4 @@
-"""What one attempt at a batch is given, and what it gives back.
+"""What one attempt at a batch is given, and what it returns.
 
 `Inputs` is all that a step may need of the attempt; no step changes it. A step takes it together with what earlier
 steps returned, and returns what it made; `windowlib.batches.batch` puts them together, and so does a rerun.

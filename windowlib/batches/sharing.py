@@ -5,7 +5,7 @@ their windows are put together from slices in any case: sessions of a fixed gap,
 `event_id` (what is a duplicate is each pipeline's own memory), `first` or `last` (they sort events by arrival).
 
 Everything that is each pipeline's own stays so: its watermark, what is late, its state, checks and commits. Which rows
-are refused must be the same for all: the guard against times in the future (`max_future_skew`) goes by each plan's own
+are refused must be the same for all: the guard against times in the future (`max_future_skew`) uses each plan's own
 clock, so where the strictest guard finds any such row, nothing is shared.
 
 The slices are kept by Spark (memory, then disk) until all have used them, in the partitions of their keys, so that most

@@ -19,7 +19,7 @@ from windowlib.tables.publish import Changes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SOLELY_DISTINCT = ("long", "timestamp", "double")  # types whose values hardly repeat: a dictionary is built in vain
+SOLELY_DISTINCT = ("long", "timestamp", "double")  # types whose values hardly repeat: a dictionary is built for nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def _quiet(definition: Definition, cursor: Cursor) -> int:
 
 
 def _refuse_part(definition: Definition, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
-    """Raises `RerunRefused`; `otherwise` is the way on where all of it is longer than a rerun can be."""
+    """Raises `RerunRefused`; `otherwise` says how to continue where all of it is longer than a rerun can be."""
     times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
     enough = f" Rerun all of it: {command(definition, span)}" if span else ""
     if span and is_too_long(span):

@@ -175,5 +175,5 @@ def _state(made: Certificate) -> str:
     if not made.is_published:
         return "not finished: give the command again, or run the pipeline"
     if made.old_files_gone:
-        return "no file of before is left"
-    return "files of before hold it until windowlib maintain has deleted them"
+        return "no older file is left"
+    return "older files hold it until windowlib maintain has deleted them"

@@ -160,7 +160,7 @@ def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json
         done = with_spark_for_long(definition, undone, show)
     assert done is not None, "a migration was switched"
     said = (
-        f"batch {done.batch_id} has the tables of before the migration again. Put the definition of then into {file}:"
+        f"batch {done.batch_id} has the tables from before the migration again. Put the earlier definition into {file}:"
         " the next run reads what has come since"
     )
     show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)

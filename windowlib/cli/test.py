@@ -33,7 +33,7 @@ def test(
             show_default=False,
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print what each step came to, as it is written there.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print what each step gave, as it is written there.")] = False,
     engine: Annotated[
         Engine | None,
         typer.Option(
@@ -62,7 +62,7 @@ def test(
             typer.echo(text(_record(tested)))
         show_outcome_of(screen, tested, show)
     if wrong:
-        raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} came to something else")
+        raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} gave something else")
 
 
 def _tried(definition: Definition, engine: Engine | None) -> Definition:
@@ -88,7 +88,7 @@ def _scenarios_of(pipeline: Path) -> list[Path]:
 
 
 def show_outcome_of(screen: Console, tested: ScenarioOutcome, show: bool) -> None:
-    """A line for the scenario, and what its steps came to where they must not, or where that is asked for."""
+    """A line for the scenario, and what its steps gave where that is wrong, or where that is asked for."""
     outcome = "[green]passed[/green]" if tested.passed else "[bold red]failed[/bold red]"
     say(screen, f"{outcome}  {escape(tested.name)}  ({escape(tested.file)}, {counted(len(tested.steps), 'step')})")
     for number, step in enumerate(tested.steps, start=1):

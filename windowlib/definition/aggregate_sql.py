@@ -2,8 +2,8 @@
 
 An expression may use the functions of `windowlib.plans.aggregate_functions`, each with ``filter (where …)``, and
 the functions of `windowlib.definition.sql_functions`: ``round(sum(value) / count(*), 2)``. Expressions mean what they
-mean to Spark in ANSI mode (dividing by zero is an error: ``try_divide``). ``first`` and ``last`` go by event time, then
-by arrival.
+mean to Spark in ANSI mode (dividing by zero is an error: ``try_divide``). ``first`` and ``last`` follow event time,
+then arrival.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What may change in a definition while its pipeline lives, and what then happens: the one table of it.
 
 Keys are either part of what stored state means (`Definition.semantics`): then the tables are built again under the new
-definition, by a migration. Or the next batch goes by them, and keeps them (`windowlib.definition.terms`). A test holds
+definition, by a migration. Or the next batch uses them, and keeps them (`windowlib.definition.terms`). A test holds
 that each key of both is in one row.
 """
 
@@ -37,7 +37,7 @@ CHANGES = (
     Change(
         ("watermark.out_of_orderness", "watermark.idle_timeout", "watermark.max_future_skew"),
         How.AT_ONCE,
-        "the next batch goes by it; the watermark itself never falls, so a longer delay holds it where it is until"
+        "the next batch uses it; the watermark itself never falls, so a longer delay holds it where it is until"
         " newer events come",
     ),
     Change(
@@ -54,7 +54,7 @@ CHANGES = (
     Change(
         ("source.max_files_per_run", "source.min_file_age", "source.include", "source.exclude", "source.removals"),
         How.AT_ONCE,
-        "the next plan goes by it; files that were read stay read",
+        "the next plan uses it; files that were read stay read",
     ),
     Change(
         ("source.sorted_by_time", "source.full_listing_every"),
@@ -69,12 +69,12 @@ CHANGES = (
     Change(
         ("checks.*", "engine", "spark.*", "batch_timeout", "lease_timeout"),
         How.AT_ONCE,
-        "the next batch goes by it; a batch that was planned and not prepared is planned again",
+        "the next batch uses it; a batch that was planned and not prepared is planned again",
     ),
     Change(
         ("storage.max_kept_values", "retention.*"),
         How.AT_ONCE,
-        "windows that fire, and maintenance, go by it; what was deleted does not come back",
+        "windows that fire, and maintenance, use it; what was deleted does not come back",
     ),
     Change(
         ("airflow.*", "notify.*", "pages.*", "description", "owner", "tags"),

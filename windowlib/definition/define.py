@@ -58,7 +58,7 @@ def define(
 
     ``assigner``, ``trigger``, ``evictor``, ``allowed_lateness_ms`` and ``time`` are those of `windowlib.WindowSpec`.
     All else is as in TOML: the other sections by name (``storage``, ``checks``, ``spark``), ``aggregates`` in SQL, or
-    an own ``function`` with the columns it ``reads`` and its ``output`` columns. Objects of one's own are made again
+    an own ``function`` with the columns it ``reads`` and its ``output`` columns. Objects of your own are made again
     from their class and its fields where they are needed. Paths are relative to ``folder``.
     """
     window = _assigner(assigner) | {"time": time, "allowed_lateness": f"{allowed_lateness_ms}ms", "reads": list(reads)}

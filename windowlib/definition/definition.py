@@ -82,7 +82,7 @@ class Definition(DefinitionFile):
         """How far behind the watermark event ids are remembered.
 
         Unless the author says it: for as long as an event is not late by itself, so that one which comes again is found
-        out, and for a day at the least.
+        out, and for at least a day.
         """
         if self.source.dedup_horizon_ms is not None:
             return self.source.dedup_horizon_ms

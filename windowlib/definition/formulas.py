@@ -5,7 +5,7 @@ aggregates were given first, in whatever order formulas name them later; and whe
 but formulas over the same aggregates, one continues what the other has stored.
 
 What the allowed lateness has made of the past is recorded with each batch (`windowlib.tables.late`), so the next one
-may go by another. Since which batch it does is stored too; releases that know of no change refuse what they find then.
+may use another. Since which batch it does is stored too; releases that know of no change refuse what they find then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARTIALS = (
 )
 REFORMULATED = "reformulated"  # the columns of `results` whose formula was changed, and the batch that did it last
 AGGREGATES, RENAME, WINDOW, LATENESS = "aggregates", "rename", "window", "allowed_lateness_ms"
-SINCE = "allowed_lateness_since"  # in `WINDOW`: the batch that first went by another allowed lateness than the last one
+SINCE = "allowed_lateness_since"  # in `WINDOW`: the first batch with another allowed lateness
 
 Stored = Mapping[str, Any]
 
@@ -64,7 +64,7 @@ def semantics(definition: Definition, stored: Stored | None, batch_id: int) -> d
 
 
 def lateness_changed_with(definition_json: str, batch_id: int) -> bool:
-    """Whether a batch is the first that goes by another allowed lateness than those before it."""
+    """Whether a batch is the first with another allowed lateness than those before it."""
     found: bool = json.loads(definition_json)[WINDOW].get(SINCE) == batch_id
     return found
 

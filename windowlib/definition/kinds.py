@@ -41,7 +41,7 @@ class Kind:
 
     ``model`` is the class in `windowlib.model` whose objects it stands for; None for code of the user's own.
     ``words`` is half a sentence with ``{parameter}`` in it. ``make`` takes the parameters where the class itself does
-    not. ``plan`` gives the native plan of such windows for their section; ``by_clock`` says that a trigger goes by
+    not. ``plan`` gives the native plan of such windows for their section; ``by_clock`` says that a trigger uses
     processing time.
     """
 

@@ -23,7 +23,7 @@ from windowlib.definition.spark_types import field_type
 
 
 class Dialect(Section):
-    """`[source.dialect]`: how JSON and CSV are written; by default as RFC 4180 and JSON Lines have it."""
+    """`[source.dialect]`: how JSON and CSV are written; by default as RFC 4180 and JSON Lines specify."""
 
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: what stands between values")
     quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: what stands around a value")
@@ -72,7 +72,7 @@ class Source(Section):
     dedup_horizon_ms: Positive | None = duration(
         "dedup_horizon",
         "how far behind the watermark event ids are remembered; without it as long as an event is not late by itself"
-        " (window or gap, allowed lateness and out of orderness together), and a day at the least",
+        " (window or gap, allowed lateness and out of orderness together), and at least a day",
         None,
     )
     include: Patterns = Field(

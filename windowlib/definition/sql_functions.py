@@ -1,6 +1,6 @@
 """The functions of SQL that an expression of ``[aggregates]`` may call: of the same row the same answer, and no effect.
 
-A run that is tried again must come to what it came to before, so nothing is called that asks the clock, chance, the
+A run that is tried again must give the same results as before, so nothing is called that asks the clock, chance, the
 session or anything outside of the row. What is not listed is refused, whatever the engine knows: new functions too.
 """
 

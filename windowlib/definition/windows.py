@@ -44,7 +44,7 @@ else:
 
 
 class WithFunction(Chosen):
-    """What every kind of window may have: code of one's own for its results."""
+    """What every kind of window may have: custom code for its results."""
 
     role: ClassVar[Role] = "assigner"
     function: PythonClass | None = Field(
@@ -101,8 +101,8 @@ def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str
             yield from own_classes(value, key)
 
 
-def goes_by_clock(window: AnyWindow) -> bool:
-    """Whether windows, or a trigger among theirs, go by processing time."""
+def uses_processing_time(window: AnyWindow) -> bool:
+    """Whether windows, or one of their triggers, use processing time."""
 
     def asks(trigger: Chosen) -> bool:
         return trigger.kind.by_clock or any(map(asks, trigger.inner))

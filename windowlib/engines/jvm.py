@@ -8,7 +8,7 @@ happens: its standard input is a pipe.
 * *Class data sharing.* `windowlib setup` leaves an archive of loaded and verified classes in the cache
   folder. Java itself compares it with the class path, and goes without where it does not fit.
 * *The quick compiler.* `-XX:TieredStopAtLevel=1` leaves out the optimising compiler, which in a process of one small
-  batch costs more than it gives back. For a long run it is the other way round: the caller says which it is.
+  batch costs more than it saves. For a long run it is the other way round: the caller says which it is.
 
 Measured on 2026-11-22: the process of a run over a million session events, medians of three turns on a busy machine
 with 2 cores, in processor seconds (wall time varied too much to be quoted): 17.9 as it is; 28.0 without the archive;

@@ -1,7 +1,7 @@
 """Expressions in SQL, given to Sail as trees: it builds a parser for each text that it reads, and never gives it back.
 
 Plans say much of what they compute in SQL. Each request to Sail carries the whole plan, and a batch makes a dozen: the
-parsers of one batch of sessions came to 10 MB, which stayed until the process ended. So before a request leaves, each
+parsers of one batch of sessions took 10 MB, which stayed until the process ended. So before a request leaves, each
 text in it becomes the tree that Sail's own parser makes of it (`windowlib.engines.sail_sql`). So does the type of each
 cast, which costs less.
 """

@@ -18,7 +18,7 @@ from windowlib.tables.meaning import FORGET, RESULT_CHANGES
 class Certificate:
     """An erasure, and how far it has come by now.
 
-    `is_published`: its rows are out of the tables. `old_files_gone`: no file of before is left, and neither are the
+    `is_published`: its rows are out of the tables. `old_files_gone`: no older file is left, and neither are the
     rows that informed followers of it.
     """
 

@@ -1,6 +1,6 @@
 """What of a key lies next to the tables that batches publish: what was found, reported, shown, or tried without effect.
 
-Dry runs of reruns are deleted, whosever rows they hold: they can be made again. Verifications lose the differences of
+Dry runs of reruns are deleted, whichever keys they hold: they can be made again. Verifications lose the differences of
 the key; notices and the ledger's reasons lose its values where they quote what a check has met. Files with outcomes of
 checks, pages and tracebacks are deleted where they mention it: the next run, or report, writes those of now.
 

@@ -93,7 +93,9 @@ class Sought:
             return True
         if file.partition.get("cause") == FORGET and not self.announcements:
             return False
-        return {*self.key.columns} <= {*schema.names} and self.key.may_be_in(file, schema)  # else of before a migration
+        return {*self.key.columns} <= {*schema.names} and self.key.may_be_in(
+            file, schema
+        )  # else from before a migration
 
     def _without_key(self, rows: pa.Table) -> pa.Table:
         equal = [

@@ -11,7 +11,7 @@ from windowlib.definition.several import sharing_refusal
 from windowlib.definition.windows import (
     CountWindow,
     firing_in_words,
-    goes_by_clock,
+    uses_processing_time,
     why_element_by_element,
     windows_in_words,
 )
@@ -144,7 +144,7 @@ def _notes(definition: Definition) -> list[str]:
     aggregates, notes, spec = definition.aggregates, [], definition.spec
     general = definition.plan.runs_operator
     if aggregates.needs_arrival and not general:
-        notes.append("first and last go by event time, then by arrival: they aggregate by sorting, which is slower")
+        notes.append("first and last follow event time, then arrival: they aggregate by sorting, which is slower")
     if isinstance(spec.assigner, DynamicSession) and not general:
         notes.append("a gap for each event: events share a slice only where their times are equal")
     match spec.assigner:
@@ -154,8 +154,8 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("without a key the events or slices of a batch meet in one task")
     if definition.fires_often:
         notes.append("each firing is a result of its own, numbered by firing")
-    if goes_by_clock(definition.window):
-        notes.append("processing time is the plan time of a run: it stands still between runs")
+    if uses_processing_time(definition.window):
+        notes.append("processing time is the plan time of a run: it does not advance between runs")
     if general and spec.keeps_elements:
         notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
     if general and isinstance(spec.assigner, Global):

@@ -139,7 +139,7 @@ def with_all_columns(known: Schema, more: Schema) -> Schema:
         elif one["type"] != names[one["name"]]["type"]:
             raise OtherType(
                 f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
-                " result_changes keeps the rows of before, and a column has one type. Give the new one another name"
+                " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
             )
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
 

@@ -21,7 +21,7 @@ from windowlib.definition.commands import argument
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues
 from windowlib.definition.terms import terms_of
-from windowlib.definition.windows import goes_by_clock
+from windowlib.definition.windows import uses_processing_time
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.source import count, known_files, listed
@@ -164,9 +164,9 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
         )
     check_folder(definition)
     check_place(definition, commit)
-    if goes_by_clock(definition.window):
+    if uses_processing_time(definition.window):
         raise MigrationRefused(
-            "the windows of the new definition go by processing time, which is that of the runs: built again, all of"
+            "the windows of the new definition use processing time, which is that of the runs: built again, all of"
             " the past would lie in the windows of now. Give the new definition another name or warehouse"
         )
     _check_nothing_waits(definition, state)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
-    """Makes the tables of before the newest migration those of the pipeline again, as one batch; None: nothing was
+    """Makes the tables from before the newest migration those of the pipeline again, as one batch; None: nothing was
     switched yet, and what was built is deleted.
 
     They go on from their own position in the source: the next run reads what has come since. Raises `NothingToMigrate`

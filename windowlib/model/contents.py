@@ -34,7 +34,7 @@ def merge(spec: WindowSpec, a: Any, b: Any) -> Any:
 
 
 def result(spec: WindowSpec, contents: Any) -> Any:
-    """What the contents come to: the aggregate's result, or without an aggregate the values of all elements."""
+    """The result of the contents: the aggregate's result, or without an aggregate the values of all elements."""
     if spec.aggregate is None:
         return [element.value for element in contents]
     return spec.aggregate.get_result(fold(spec, contents) if spec.keeps_elements else contents)

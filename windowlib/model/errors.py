@@ -6,7 +6,7 @@ class WindowError(Exception):
 
 
 class TryAgain(WindowError):
-    """No one's mistake: the same command may well succeed a little later."""
+    """Not a mistake in the input: the same command may well succeed a little later."""
 
 
 class InvalidSpec(WindowError, ValueError):

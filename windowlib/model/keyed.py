@@ -72,7 +72,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a firing comes to. ``replaced`` are windows whose published results this one takes the place of."""
+    """What a firing leads to. ``replaced`` are windows whose published results this one takes the place of."""
 
     window: TimeWindow
     value: Any

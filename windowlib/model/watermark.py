@@ -31,7 +31,7 @@ class SourceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatermarkPolicy:
-    """How far out of order events may come, and when a silent source stops holding time back (None: never)."""
+    """How far out of order events may come, and when a silent source no longer stalls the watermark (None: never)."""
 
     out_of_orderness_ms: int
     idle_timeout_ms: int | None = None

@@ -96,7 +96,7 @@ class Folds:
 
 
 def finished(of: Sequence[Aggregate], accumulator: Sequence[Any]) -> list[Any]:
-    """What SQL aggregates come to, as Python values, for a function that goes on from them."""
+    """What SQL aggregates give, as Python values, for a function that goes on from them."""
     held, values = iter(accumulator[2:]), list[Any]()
     for one in of:
         function = FUNCTIONS[one.function]

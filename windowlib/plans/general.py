@@ -89,7 +89,7 @@ def program(
 
 @dataclass(frozen=True)
 class OwnCode:
-    """A user's process function, or what a user's aggregate came to, with the two columns that every result has."""
+    """A user's process function, or the result of a user's aggregate, with the two columns that every result has."""
 
     of: ProcessFunction | None
     aggregates: Any

@@ -39,7 +39,7 @@ Result = tuple[str, int, int, int, int]
 
 
 class BatchOutcome(NamedTuple):
-    """What one batch came to: the last firing of each window, the ids of late events, the windows in flight after."""
+    """What one batch gave: the last firing of each window, the ids of late events, the windows in flight after."""
 
     results: list[Result]
     late: list[str]
@@ -83,7 +83,7 @@ def _element(event: Event, arrival: int) -> Element:
 def replay_batches(
     recording: Mapping[str, Any], engine: Callable[[Assigner, int], BatchEngine] = ReferenceEngine
 ) -> Json:
-    """What each batch of a recording came to, as ``{"batches": [{"results", "late", "in_flight"}, ...]}``, sorted.
+    """What each batch of a recording gave, as ``{"batches": [{"results", "late", "in_flight"}, ...]}``, sorted.
 
     ``engine`` makes an engine for an assigner and an allowed lateness (in ms).
     """

@@ -50,7 +50,7 @@ IN_FLIGHT_COLUMNS = ("window_start", "window_end", "events")
 
 
 class StepFile(Section):
-    """`[[step]]`: the events that arrive, when the run is, and what it must come to."""
+    """`[[step]]`: the events that arrive, when the run is, and what it must give."""
 
     batch: list[dict[str, Any]] = Field(default=[], description="the events, each { column = value, … }")
     now: datetime | None = Field(
@@ -84,7 +84,7 @@ PARTS: Mapping[str, Callable[[Trial], list[Row]]] = {
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What a step came to: the rows of each part that are `missing`, or there but not expected (`unexpected`).
+    """What a step gave: the rows of each part that are `missing`, or there but not expected (`unexpected`).
 
     `came`: all rows of each part. `said`: what else is not as it must be, a sentence each.
     """
@@ -96,7 +96,7 @@ class StepOutcome:
 
     @property
     def is_right(self) -> bool:
-        """Whether it came to what the scenario says."""
+        """Whether it gave what the scenario says."""
         return not (self.missing or self.unexpected or self.said)
 
 
@@ -110,7 +110,7 @@ class ScenarioOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether every step came to what the scenario says."""
+        """Whether every step gave what the scenario says."""
         return all(step.is_right for step in self.steps)
 
 

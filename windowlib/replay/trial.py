@@ -1,4 +1,4 @@
-"""A pipeline tried in a folder of its own: events go in step by step, and what a step came to is read from its tables.
+"""A pipeline tried in a folder of its own: events go in step by step, and what a step gave is read from its tables.
 
 Nothing is simplified: each step's events are a Parquet file, and every batch goes through plan, ledger, checks and
 commits as `windowlib run` does. Only how the pipeline's own files are parsed plays no part.

@@ -43,9 +43,9 @@ class _Expired(BaseException):
 
 @contextmanager
 def within(
-    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), way_on: str = OF_A_BATCH
+    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), advice: str = OF_A_BATCH
 ) -> Iterator[None]:
-    """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence, `way_on` ends it.
+    """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence, `advice` ends it.
 
     Then `engines` are asked to drop what they still compute.
 

@@ -99,7 +99,7 @@ ENDS = (
     End(
         DIFFERS,
         "differs: `windowlib verify` found windows that are not what the source says, or `windowlib test` a scenario"
-        " that came to something else",
+        " that gave something else",
         TaskState.FAILED,
         "the operator, by the sentence and the table of differences",
     ),

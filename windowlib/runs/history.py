@@ -29,7 +29,7 @@ Past = dict[int, dict[str, int | None]]  # by batch
 
 def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[str, int | None]]:
     """The figures of the newest `RECENT` batches that are not reruns, and before them the main figures of those planned
-    at the same hour of the week in the `WEEKS` weeks before `plan_time_ms`; oldest first. None of before a
+    at the same hour of the week in the `WEEKS` weeks before `plan_time_ms`; oldest first. None from before a
     migration, which had other windows."""
     since = migrated_by(state.commit)
     newest = {number: one for number, one in _newest(tables, state).items() if number > since}

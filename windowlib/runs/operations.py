@@ -132,7 +132,7 @@ MEANS = {
     " computes such windows again from their events",
     "open_windows": "open_windows: rows that are gone never fire, and their events are counted nowhere else",
     "source_files": "source_files: a file that is no longer named is read again, and its events count twice",
-    "watermarks": "watermarks: the watermark of the newest batch stays; an idle source goes by the newest row",
+    "watermarks": "watermarks: the watermark of the newest batch stays; an idle source uses the newest row",
     "seen_ids": "seen_ids: an event whose id is gone counts again if it comes again",
 }
 

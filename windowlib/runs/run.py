@@ -104,7 +104,7 @@ def first_plan(run: Run) -> Plan | None:
 def next_due(run: Run, claim: Claim) -> Due | None:
     """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
 
-    A plan that was made under other terms, or whose files have changed, and came to nothing that is prepared, is
+    A plan that was made under other terms, or whose files have changed, and led to nothing that is prepared, is
     replaced.
     """
     due = _frozen(run)

@@ -194,10 +194,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What batches share, and the pipelines that shared in vain: they go alone from then on."""
+    """What batches share, and the pipelines for which that does not pay: they run alone from then on."""
 
     on_note: Callable[[str], None]
-    in_vain: set[tuple[str, ...]] = field(default_factory=set)
+    unprofitable: set[tuple[str, ...]] = field(default_factory=set)
 
     @contextmanager
     def among(self, group: Sequence[Member]) -> Iterator[Shared | None]:
@@ -211,7 +211,7 @@ class Sharing:
 
     def _made(self, group: Sequence[Member]) -> Shared | None:
         names = tuple(sorted(member.run.definition.name for member in group))
-        if names in self.in_vain:
+        if names in self.unprofitable:
             return None
         try:
             inputs = [member.attempt.inputs for member in group if member.attempt]
@@ -223,11 +223,11 @@ class Sharing:
             self.on_note(f"{', '.join(names)} could not share their slices, so each reads the source alone: {reason}")
             return None
         if shared is not None and not_worth_sharing(shared):
-            self.in_vain.add(names)
+            self.unprofitable.add(names)
             width, slices, events = format_duration(shared.slicing.width_ms), shared.slice_rows, shared.seen.admitted
             self.on_note(
                 f"{', '.join(names)} share slices of {width}, {slices:,} of {events:,} events: too many"
-                " for sharing to pay, so further batches go alone. Run definitions together whose sizes, slides,"
+                " for sharing to pay, so further batches run alone. Run definitions together whose sizes, slides,"
                 " offsets and gaps are multiples of one another"
             )
         return shared

@@ -182,7 +182,7 @@ def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
         return pc.or_(pc.equal(values.cast(type_).cast(values.type), values), pc.is_nan(values))
     try:
         return pc.equal(values.cast(type_).cast(values.type), values)
-    except pa.ArrowInvalid:  # one at the least
+    except pa.ArrowInvalid:  # at least one
         return pa.concat_arrays([_held_one(values.slice(at, 1), type_) for at in range(len(values))])
 
 

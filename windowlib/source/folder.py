@@ -2,7 +2,7 @@
 
 A name that begins with `_` or `.` is not looked at, whether a file's or a folder's: write there, then rename. What
 `source.exclude` names, or `source.include` does not, is left out; so rows are not lost and files without events are not
-read. A link to a folder is refused, since the same file could be found on two ways and would be read twice.
+read. A link to a folder is refused, since the same file could be found by two paths and would be read twice.
 """
 
 from __future__ import annotations

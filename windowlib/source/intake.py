@@ -78,7 +78,7 @@ class Seen:
 
 
 def summed_up(groups: Sequence[Group], admission: Admission) -> Seen:
-    """What groups of rows come to; they are sorted by the names of their files."""
+    """What groups of rows give; they are sorted by the names of their files."""
     admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
     moving = [Newest(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None]
     of_file: dict[str, list[Group]] = {}

@@ -288,5 +288,5 @@ class Ledger:
 
 
 def _decides(state: LedgerState) -> tuple[object, ...]:
-    """What of a state a decision about the tables goes by."""
+    """What of a state a decision about the tables depends on."""
     return state.plan, state.prepared, state.commit, state.kept_migration

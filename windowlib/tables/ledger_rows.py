@@ -1,4 +1,4 @@
-"""The ledger's rows, and what they come to: who runs, what is planned, which batches exist.
+"""The ledger's rows, and the state they make: who runs, what is planned, which batches exist.
 
 How they are read: `windowlib.tables.ledger_read`.
 """
@@ -131,7 +131,7 @@ class LedgerState:
     time_ms: int | None = None  # when the newest batch was planned, or what an operator has accepted as right since
     claim: Claim | None = None
     plan: Plan | None = None  # frozen, not committed, not abandoned
-    prepared: Prepared | None = None  # what that plan came to, fixed before the first table changes
+    prepared: Prepared | None = None  # what that plan led to, fixed before the first table changes
     rejection: str | None = None  # why the checks refused it
     approved_by: str | None = None
     kept_migration: int | None = None  # the batch of one that an operator has kept for good since the newest commit

@@ -1,7 +1,7 @@
 """A table's transaction log, entry by entry: who changed the table since a version, and how.
 
 delta-rs reads what a table *holds*; what became of it between two versions stands in the entries alone. An entry is
-one JSON object on each line, as the Delta protocol has it. An empty or cut entry is damage (a power cut leaves such
+one JSON object on each line, as the Delta protocol specifies. An empty or cut entry is damage (a power cut leaves such
 files), which delta-rs passes over in silence: here it is an error that names the file and the way back.
 """
 

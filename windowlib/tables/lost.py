@@ -69,7 +69,7 @@ def _sentence(table: Table, gone: list[str]) -> str:
 
 
 def _without_backup(added: log.Entry | None) -> str:
-    """The way on without a backup, where the file was added by a batch that others came before."""
+    """How to continue without a backup, where the file was added by a batch that others came before."""
     batch_id = added.transactions.get(APP_ID) if added else None
     if batch_id is None or batch_id == 1:
         return ""

@@ -209,7 +209,7 @@ DQ_RESULTS = TableSpec(
     described=(
         Column("batch_id", _LONG, "the batch that wrote the row"),
         Column("plan_time", _TIMESTAMP, "when the batch was planned"),
-        Column("suite", _TEXT, "events, state, results, usual, rerun or the name of one's own"),
+        Column("suite", _TEXT, "events, state, results, usual, rerun or the name of a team's own"),
         Column("expectation", _TEXT, "its type in Great Expectations"),
         Column("severity", _TEXT, "critical or warning"),
         Column("sentence", _TEXT, "what must hold, in words"),

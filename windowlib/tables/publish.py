@@ -176,7 +176,7 @@ def _columns(of: Schema) -> dict[str, str]:
 
 
 def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) -> bool:
-    """Whether the table lacks nothing but columns that a change of the definition adds, null in the rows of before."""
+    """Whether the table lacks nothing but columns that a change of the definition adds, null in the earlier rows."""
     added = want.keys() - have.keys()
     return added <= {*TABLES[table].may_be_added} and all(want.get(name) == kind for name, kind in have.items())
 

@@ -58,7 +58,7 @@ class BatchRun:
 
 
 def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
-    """Those that the tables of now come from: since the newest migration, or of before one that was undone."""
+    """Those that today's tables come from: since the newest migration, or from before one that was undone."""
     found, before = list[BatchRun](), list[BatchRun]()
     for run in batches:
         match run.decision:

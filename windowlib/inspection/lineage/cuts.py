@@ -143,7 +143,7 @@ class Cut:
             try:
                 data = dataset.dataset(folder / file.path, format="parquet", partitioning=None)
                 if key is not None and not {*key.columns} <= {*data.schema.names}:
-                    continue  # a file of before a migration, which had another key
+                    continue  # a file from before a migration, which had another key
                 if key is not None and not key.may_be_in(file, data.schema):
                     continue
                 chosen = pc.scalar(True) if where is None else where

@@ -127,7 +127,7 @@ def _sketch(kinds: Sequence[str]) -> str:
 
 
 def summed(kinds: Sequence[str], most_digits: int = WIDEST_SUM) -> str:
-    """The type of a sum, as Spark has it."""
+    """The type that Spark gives a sum."""
     if kinds[0] in WHOLE:
         return "bigint"
     if kinds[0] in (FLOAT, DOUBLE):

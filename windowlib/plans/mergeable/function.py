@@ -48,7 +48,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: its parts, and what they come to, as SQL over the merged parts and as Python.
+    """A function: its parts, and their result, as SQL over the merged parts and as Python.
 
     says:       what it gives, for the page of a definition's keys; `{name}` is its name
     proved:     the type of its result on arguments of these types, or `Unproved`; None: only Spark computes it

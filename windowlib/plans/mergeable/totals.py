@@ -1,6 +1,6 @@
 """Sums that may not fit, and products.
 
-A sum of whole numbers is kept in 38 digits, so that what it comes to does not depend on the order in which it grew:
+A sum of whole numbers is kept in 38 digits, so that the result does not depend on the order in which it grew:
 null where its type cannot hold it. A product is kept as a mantissa between 1 and 2 and a power of two, so that no part
 of it leaves the range of doubles while the whole does not; both are null of no values.
 """
