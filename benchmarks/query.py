@@ -92,23 +92,6 @@ class Query:
         return self.out_of_orderness_ms + self.allowed_lateness_ms
 
 
-def in_words(query: Query) -> str:
-    """
-    >>> in_words(Query("a", Sliding(3_600_000, 300_000))), in_words(Query("a", Count(100), keyed=False))
-    ('sliding 1h every 5m', 'every 100 events, no key')
-    """
-    match query.window:
-        case Session(gap_ms=gap_ms):
-            text = f"sessions, gap {duration(gap_ms)}"
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms):
-            text = f"sliding {duration(size_ms)} every {duration(slide_ms)}"
-        case Tumbling(size_ms=size_ms):
-            text = f"tumbling {duration(size_ms)}"
-        case Count(size=size):
-            text = f"every {size} events"
-    return text if query.keyed else f"{text}, no key"
-
-
 def definition(query: Query) -> str:
     """The query as a definition of windowlib, over Parquet files in `incoming` next to it.
 

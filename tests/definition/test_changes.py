@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from docs.reference.changes import CHANGES, How, markdown
 from tests.clicks import CLICKS
-from windowlib.definition.changes import CHANGES, How, markdown
 from windowlib.definition.definition import load_definition
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.terms import terms_of

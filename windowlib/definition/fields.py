@@ -150,7 +150,6 @@ Tag = Annotated[str, Field(min_length=1, max_length=100)]
 Tags = Annotated[tuple[Tag, ...], BeforeValidator(_tuple)]
 PythonClass = Annotated[str, AfterValidator(_class)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Number = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(allow_inf_nan=False)]
 
 

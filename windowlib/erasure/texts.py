@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windowlib.inspection.lineage.cuts import Key
@@ -18,7 +17,8 @@ GONE = "…"
 class Mention:
     """The values of a key as they may be written: one pattern for each, as a word of its own.
 
-    >>> mention = Mention.of_texts(["u1", 'a "b"'])
+    >>> import pyarrow as pa
+    >>> mention = Mention.of(Key(("k", "n"), ("u1", 'a "b"'), (pa.string(), pa.string())))
     >>> mention.is_in('u1 and a "b"'), mention.is_in('{"k": "u1", "n": "a \\\\"b\\\\""}'), mention.is_in('u12, a "b"')
     (True, True, False)
     """
@@ -31,23 +31,15 @@ class Mention:
         values = zip(key.texts, key.python_values().values(), strict=True)
         return cls(tuple(_pattern({text, str(value)}) for text, value in values))
 
-    @classmethod
-    def of_texts(cls, texts: Sequence[str]) -> Mention:
-        """Of a key's texts."""
-        return cls(tuple(_pattern({text}) for text in texts))
-
     def is_in(self, text: str) -> bool:
         """Whether a text has every value of the key."""
         return all(pattern.search(text) for pattern in self.patterns)
 
-    def is_partly_in(self, text: str) -> bool:
-        """Whether a text has a value of the key."""
-        return any(pattern.search(text) for pattern in self.patterns)
-
     def without_examples(self, text: str) -> str:
         """A sentence about checks without the values of the key among those that they have met.
 
-        >>> mention = Mention.of_texts(["u1"])
+        >>> import pyarrow as pa
+        >>> mention = Mention.of(Key(("k",), ("u1",), (pa.string(),)))
         >>> print(mention.without_examples("u1 is odd. Observed 2 unexpected among 9, such as u1, u11."))
         u1 is odd. Observed 2 unexpected among 9, such as …, u11.
         """

@@ -144,11 +144,6 @@ def with_all_columns(known: Schema, more: Schema) -> Schema:
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
 
 
-def same_columns(one: Schema, other: Schema) -> bool:
-    """Whether two tables have the same columns of the same types, in the same order."""
-    return _fields(one) == _fields(other)
-
-
 def _fields(schema: Schema) -> list[dict[str, object]]:
     fields: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
     return [{**one, "nullable": True, "metadata": {}} for one in fields]

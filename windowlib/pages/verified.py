@@ -12,7 +12,6 @@ from windowlib.definition.instants import instant, time_of
 from windowlib.pages.rows import Rows, shown
 from windowlib.tables.verifications import Verification
 
-EQUAL, DIFFERENT = "equal", "different"
 SHOWN = 20
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from windowlib.quality.figures import Figures, is_rerun
+from windowlib.quality.figures import Figures
 
 FOLDER = "checks"
 KEPT_BATCHES = 200
@@ -25,11 +25,6 @@ class Validated:
     batch_id: int
     figures: Figures
     suites: list[dict[str, Any]]
-
-    @property
-    def is_rerun(self) -> bool:
-        """Whether it is a rerun, which has other figures."""
-        return is_rerun(self.figures)
 
     @property
     def failed(self) -> list[dict[str, Any]]:

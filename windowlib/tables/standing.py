@@ -147,8 +147,3 @@ def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Ent
 def is_ours(entry: log.Entry) -> bool:
     """Whether windowlib made a commit."""
     return entry.identity is not None or APP_ID in entry.transactions
-
-
-def paths_of(table: Table, at: int | None) -> set[str]:
-    """The files that a table holds at a version; None: an empty table."""
-    return {file.path for file in delta.files(table, at)}

@@ -18,7 +18,6 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.tables.rerun import LONGEST_DAYS
 from windowlib.tables.statistics import overlapping
 
-GROUPS = ("reason", "key", "hour")
 PAST_CLEANUP, NO_WINDOW = "past cleanup", "no window"
 REASONS = {
     PAST_CLEANUP: "its window was past its cleanup time",
