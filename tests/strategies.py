@@ -32,7 +32,9 @@ from windowlib.model.triggers import (
     Trigger,
 )
 
-ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # as `make test-all` sets it
+ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))
+"""Whether this is `make test-all`, which tries each law with many more examples, and every case where `make test` takes
+some: all would take it past its twenty minutes. Each law sees random histories in `make test` too."""
 
 
 def examples(few: int, many: int) -> settings:

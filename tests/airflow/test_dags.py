@@ -511,7 +511,7 @@ def test_every_pool_that_a_task_needs_is_made() -> None:
     assert used <= as_json().keys() == {pool.name for pool in POOLS}
     assert {pool.slots > 1 for pool in POOLS} == {True}  # one that hangs does not hold the others
     guide = (PROJECT / "docs" / "guides" / "airflow.md").read_text(encoding="utf-8")
-    assert "$ python -m windowlib.airflow.pools > pools.json\n" in guide
+    assert "$ python -P -m windowlib.airflow.pools > pools.json\n" in guide
     printed = subprocess.run([sys.executable, "-P", "-m", "windowlib.airflow.pools"], capture_output=True, check=True)
     assert json.loads(printed.stdout) == as_json()
 

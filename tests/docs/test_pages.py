@@ -82,7 +82,7 @@ def test_the_results_of_the_readme_are_those_of_its_table(reader: Reader) -> Non
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.long("follows the guides to replay and explain")
+@pytest.mark.long("tests/replay and tests/inspection hold both in make test, which only reads these guides' commands")
 def test_what_replay_and_the_readers_give(reader: Reader) -> None:
     folder, ends = reader.follow(Page(DOCS / "guides" / "replay.md"))
     assert (folder / "sessions.svg").read_text() == (DOCS / "pictures" / "sessions.svg").read_text()
@@ -119,6 +119,12 @@ def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, 
         known = own | {column.name for column in spec.described}
         found = set(read_table(definition, name).column_names)
         assert {one for one in found - known if not re.fullmatch(r"p\d+_\w+", one)} == set(), name
+
+
+def test_the_page_about_tests_names_the_guides_that_make_test_only_parses() -> None:
+    page = (DOCS / "contributing" / "tests.md").read_text()
+    [said] = re.findall(r"it only parses the\ncommands, .*?: (.*?)\(`COVERED`", page, re.DOTALL)
+    assert sorted(re.findall(r"\*(\w+)\*", said)) == sorted(COVERED)
 
 
 # -- what is looked at ---------------------------------------------------------------------------------------------

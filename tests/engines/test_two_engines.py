@@ -51,7 +51,11 @@ OTHERS = [name for name in DEFINITIONS if name not in FEW]
     "names",
     [
         pytest.param(FEW, id="a few"),
-        pytest.param(OTHERS, id="the others", marks=pytest.mark.long("the same plans with other settings")),
+        pytest.param(
+            OTHERS,
+            id="the others",
+            marks=pytest.mark.long("sessions take turns in make test; the others are in tests/plans"),
+        ),
     ],
 )
 def test_runs_on_either_engine_leave_the_same_tables(spark: SparkSession, tmp_path: Path, names: Sequence[str]) -> None:

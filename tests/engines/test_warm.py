@@ -131,7 +131,7 @@ def test_a_keeper_that_was_killed_leaves_no_server_behind(place: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.long("waits for time to pass, and starts two engines")
+@pytest.mark.long("nothing covers it in make test: it waits for time to pass, and starts two engines")
 def test_it_ends_itself_when_unused(place: Path) -> None:
     engine.stop()
     found = engine.start({}, idle_seconds=2)
@@ -198,7 +198,7 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> d
         pytest.param(
             ("1:write:windows",),
             id="killed while it computes",
-            marks=pytest.mark.long("where it is killed is all that differs"),
+            marks=pytest.mark.long("two engines; an undisturbed one, and runs that die on Sail, are in make test"),
         ),
         pytest.param(
             ("2:commit:results",),
@@ -234,7 +234,7 @@ def test_an_engine_that_keeps_dying_ends_the_run_with_one_sentence(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.long("an engine more, started by a run that is killed")
+@pytest.mark.long("an engine more; make test kills a task without one, and only here does one outlive it")
 def test_a_task_that_is_killed_leaves_the_engine_it_started(place: Path, tmp_path: Path) -> None:
     engine.stop()
     with ProcessGroup([sys.executable, "-m", "tests.warm_run", str(tmp_path)], {"PYTHONPATH": str(PROJECT)}):

@@ -234,8 +234,8 @@ def in_cuts(folder: Path, text: str, cuts: list[int], spark: SparkSession) -> De
 # -- killed -----------------------------------------------------------------------------------------------------------
 
 MOMENTS: tuple[str, ...] = ("write:feed", "ledger:prepare", "commit:open_windows", "commit:results", "ledger:commit")
-if "WINDOWLIB_TEST_ALL" not in os.environ:  # `make test-all`
-    MOMENTS = MOMENTS[3:4]
+if "WINDOWLIB_TEST_ALL" not in os.environ:
+    MOMENTS = MOMENTS[3:4]  # each takes seconds; tests/schedules kills a migration at every step, without an engine
 
 
 @pytest.mark.fault(

@@ -49,7 +49,9 @@ def test_a_definition_that_says_so_itself_is_left_alone(many_tasks: SparkSession
     "text",
     [
         pytest.param(CLICKS, id="sessions"),
-        pytest.param(SLIDING, id="sliding", marks=pytest.mark.long("tasks are joined as for sessions")),
+        pytest.param(
+            SLIDING, id="sliding", marks=pytest.mark.long("sessions, in make test, join tasks by the same rule")
+        ),
     ],
 )
 def test_joined_tasks_give_the_same_tables_and_few_files(

@@ -19,7 +19,8 @@ from windowlib.tables.meaning import TABLES
 from windowlib.tables.roll_forward import LostRows
 
 BATCHES = 2
-EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # damage of an entry, or every fourth
+EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 4
+"""Each damage of each entry, or every fourth in `make test`, as each copies the pipeline and runs it."""
 VALUES = [10 * number + digit for number in range(1, BATCHES + 2) for digit in range(3)]
 
 

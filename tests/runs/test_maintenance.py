@@ -37,7 +37,9 @@ from windowlib.tables.read import read_table
 
 HOUR_MS = 3_600_000
 WHO = "ann"
-EVERY = "WINDOWLIB_TEST_ALL" in os.environ  # `make test-all`
+EVERY = "WINDOWLIB_TEST_ALL" in os.environ
+"""Whether maintenance is killed at every sixth step, and not at every eighteenth: each reads all tables again. The
+schedules kill it at any step."""
 
 
 class Clock:

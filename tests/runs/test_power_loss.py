@@ -38,7 +38,9 @@ from windowlib.tables import disk, log
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 
-EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 12  # step of a run, or every twelfth
+EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 12
+"""Step of a run at which the power is cut, or every twelfth in `make test`: each copies a disk and runs on it again.
+The schedules cut it at any step, on a disk that is only simulated."""
 SIZE_MB = 8  # of the disk; a copy takes what is on it
 COPIES_MB = 500
 
@@ -191,7 +193,7 @@ for report in batches(Run.of(definition_in(Path(sys.argv[1])), clock), sail.sess
     print(report.batch_id, flush=True)
 """
 COPY_EVERY_S = 0.1
-CHECKED = 99 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # of the copies, at most
+CHECKED = 99 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # of the copies, at most; each is mounted and run on Sail
 
 
 def definition_in(folder: Path) -> Definition:

@@ -155,7 +155,7 @@ def test_one_job_for_all_and_one_for_each(spark: SparkSession, tmp_path: Path) -
 
 
 @pytest.mark.classic  # on Sail nothing is shared
-@pytest.mark.long("those killed together are batches behind each other, too")
+@pytest.mark.long("those killed together, in make test, are batches behind each other, too")
 def test_a_pipeline_one_batch_behind_goes_first(spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)[:3]
     arrives(tmp_path, 1)

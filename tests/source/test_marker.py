@@ -268,7 +268,7 @@ def test_files_next_to_folders_and_links_are_as_without_a_marker(source: Source)
         source.run()
 
 
-@BY
+@BY  # one seed in `make test`: the others draw other names for the same rule
 @pytest.mark.parametrize("seed", range(5 if "WINDOWLIB_TEST_ALL" in os.environ else 1))
 def test_whatever_the_names_each_file_is_read_once(source: Source, by: str, seed: int) -> None:
     """Hours that do not sort, names that come late, runs that read two files at most: a full listing finds the rest."""

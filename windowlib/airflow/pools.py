@@ -2,7 +2,8 @@
 
 A run that hangs holds one slot until `batch_timeout` ends it, so each kind of engine has a pool with several slots,
 and tasks that compute nothing (plan, report) never wait for those that do. A task whose pool does not exist waits in
-silence: make all of them before the DAGs. `python -m windowlib.airflow.pools` prints them for `airflow pools import`.
+silence: make all of them before the DAGs. `python -P -m windowlib.airflow.pools` prints them for
+`airflow pools import`.
 """
 
 from __future__ import annotations

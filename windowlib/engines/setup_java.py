@@ -1,6 +1,7 @@
-"""Is there a Java that Spark can use? `python -m windowlib.engines.setup_java` says so, with only the standard library.
+"""Is there a Java that Spark can use? `python -P -m windowlib.engines.setup_java` says so.
 
-Spark takes `$JAVA_HOME/bin/java`, or, without JAVA_HOME, the `java` on PATH; so does this check.
+It needs only the standard library. Spark takes `$JAVA_HOME/bin/java`, or, without JAVA_HOME, the `java` on PATH; so
+does this check.
 """
 
 from __future__ import annotations

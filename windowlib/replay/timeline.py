@@ -6,7 +6,7 @@ its end, thin where it has fired and is kept for late events. The dashed line is
 dots and the windows, because late is what was late when the batch began, and fired is what time had passed when it
 ended. Windows, firings and late events are those of the reference engine.
 
-    python -m windowlib.replay.timeline RECORDING.json > picture.svg
+    python -P -m windowlib.replay.timeline RECORDING.json > picture.svg
 """
 
 from __future__ import annotations
@@ -234,9 +234,9 @@ def _utc(time_ms: int) -> datetime:
 
 
 def main() -> None:
-    """`python -m windowlib.replay.timeline RECORDING.json` prints the picture."""
+    """`python -P -m windowlib.replay.timeline RECORDING.json` prints the picture."""
     parser = argparse.ArgumentParser(
-        prog="python -m windowlib.replay.timeline", description="A recording of batches, as SVG."
+        prog="python -P -m windowlib.replay.timeline", description="A recording of batches, as SVG."
     )
     parser.add_argument("recording", type=Path, help="what `windowlib replay --batches` takes")
     recording = json.loads(parser.parse_args().recording.read_text(encoding="utf-8"))
