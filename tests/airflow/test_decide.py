@@ -193,7 +193,7 @@ def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytes
     said = " ".join(capfd.readouterr().out.split())
     assert "[warning ] batch 2 of clicks waits for a decision since an earlier run, and nothing else is done" in said
     assert "every user who may answer the Required Actions of this DAG can decide, where the task decide asks" in said
-    assert "One row. Expected 1, observed 2. to publish it all the same: windowlib approve" in said
+    assert "One row. Expected 1, observed 2. to publish it anyway: windowlib approve" in said
 
 
 def test_what_another_run_asks_is_not_asked_twice(refused: Definition) -> None:

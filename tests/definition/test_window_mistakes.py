@@ -236,7 +236,7 @@ def test_mistakes_in_a_trigger(tmp_path: Path, trigger: str, message: str) -> No
         ),
         (
             '{type = "delta", of = "_arrival", threshold = 5}',
-            'window.evictor.of: "_arrival" is a name that windowlib uses itself; call it otherwise: source.rename = {'
+            'window.evictor.of: "_arrival" is a name that windowlib uses itself; rename it: source.rename = {'
             ' "_arrival" = "another name" }',
         ),
     ],

@@ -311,7 +311,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], type[Exception], str]] = {
     "files are gone": (_gone, MigrationRefused, r"no longer holds 1 file with 82 rows .*\n  2.parquet: 82 rows"),
     "nothing differs": (_same, NothingToMigrate, "is of this definition already"),
     "another type": (_other_type, OtherType, "column total was long, and is double .* Give the new one another name"),
-    "processing time": (_by_clock, MigrationRefused, "built again, all of the past would lie in the windows of now"),
+    "processing time": (_by_clock, MigrationRefused, "built again, all of the past would be in today's windows"),
 }
 
 

@@ -101,7 +101,7 @@ def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: P
     finally:
         stop.set()
         beating.join()
-    assert [line.startswith("waiting up to 0 s for a sign of process") for line in said] == [True]
+    assert [line.startswith("waiting up to 0 s for a heartbeat of process") for line in said] == [True]
 
     began = time.monotonic()
     Ledger(tmp_path, clock).write({"kind": "approve"})  # a row of an operator is not a sign of life

@@ -42,7 +42,7 @@ The checks refused batch {batch_id} of **{name}**: nothing of it is published.
 
 {failed}{rows}
 
-* **approve**: this run publishes the batch all the same, exactly as it was judged, and goes on.
+* **approve**: this run publishes the batch anyway, exactly as it was judged, and goes on.
 * **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
 * **leave waiting**: nothing is decided. This run fails, and the next one asks again.
 

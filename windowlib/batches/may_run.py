@@ -39,7 +39,7 @@ def why_it_waits(definition: Definition, state: LedgerState) -> str | None:
         return None
     return (
         f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
-        f"to publish it all the same: {decision_command('approve', definition, state.plan)}\n"
+        f"to publish it anyway: {decision_command('approve', definition, state.plan)}\n"
         f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
     )
 

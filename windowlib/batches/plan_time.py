@@ -3,7 +3,7 @@
 A machine's clock may be wrong, and time decides what is admitted (`watermark.max_future_skew`), with an idle timeout or
 in processing time also what fires. So nothing is planned by a clock that is more than `FAR` ahead of the newest batch
 and of the newest file that it would read, or as far behind the newest batch: one run by a clock that is a year ahead
-moves no time. `windowlib accept-clock` says that such a clock is right all the same.
+moves no time. `windowlib accept-clock` says that such a clock is right anyway.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _check_equal(definition: Definition, found: Verified) -> None:
 
 
 def _keep(definition: Definition, found: Verified) -> None:
-    """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified all the same."""
+    """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
     from deltalake.exceptions import DeltaError
 
     from windowlib.tables.delta_commits import RefusedCommit

@@ -86,7 +86,7 @@ def _columns(in_files: dict[str, str], rename: dict[str, str]) -> Iterator[Mista
 
 
 def _renaming(column: str) -> str:
-    return f'call it otherwise: source.rename = {{ "{column}" = "another name" }}'
+    return f'rename it: source.rename = {{ "{column}" = "another name" }}'
 
 
 def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:

@@ -98,7 +98,7 @@ class Source(Section):
         " the newest alone; without it a run lists all files",
     )
     full_listing_every_ms: Positive = duration(
-        "full_listing_every", "with sorted_by_time: how often a run lists all files all the same", "1d"
+        "full_listing_every", "with sorted_by_time: how often a run lists all files anyway", "1d"
     )
     removals: Literal["stop", "rerun", "skip"] = Field(
         default="stop",

@@ -106,7 +106,7 @@ def refuse_unknown(sql: str) -> None:
         if name not in _KNOWN and (name not in _WORDS or aggregates):
             raise ValueError(f"uses {unknown(name)}")
     if re.search(r"\bunix_timestamp\s*\(\s*\)", sql, re.IGNORECASE):
-        raise ValueError("uses unix_timestamp() of no time, which gives another answer at each retry")
+        raise ValueError("uses unix_timestamp() without an argument, which gives another answer at each retry")
 
 
 def refuse_words(quoted_sql: str) -> None:

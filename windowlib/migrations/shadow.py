@@ -126,13 +126,13 @@ def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *,
         said = str(refused).partition("\nto publish it")[0]
         raise NewTablesRefused(
             f"under the new definition: {said}\nThe old one goes on, nothing was switched. Change the definition, or"
-            f" have them built all the same: windowlib migrate {argument(shadow.definition.file)} --approve"
+            f" build them anyway: windowlib migrate {argument(shadow.definition.file)} --approve"
             ' --reason "…"'
         ) from refused
 
 
 def approve_refused(shadow: Shadow, who: str, reason: str, clock: Clock) -> None:
-    """Lets a batch that the checks refuse be built all the same, if one waits."""
+    """Lets a batch that the checks refuse be built anyway, if one waits."""
     if shadow.ledger.state().rejection:
         approve(shadow.definition, who, reason, clock)
 
@@ -167,7 +167,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
     if uses_processing_time(definition.window):
         raise MigrationRefused(
             "the windows of the new definition use processing time, which is that of the runs: built again, all of"
-            " the past would lie in the windows of now. Give the new definition another name or warehouse"
+            " the past would be in today's windows. Give the new definition another name or warehouse"
         )
     _check_nothing_waits(definition, state)
     _check_all_there(definition, ledger, commit)

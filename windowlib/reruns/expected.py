@@ -39,7 +39,7 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
     )
     raise RerunRefused(
         f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"
-        f" since then what it would change has moved:\n{differing}\nNothing was changed. Make a new preview"
+        f" what it would change is different now:\n{differing}\nNothing was changed. Make a new preview"
     )
 
 

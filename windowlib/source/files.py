@@ -147,12 +147,12 @@ def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> 
     if taken := [name for name in known if names.is_reserved(name)]:
         raise SourceError(
             f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
-            " own; call it otherwise in the files"
+            " own; rename it in the files"
         )
     if alike := names.same_but_for_case(known):
         raise SourceError(
-            f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; call one of"
-            ' them otherwise: source.rename = { "column" = "another name" }, or in the files'
+            f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; rename one of"
+            ' them: source.rename = { "column" = "another name" }, or in the files'
         )
 
 

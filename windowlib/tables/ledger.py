@@ -277,7 +277,7 @@ class Ledger:
             return True
         life = by.life()
         if life is Life.OUT_OF_SIGHT:
-            note(f"waiting up to {self.lease_timeout_ms // 1000} s for a sign of {by}, which holds this pipeline")
+            note(f"waiting up to {self.lease_timeout_ms // 1000} s for a heartbeat of {by}, which holds this pipeline")
             if shows_life(lambda: self.state().claim, self.lease_timeout_ms):
                 if (now := self.state().claim) is None or now.released:
                     return False
