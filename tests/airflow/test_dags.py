@@ -233,14 +233,15 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
     [
         (
             RunOf(dry_run=True),
-            "a dry run ends with its preview: .* and the preview p1, or run windowlib rerun … --apply p1",
+            "a dry run ends with its preview: .* and the preview p1, or run:\n.*windowlib rerun .*one.toml --apply p1",
         ),
         (RunOf(changes_nothing=True), "the preview changes nothing"),
     ],
 )
-def test_nothing_is_applied_without_need(run: RunOf, says: str) -> None:
+def test_nothing_is_applied_without_need(pipelines: Path, run: RunOf, says: str) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     with pytest.raises(AirflowSkipException, match=says):
         dag_bag().dags["rerun_windows"].get_task("approve").execute(run.context)
 
@@ -434,6 +435,17 @@ def test_an_error_is_shown_in_lines_of_its_own() -> None:
     assert [line for line in lines if len(line) > LOG_WIDTH] == [path]
     assert lines[-2:] == ["", "- a second line"]
     assert " ".join(lines).split() == message.split()
+
+
+def test_a_command_in_an_error_stays_in_one_line() -> None:
+    """Broken over two lines it was two commands when it was pasted."""
+    from windowlib.airflow.job import LOG_WIDTH, in_lines
+    from windowlib.definition.commands import WHY, to_paste
+
+    drop = to_paste("abandon", Path("/srv/my pipelines/of the shops/clicks.toml"), "--batch", "7", *WHY)
+    lines = in_lines(f"{'words ' * 20}: `{drop}` drops it\nto drop it, and plan again: {drop}").splitlines()
+    assert [line.count(drop) for line in lines if "abandon" in line] == [1, 1]
+    assert max(len(line) for line in lines if "abandon" not in line) <= LOG_WIDTH
 
 
 def test_one_name_for_two_pipelines(pipelines: Path) -> None:

@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 from tests.check_samples import FIGURES, HISTORY, definition
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.notices.notify import Ended, notify
@@ -128,7 +129,7 @@ def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks,
         " - Every row is usable. Expected 0, observed 1."
     )
     assert notice["text"].startswith("clicks: decision: batch 1 ")
-    assert notice["command"] == f'windowlib approve {clicks.file} --batch {batch_id} --reason "…"'
+    assert notice["command"] == to_paste("approve", clicks.file, "--batch", str(batch_id), "--reason", "…")
     assert server.headers[0]["Authorization"] == f"Bearer {TOKEN}"
     abandon(clicks, "ann", "a wrong file", lambda: NOW_MS)
     notes_of(clicks)
@@ -276,7 +277,7 @@ def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, 
     notes_of(clicks)
     [notice] = server.got
     assert notice["situation"] == "warning.events.late_share"
-    assert notice["command"] == f"windowlib checks {clicks.file} --explain events.late_share"
+    assert notice["command"] == to_paste("checks", clicks.file, "--explain", "events.late_share")
     assert "observed 0.1 (rows_late 98, rows_admitted 980)." in notice["sentence"]
 
 

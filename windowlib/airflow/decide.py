@@ -26,6 +26,7 @@ from windowlib.airflow.commands import advance_command, of_pipeline, verify_comm
 from windowlib.airflow.job import Job, Record, in_lines
 from windowlib.airflow.operators import Advance, Report, Verify
 from windowlib.airflow.sentences import Final
+from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class Decide(Job, HITLOperator):
             return self._already(definition, batch_id)
         except WindowError as error:
             again = "nothing is decided; clear this task to be asked again"
-            raise Final(in_lines(f"{error}\n{again}")) from None
+            raise Final(in_lines(f"{naming(str(error), definition.file)}\n{again}")) from None
         said = f"batch {batch_id} is {DONE[choice]} by {who}: {reason}"
         if choice == ABANDON:
             raise AirflowSkipException(in_lines(f"{said}\nthis run publishes nothing; the next one plans again"))

@@ -15,6 +15,7 @@ from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
 from windowlib.airflow.lineage import Traced
 from windowlib.airflow.sentences import Final
+from windowlib.definition.commands import to_paste
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -129,7 +130,8 @@ class Approve(ApprovalOperator):
         if params["dry_run"]:
             raise AirflowSkipException(
                 "a dry run ends with its preview: to apply it, trigger again with the dry run switched off and the"
-                f" preview {found['preview_id']}, or run windowlib rerun … --apply {found['preview_id']}"
+                f" preview {found['preview_id']}, or run:\n"
+                + to_paste("rerun", self._file(context), "--apply", found["preview_id"])
             )
         if not params["approval"] and not must_ask(self._definition(context)):
             self.log.info("the form asks for no approval")
@@ -155,7 +157,10 @@ class Approve(ApprovalOperator):
     def _definition(self, context: Context) -> Definition:
         from windowlib.definition.definition import load_definition
 
-        return load_definition(_file(self.pipelines, context["params"]["pipeline"]))
+        return load_definition(Path(self._file(context)))
+
+    def _file(self, context: Context) -> str:
+        return _file(self.pipelines, context["params"]["pipeline"])
 
 
 class Apply(Traced, OfPipeline):

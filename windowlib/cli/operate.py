@@ -13,6 +13,7 @@ import typer
 
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Who
 from windowlib.cli.outcomes import show_outcome
+from windowlib.definition.commands import to_paste
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 from windowlib.tables.rerun import time_ms
@@ -43,7 +44,7 @@ def restore(
     if _agreed(forecast_restore(definition), dry_run, yes, reason, as_json):
         names = do(definition, who, reason)
         record = {"decision": "restore", "tables": names, "who": who, "reason": reason}
-        show_outcome(record, f"restored: {', '.join(names)}; windowlib run {pipeline} goes on", as_json)
+        show_outcome(record, f"restored: {', '.join(names)}; `{to_paste('run', pipeline)}` goes on", as_json)
 
 
 def adopt(
@@ -68,9 +69,8 @@ def adopt(
     if _agreed(forecast_adopt(definition), dry_run, yes, reason, as_json):
         batch_id = do(definition, who, reason)
         record = {"batch_id": batch_id, "decision": "adopt", "who": who, "reason": reason}
-        show_outcome(
-            record, f"batch {batch_id} keeps the tables as they are; windowlib run {pipeline} goes on", as_json
-        )
+        said = f"batch {batch_id} keeps the tables as they are; `{to_paste('run', pipeline)}` goes on"
+        show_outcome(record, said, as_json)
 
 
 def rollback(
@@ -97,7 +97,7 @@ def rollback(
     if _agreed(forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
         batch_id = do(definition, to_batch, who, reason)
         record = {"batch_id": batch_id, "decision": "rollback", "to_batch_id": to_batch, "who": who, "reason": reason}
-        said = f"batch {batch_id} is as batch {to_batch} was; windowlib run {pipeline} reads what came after it again"
+        said = f"batch {batch_id} is as batch {to_batch} was; `{to_paste('run', pipeline)}` reads again what came after"
         show_outcome(record, said, as_json)
 
 
@@ -132,7 +132,7 @@ def advance_watermark(
     if _agreed(forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
         batch_id = do(definition, to_ms, who, reason)
         record = {"batch_id": batch_id, "decision": "advance-watermark", "to_ms": to_ms, "who": who, "reason": reason}
-        show_outcome(record, f"batch {batch_id} is planned; windowlib run {pipeline} does it", as_json)
+        show_outcome(record, f"batch {batch_id} is planned; `{to_paste('run', pipeline)}` does it", as_json)
 
 
 def _agreed(forecast: Forecast, dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:

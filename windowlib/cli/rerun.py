@@ -14,7 +14,7 @@ from windowlib.cli.display import batch_line, batch_record, console, say, table_
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import from_here, to_paste
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     for note in notes(preview):
         say(screen, f"note: {escape(note)}")
     say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
-    file = escape(argument(definition.file))
-    say(screen, f"to apply exactly this: windowlib rerun {file} --apply {preview.preview_id}")
+    apply = to_paste("rerun", from_here(definition.file), "--apply", preview.preview_id)
+    say(screen, f"to apply exactly this: {escape(apply)}")
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
