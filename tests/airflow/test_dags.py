@@ -453,6 +453,19 @@ def test_parsing_imports_no_spark_and_is_quick() -> None:
     assert float(seen[0]) < 5
 
 
+def test_a_run_that_is_late_is_told_where_freshness_is_asked_for(pipelines: Path) -> None:
+    notify = '[notify]\nwebhook = "https://hooks.example.com/1"\n'
+    for name, asked in (("one", notify + 'freshness = "2h"\n'), ("two", notify), ("three", "")):
+        (pipelines / f"{name}.toml").write_text(DEFINITION.format(name=name) + asked, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert [bag.dags[f"windows_{name}"].deadline for name in ("two", "three")] == [None, None]
+    [deadline] = bag.dags["windows_one"].deadline
+    assert deadline.interval == timedelta(hours=2)
+    assert deadline.callback.path == "windowlib.airflow.late_runs.judge"
+    assert deadline.callback.kwargs == {"file": str(pipelines / "one.toml")}
+
+
 def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
     (pipelines / "quiet.toml").write_text(DEFINITION.format(name="quiet"), encoding="utf-8")
     dag = dag_bag().dags["windows_quiet"]

@@ -314,6 +314,33 @@ def test_commands_notify_and_acknowledge(clicks, server, tmp_path, monkeypatch):
     assert "kept quiet by ann until" in shown
 
 
+def test_a_rerun_a_verify_and_a_maintenance_that_fail_are_told(clicks, server):
+    """Only runs and plans told anybody; the newest batch here names files that are gone."""
+    clicks.file.write_text(f'engine = "sail"\n{clicks.file.read_text(encoding="utf-8")}', encoding="utf-8")
+    committed(clicks, NOW_MS, results=7)
+    commands = (
+        ("maintain", clicks.file),
+        ("verify", clicks.file),
+        ("rerun", clicks.file, "--from", "2025-11-20T00:00Z", "--to", "2025-11-21T00:00Z", "--yes"),
+    )
+    for number, command in enumerate(commands, 1):
+        ended = ran(*command)
+        assert ended.exit_code in (1, 2), ended.output
+        said = [one for one in server.got if one["situation"] == "failure"]
+        assert len(said) == number, (command, ended.output, server.said)
+        notify(clicks, WELL, NOW_MS, None, lambda note: None)  # a run that ends well comes between
+        server.got[:] = [one for one in server.got if one["what"] == "began"]
+
+
+def test_a_run_that_is_not_over_in_time_tells_what_is_not_fresh(clicks, server):
+    from windowlib.airflow.late_runs import judge
+
+    committed(clicks, NOW_MS)
+    for _ in range(2):
+        judge(str(clicks.file), {"dag_run": {"run_id": "hangs"}})
+    assert server.said == [("freshness", "began")]
+
+
 def test_without_notify_nothing_is_judged_or_written(tmp_path):
     plain = definition(tmp_path)
     notes_of(plain, Ended("the disk is full"))

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.display import batch_line, batch_record, console, say, table_of
+from windowlib.cli.notifying import notifying
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
@@ -136,7 +137,7 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
     from windowlib.tables.rerun import DoneAlready
 
     wait_ms = duration_ms("--wait", wait)
-    with progress(console(quiet=as_json)) as show:
+    with progress(console(quiet=as_json)) as show, notifying(definition, lambda: False):
         try:
             rerun(
                 Run.of(definition, rerun=wanted, note=show_note, say=show),
