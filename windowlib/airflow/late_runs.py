@@ -13,7 +13,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from airflow.sdk import Context, DeadlineAlert, DeadlineReference, SyncCallback
+from airflow.sdk import Context
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
 from windowlib.definition.definition import Definition
 
