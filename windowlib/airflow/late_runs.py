@@ -13,9 +13,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from airflow.sdk import Context
-from airflow.sdk.definitions.callback import SyncCallback
-from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+from airflow.sdk import (
+    Context,
+    DeadlineAlert,  # type: ignore[attr-defined]  # its stub knows none of the three
+    DeadlineReference,  # type: ignore[attr-defined]
+    SyncCallback,  # type: ignore[attr-defined]
+)
 
 from windowlib.definition.definition import Definition
 
