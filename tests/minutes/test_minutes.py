@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.minutes.judge import DagRun, Task, run_faults, runs, windows
+from tests.minutes.judge import DagRun, Task, run_faults, runs, table_faults, windows
 from tests.minutes.place import GAP_MS, MINUTE_MS, Event, Feed, events, make
 from windowlib.definition.definition import load_definition
 
@@ -90,4 +90,5 @@ def test_a_file_for_each_pipeline_and_minute(tmp_path: Path, monkeypatch: pytest
     for name in ("tumbling", "sessions"):
         definition = load_definition(tmp_path / "dags" / "pipelines" / f"{name}.toml")
         assert [file.name for file in definition.source.path.iterdir()] == ["00000.parquet"]
+        assert list(table_faults(definition.file, feed.events[name], 1)) == ["nothing was published"]
     assert {one.at_ms for one in events("x", 10, 12)} == {11, 12}

@@ -13,11 +13,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from airflow.sdk import (
+from airflow.sdk import (  # type: ignore[attr-defined]  # its stub lacks what deadlines need
     Context,
-    DeadlineAlert,  # type: ignore[attr-defined]  # its stub knows none of the three
-    DeadlineReference,  # type: ignore[attr-defined]
-    SyncCallback,  # type: ignore[attr-defined]
+    DeadlineAlert,
+    DeadlineReference,
+    SyncCallback,
 )
 
 from windowlib.definition.definition import Definition
