@@ -18,7 +18,7 @@ from windowlib.definition.instants import instant, time_of
 from windowlib.tables.read import read_table, table_versions
 
 REPORT_WITHIN_S = 60
-PUBLISH = 0.9  # of the runs, at least: a run that begins very late takes two files, and the next one finds none
+PUBLISH = 0.5  # of the runs, at least: one that begins late takes two files, and the next one finds none
 Window = tuple[str, int, int]  # user, start, end
 TASKS = """
 select r.data_interval_start, r.state, r.start_date, r.end_date,
