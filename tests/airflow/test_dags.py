@@ -453,7 +453,7 @@ def test_parsing_imports_no_spark_and_is_quick() -> None:
     assert float(seen[0]) < 5
 
 
-def test_a_run_that_is_late_is_told_where_freshness_is_asked_for(pipelines: Path) -> None:
+def test_a_run_that_is_late_is_reported_where_freshness_is_asked_for(pipelines: Path) -> None:
     notify = '[notify]\nwebhook = "https://hooks.example.com/1"\n'
     for name, asked in (("one", notify + 'freshness = "2h"\n'), ("two", notify), ("three", "")):
         (pipelines / f"{name}.toml").write_text(DEFINITION.format(name=name) + asked, encoding="utf-8")

@@ -46,7 +46,7 @@ def parts_in(folder: Path, port: int, others_live: float) -> Path:
 
 
 def test_airflow_runs_dags_only_once_its_api_server_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first tasks failed their first try: they were started before there was anybody to talk to."""
+    """The first tasks failed their first try: they were started before the API server could answer them."""
     port = free_port()
     notes = parts_in(tmp_path, port, 60)
     monkeypatch.setattr(setup, "BIN", tmp_path)

@@ -19,13 +19,13 @@ NEEDS_MORE = re.compile(r"`windowlib (?:abandon|adopt|approve|migrate|restore|ro
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Each text of a program, what an f-string fills in as {}; docstrings, which tell of the command, left out."""
+    """Each text of a program, what an f-string fills in as {}; docstrings, which are prose about commands, left out."""
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             yield node.lineno, "".join(str(x.value) if isinstance(x, ast.Constant) else "{}" for x in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inside | told):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inside | prose):
             yield node.lineno, node.value
 
 
@@ -57,10 +57,10 @@ def test_what_is_pasted_reaches_the_program_as_it_is(tmp_path: Path, monkeypatch
     said = shlex.split(to_paste("abandon", hostile, *WHY))
     assert said[1:] == ["abandon", str(hostile), "--reason", "…"]
     monkeypatch.setenv("PATH", str(tmp_path))
-    beside = Path(sys.executable).with_name("windowlib")
-    if beside.is_file():
-        assert said[0] in ("windowlib", str(beside))
-        assert shlex.split(to_paste("status", hostile))[0] == str(beside)
+    installed = Path(sys.executable).with_name("windowlib")
+    if installed.is_file():
+        assert said[0] in ("windowlib", str(installed))
+        assert shlex.split(to_paste("status", hostile))[0] == str(installed)
     (tmp_path / "windowlib").touch(stat.S_IRWXU)
     assert shutil.which("windowlib") == str(tmp_path / "windowlib")
     assert shlex.split(to_paste("status", hostile))[0] == "windowlib"

@@ -45,7 +45,7 @@ def test_each_fault_of_a_run_is_found() -> None:
     ]
 
 
-def test_a_minute_without_a_new_file_is_no_fault_and_an_hour_of_them_is() -> None:
+def test_a_minute_without_a_new_file_is_allowed_and_an_hour_of_them_is_a_fault() -> None:
     idle = [replace(run(n), tasks=run(n).tasks | {"advance": Task("skipped", 0, None, None)}) for n in range(10)]
     assert list(run_faults([*idle[:1], *map(run, range(1, 10))], BEGIN_MS, 10)) == []
     assert list(run_faults(idle, BEGIN_MS, 10)) == ["only 0 of 10 runs published anything"]

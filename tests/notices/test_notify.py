@@ -314,8 +314,8 @@ def test_commands_notify_and_acknowledge(clicks, server, tmp_path, monkeypatch):
     assert "kept quiet by ann until" in shown
 
 
-def test_a_rerun_a_verify_and_a_maintenance_that_fail_are_told(clicks, server):
-    """Only runs and plans told anybody; the newest batch here names files that are gone."""
+def test_a_rerun_a_verify_and_a_maintenance_that_fail_are_reported(clicks, server):
+    """Only runs and plans sent notices; the newest batch here names files that are gone."""
     clicks.file.write_text(f'engine = "sail"\n{clicks.file.read_text(encoding="utf-8")}', encoding="utf-8")
     committed(clicks, NOW_MS, results=7)
     commands = (
@@ -332,7 +332,7 @@ def test_a_rerun_a_verify_and_a_maintenance_that_fail_are_told(clicks, server):
         server.got[:] = [one for one in server.got if one["what"] == "began"]
 
 
-def test_a_run_that_is_not_over_in_time_tells_what_is_not_fresh(clicks, server):
+def test_a_run_that_is_not_over_in_time_reports_what_is_not_fresh(clicks, server):
     from windowlib.airflow.late_runs import judge
 
     committed(clicks, NOW_MS)

@@ -1,6 +1,6 @@
 """Who may approve, and what an answer in *Required Actions* must have.
 
-The author says it in the definition (`airflow.approval`), and whoever runs this Airflow in the variable
+The author says it in the definition (`airflow.approval`), and the operator of an Airflow in the variable
 `WINDOWLIB_APPROVAL` of its tasks: the stricter of the two holds.
 """
 

@@ -62,8 +62,8 @@ def commands_in(text: str) -> list[tuple[int, int]]:
 
 
 def _program() -> str:
-    beside = Path(sys.executable).with_name(PROGRAM)
-    return PROGRAM if shutil.which(PROGRAM) or not beside.is_file() else shlex.quote(str(beside))
+    installed = Path(sys.executable).with_name(PROGRAM)
+    return PROGRAM if shutil.which(PROGRAM) or not installed.is_file() else shlex.quote(str(installed))
 
 
 def _quoted(argument: str) -> str:
