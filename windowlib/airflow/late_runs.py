@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def deadlines(members: Sequence[Definition]) -> Iterator[DeadlineAlert]:
-    """The deadlines of the DAG of some pipelines: one for each that sets `notify.freshness`, and says who gets notices."""
+    """The deadlines of the DAG of some pipelines: one for each that sets `notify.freshness`, and where notices go."""
     for one in members:
         if one.notify.freshness_ms is not None and (one.notify.has_webhook or one.notify.airflow):
             yield DeadlineAlert(
