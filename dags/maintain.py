@@ -15,7 +15,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from windowlib.airflow.commands import maintain_command
 from windowlib.airflow.job import Job
 from windowlib.airflow.pipelines import definitions, pipelines_folder
-from windowlib.airflow.pools import LIGHT
+from windowlib.airflow.pools import MAINTENANCE
 from windowlib.definition.definition import Definition
 
 PAGE = """\
@@ -39,7 +39,7 @@ def maintain_dag(pipelines: Sequence[Definition]) -> DAG:
         tags=["windowlib", "maintenance"],
         doc_md=PAGE,
         default_args={
-            "pool": LIGHT.name,
+            "pool": MAINTENANCE.name,
             "retries": 1,
             "retry_delay": timedelta(minutes=10),
             "execution_timeout": timedelta(hours=6),

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, Param
 
 from windowlib.airflow.dag_docs import rerun_page
 from windowlib.airflow.pipelines import files_for_reruns, pipelines_folder
-from windowlib.airflow.pools import LIGHT, RERUNS
+from windowlib.airflow.pools import BY_WEIGHT, LIGHT, RERUNS
 from windowlib.airflow.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
 
 
@@ -67,14 +67,14 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
                 description="Go on where files of the source are gone: their events are removed from the windows.",
             ),
         },
-        default_args={"pool": LIGHT.name, "retries": 0, "retry_delay": timedelta(minutes=1)},
+        default_args={"pool": LIGHT.name, "retries": 0, "retry_delay": timedelta(minutes=1), **BY_WEIGHT},
     ) as dag:
         check = Check(task_id="check", pipelines=pipelines)
         preview = PreviewRerun(task_id="preview", pipelines=pipelines, pool=RERUNS.name)
         approve = Approve(task_id="approve", pipelines=pipelines, params=Approve.FORM, pool="default_pool")
         apply = Apply(task_id="apply", pipelines=pipelines, retries=2, pool=RERUNS.name)
         report = ReportRerun(task_id="report", pipelines=pipelines)
-        check >> preview >> approve >> apply >> report
+        check >> preview >> approve >> apply >> report.as_teardown()
     return dag
 
 

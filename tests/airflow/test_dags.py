@@ -105,7 +105,15 @@ def test_plan_advance_report(name: str) -> None:
     limits = {task.task_id: task.execution_timeout for task in dag.tasks}
     hour = timedelta(hours=1)
     assert limits == {"plan": hour, "advance": None, "decide": None, "publish": None, "end": hour, "report": hour}
-    assert dag.get_task("decide").response_timeout is None  # a person may take longer
+    # A person may take longer: then it looks whether it was decided elsewhere, and asks again.
+    assert dag.get_task("decide").response_timeout == timedelta(minutes=5)
+    # Airflow adds up what follows otherwise, and a report would be the last in its pool behind every plan.
+    assert {(task.task_id == "report", task.weight_rule) for task in dag.tasks} == {
+        (True, "absolute"),
+        (False, "absolute"),
+    }
+    assert {task.priority_weight for task in dag.tasks if task.task_id != "report"} == {1}
+    assert dag.get_task("report").priority_weight > 1
     assert {(task.retries, task.retry_delay) for task in dag.tasks} == {(2, timedelta(minutes=1))}
     assert (dag.catchup, dag.max_active_runs) == (False, 1)
     assert dag.timetable.expression == "*/10 * * * *"
@@ -156,7 +164,8 @@ def test_the_dag_for_maintenance_has_a_task_for_each_pipeline() -> None:
     dag = dag_bag().dags["maintain_windows"]
     assert {task.task_id: task.downstream_task_ids for task in dag.tasks} == {"clicks": set(), "clicks_sliding": set()}
     assert dag.get_task("clicks").command[-5:] == ["maintain", str(DAGS / "pipelines/clicks.toml"), *WAITING]
-    assert {task.pool for task in dag.tasks} == {"windowlib"}
+    # Hours of maintenance must not keep plans and reports waiting.
+    assert {task.pool for task in dag.tasks} == {"windowlib_maintenance"}
 
 
 def test_the_dag_for_reruns() -> None:
@@ -170,6 +179,10 @@ def test_the_dag_for_reruns() -> None:
         "windowlib_reruns",
         "windowlib",
     ]
+    report = dag.get_task("report")
+    assert (report.is_teardown, report.on_failure_fail_dagrun) == (True, False)
+    assert report.priority_weight > 1
+    assert {task.weight_rule for task in dag.tasks} == {"absolute"}
     assert type(dag.timetable).__name__ == "NullTimetable"
     form = {name: dag.params.get_param(name) for name in dag.params}
     assert form["pipeline"].schema["enum"] == ["clicks", "clicks_sliding"]
@@ -233,14 +246,15 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
     [
         (
             RunOf(dry_run=True),
-            "a dry run ends with its preview: .* and the preview p1, or run windowlib rerun … --apply p1",
+            "a dry run ends with its preview: .* and the preview p1, or run:\n.*windowlib rerun .*one.toml --apply p1",
         ),
         (RunOf(changes_nothing=True), "the preview changes nothing"),
     ],
 )
-def test_nothing_is_applied_without_need(run: RunOf, says: str) -> None:
+def test_nothing_is_applied_without_need(pipelines: Path, run: RunOf, says: str) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     with pytest.raises(AirflowSkipException, match=says):
         dag_bag().dags["rerun_windows"].get_task("approve").execute(run.context)
 
@@ -248,6 +262,32 @@ def test_nothing_is_applied_without_need(run: RunOf, says: str) -> None:
 def test_approval_can_be_switched_off(pipelines: Path) -> None:
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     assert dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context) is None
+
+
+@pytest.mark.parametrize(("author", "deployment"), [("asked", "required"), ("required", ""), ("required", "asked")])
+def test_the_stricter_of_author_and_deployment_holds(
+    asking: None, pipelines: Path, monkeypatch: pytest.MonkeyPatch, author: str, deployment: str
+) -> None:
+    """Who edits the definition could switch approvals off that the deployment wants."""
+    monkeypatch.setenv("WINDOWLIB_APPROVAL", deployment)
+    (pipelines / "one.toml").write_text(
+        DEFINITION.format(name="one") + f'[airflow]\napproval = "{author}"\n', encoding="utf-8"
+    )
+    with pytest.raises(Asked):
+        dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context)
+
+
+def test_four_eyes_of_the_deployment(asking: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    monkeypatch.setenv("WINDOWLIB_APPROVAL", "another user")
+    assert answered("asked", "Approve", "bob")["responded_by_user"]["name"] == "bob"
+    with pytest.raises(Asked):
+        answered("asked", "Approve", "ann")
+    monkeypatch.setenv("WINDOWLIB_APPROVAL", "requird")  # a slip of the pen switches nothing off
+    check = dag_bag().dags["rerun_windows"].get_task("check")
+    with pytest.raises(AirflowFailException, match=r"WINDOWLIB_APPROVAL: need one of (.|\n)*given 'requird'"):
+        check.execute(RunOf().context)
 
 
 def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
@@ -367,6 +407,27 @@ def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
     assert not isinstance(raised.value, AirflowSkipException)
 
 
+@pytest.mark.parametrize(
+    ("applied", "reports"), [("success", 1), ("failed", 1), ("skipped", 0), ("upstream_failed", 0)]
+)
+def test_a_rerun_is_reported_where_it_did_something_or_failed(pipelines: Path, applied: str, reports: int) -> None:
+    """After a rerun that was refused its page stayed as it was."""
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    report, run, made = dag_bag().dags["rerun_windows"].get_task("report"), RunOf(), list[str]()
+    run.run_id = "now"
+    run.get_task_states = lambda dag_id, task_ids, run_ids: {"now": {task_ids[0]: applied}}
+    report.prepare = lambda name, context: setattr(report, "command", [sys.executable, "-c", "print('built')"])
+    report.run_command = lambda context: (made.append("report") or [], [], 0)
+    if reports:
+        report.execute(run.context)
+    else:
+        with pytest.raises(AirflowSkipException, match="nothing was applied"):
+            report.execute(run.context)
+    assert len(made) == reports
+
+
 def test_report_always_runs_and_hides_no_failure() -> None:
     """An ordinary last task with `all_done` would turn the run green whatever became of advance."""
     report = dag_bag().dags["windows_clicks"].get_task("report")
@@ -390,6 +451,19 @@ def test_parsing_imports_no_spark_and_is_quick() -> None:
     ).stdout.splitlines()
     assert seen[1] == "set()"
     assert float(seen[0]) < 5
+
+
+def test_a_run_that_is_late_is_reported_where_freshness_is_asked_for(pipelines: Path) -> None:
+    notify = '[notify]\nwebhook = "https://hooks.example.com/1"\n'
+    for name, asked in (("one", notify + 'freshness = "2h"\n'), ("two", notify), ("three", "")):
+        (pipelines / f"{name}.toml").write_text(DEFINITION.format(name=name) + asked, encoding="utf-8")
+    bag = dag_bag()
+    assert bag.import_errors == {}
+    assert [bag.dags[f"windows_{name}"].deadline for name in ("two", "three")] == [None, None]
+    [deadline] = bag.dags["windows_one"].deadline
+    assert deadline.interval == timedelta(hours=2)
+    assert deadline.callback.path == "windowlib.airflow.late_runs.judge"
+    assert deadline.callback.kwargs == {"file": str(pipelines / "one.toml")}
 
 
 def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
@@ -434,6 +508,17 @@ def test_an_error_is_shown_in_lines_of_its_own() -> None:
     assert [line for line in lines if len(line) > LOG_WIDTH] == [path]
     assert lines[-2:] == ["", "- a second line"]
     assert " ".join(lines).split() == message.split()
+
+
+def test_a_command_in_an_error_stays_in_one_line() -> None:
+    """Broken over two lines it was two commands when it was pasted."""
+    from windowlib.airflow.job import LOG_WIDTH, in_lines
+    from windowlib.definition.commands import WHY, to_paste
+
+    drop = to_paste("abandon", Path("/srv/my pipelines/of the shops/clicks.toml"), "--batch", "7", *WHY)
+    lines = in_lines(f"{'words ' * 20}: `{drop}` drops it\nto drop it, and plan again: {drop}").splitlines()
+    assert [line.count(drop) for line in lines if "abandon" in line] == [1, 1]
+    assert max(len(line) for line in lines if "abandon" not in line) <= LOG_WIDTH
 
 
 def test_one_name_for_two_pipelines(pipelines: Path) -> None:

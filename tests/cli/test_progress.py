@@ -6,11 +6,15 @@ import io
 import re
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
+from typer.testing import CliRunner
 
+from tests.clicks import clicks
+from windowlib.cli.main import app
 from windowlib.cli.progress import INTERVAL, progress
 from windowlib.engines.tasks import followed
 from windowlib.model.errors import InvalidSpec
@@ -53,6 +57,36 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
         time.sleep(0.3)
     assert isinstance(screen.file, io.StringIO)
     assert "computing 3 files" in screen.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("command", "slow", "says"),
+    [
+        ("maintain", "windowlib.runs.maintenance.maintain", "maintaining the tables"),
+        ("maintain --dry-run", "windowlib.runs.maintenance.forecast", "looking what is superfluous"),
+        ("report", "windowlib.pages.site.report", "building the page of clicks"),
+        ("late list", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
+        ("late what-if", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
+        ("restore --dry-run", "windowlib.runs.operations.forecast_restore", "looking what it would do"),
+        ("rollback --to-batch 1 --dry-run", "windowlib.runs.operations.forecast_rollback", "looking what it would do"),
+    ],
+)
+def test_what_takes_long_says_what_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, slow: str, says: str
+) -> None:
+    """Minutes of silence in a log look as if it hung."""
+
+    def takes_long(*_: object, **__: object) -> None:
+        time.sleep(0.1)
+        raise InvalidSpec("over")
+
+    monkeypatch.setenv(INTERVAL, "20ms")
+    monkeypatch.setattr(slow, takes_long)
+    file, (name, *options) = clicks(tmp_path, 1).file, command.split()
+    name, options = (f"{name} {options[0]}", options[1:]) if name == "late" else (name, options)
+    ended = CliRunner().invoke(app, [*name.split(), str(file), *options])
+    assert f"{says}, 0 s" in ended.stderr.splitlines()
+    assert ended.exit_code == 2
 
 
 @pytest.mark.spark

@@ -121,7 +121,7 @@ def test_it_is_as_a_fresh_pipeline_and_undone_as_it_was(
 ) -> None:
     old, before = clicks(folder, 0), tables(clicks(folder, 0))
     new = clicks(folder, 0, KINDS[kind])
-    with pytest.raises(StateMismatch, match=r"written by another definition: .*`windowlib migrate .* --reason"):
+    with pytest.raises(StateMismatch, match=r"written by another definition: .*`\S*windowlib migrate .* --reason"):
         run(new, spark)
     shadow = build(new, lambda: spark, ASKED)
     shown = compare(new, shadow, lambda: spark)
@@ -170,7 +170,9 @@ def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Pa
         cut(new, 3)
     with pytest.raises(CannotLook, match="batch 5 has built a part of the tables that batch 6, a migration, published"):
         cut(new, 5)
-    with pytest.raises(CannotUndo, match=r"batch 6 lies between, a migration .* `windowlib migrate --undo`"):
+    with pytest.raises(
+        CannotUndo, match=r"batch 6 lies between, a migration .* `\S*windowlib migrate PIPELINE.toml --undo --reason"
+    ):
         rollback(new, 3, "ann", "why", clock)
     with pytest.raises(MigrationRefused, match="the migration of batch 6 can still be undone"):
         build(clicks(folder, 0), lambda: spark, ASKED)
@@ -254,7 +256,7 @@ def test_killed_it_goes_on(spark: SparkSession, folder: Path, tmp_path: Path) ->
         assert outcome(old) == before
         if not ledger_of(new).state().prepared:
             continue  # nothing is done: the same command does it
-        with pytest.raises(StateMismatch, match="`windowlib migrate"):
+        with pytest.raises(StateMismatch, match=r"`\S*windowlib migrate"):
             run(old, spark)
         if moment == "commit:results":
             run(new, spark)  # the next run finishes it

@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 from tests.check_samples import FIGURES, HISTORY, definition
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.notices.notify import Ended, notify
@@ -128,7 +129,7 @@ def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks,
         " - Every row is usable. Expected 0, observed 1."
     )
     assert notice["text"].startswith("clicks: decision: batch 1 ")
-    assert notice["command"] == f'windowlib approve {clicks.file} --batch {batch_id} --reason "…"'
+    assert notice["command"] == to_paste("approve", clicks.file, "--batch", str(batch_id), "--reason", "…")
     assert server.headers[0]["Authorization"] == f"Bearer {TOKEN}"
     abandon(clicks, "ann", "a wrong file", lambda: NOW_MS)
     notes_of(clicks)
@@ -276,7 +277,7 @@ def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, 
     notes_of(clicks)
     [notice] = server.got
     assert notice["situation"] == "warning.events.late_share"
-    assert notice["command"] == f"windowlib checks {clicks.file} --explain events.late_share"
+    assert notice["command"] == to_paste("checks", clicks.file, "--explain", "events.late_share")
     assert "observed 0.1 (rows_late 98, rows_admitted 980)." in notice["sentence"]
 
 
@@ -311,6 +312,33 @@ def test_commands_notify_and_acknowledge(clicks, server, tmp_path, monkeypatch):
     shown = ran("status", file).output
     assert "failure: " in shown
     assert "kept quiet by ann until" in shown
+
+
+def test_a_rerun_a_verify_and_a_maintenance_that_fail_are_reported(clicks, server):
+    """Only runs and plans sent notices; the newest batch here names files that are gone."""
+    clicks.file.write_text(f'engine = "sail"\n{clicks.file.read_text(encoding="utf-8")}', encoding="utf-8")
+    committed(clicks, NOW_MS, results=7)
+    commands = (
+        ("maintain", clicks.file),
+        ("verify", clicks.file),
+        ("rerun", clicks.file, "--from", "2025-11-20T00:00Z", "--to", "2025-11-21T00:00Z", "--yes"),
+    )
+    for number, command in enumerate(commands, 1):
+        ended = ran(*command)
+        assert ended.exit_code in (1, 2), ended.output
+        said = [one for one in server.got if one["situation"] == "failure"]
+        assert len(said) == number, (command, ended.output, server.said)
+        notify(clicks, WELL, NOW_MS, None, lambda note: None)  # a run that ends well comes between
+        server.got[:] = [one for one in server.got if one["what"] == "began"]
+
+
+def test_a_run_that_is_not_over_in_time_reports_what_is_not_fresh(clicks, server):
+    from windowlib.airflow.late_runs import judge
+
+    committed(clicks, NOW_MS)
+    for _ in range(2):
+        judge(str(clicks.file), {"dag_run": {"run_id": "hangs"}})
+    assert server.said == [("freshness", "began")]
 
 
 def test_without_notify_nothing_is_judged_or_written(tmp_path):

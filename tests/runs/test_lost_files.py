@@ -80,7 +80,7 @@ def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
 
 def test_how_to_continue_without_a_backup(spark: SparkSession, pipeline: Definition) -> None:
     lose(pipeline, "results")
-    with pytest.raises(LostFiles, match=r"`windowlib rollback --to-batch 1`"):
+    with pytest.raises(LostFiles, match=r"`\S*windowlib rollback PIPELINE.toml --to-batch 1 --reason .….`"):
         advance(pipeline, lambda: spark, clock=clock)
     assert forecast_rollback(pipeline, 1, clock).rows
     rollback(pipeline, 1, "ann", "files are gone", clock)

@@ -124,7 +124,10 @@ def test_what_another_program_deleted_is_taken_back(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition
 ) -> None:
     before, rows = tables(pipeline), erase(pipeline)
-    with pytest.raises(ForeignChange, match="`windowlib restore` takes that back, `windowlib adopt` keeps it"):
+    with pytest.raises(
+        ForeignChange,
+        match=r"windowlib restore PIPELINE.toml .* takes that back, .*windowlib adopt PIPELINE.toml .* keeps it",
+    ):
         run(pipeline, spark)
     [change] = forecast_restore(pipeline, clock).rows
     assert (change.table, change.added, change.removed) == ("results", rows, 0)
@@ -329,7 +332,9 @@ def test_a_prepared_file_that_vacuum_deleted_is_named(spark: SparkSession, pipel
     assert prepared is not None
     [change] = [one for one in prepare.read(pipeline.root, prepared).changes if one.name == "results"]
     (pipeline.root / "results" / change.add[0].path).unlink()
-    with pytest.raises(prepare.Unreadable, match=r"is deleted .* VACUUM with a short retention .* `windowlib abandon`"):
+    with pytest.raises(
+        prepare.Unreadable, match=r"is deleted .* VACUUM with a short retention .* `\S*windowlib abandon PIPELINE"
+    ):
         run(pipeline, spark)
     assert abandon(pipeline, "ann", "the files are gone", clock) == 3
     run(pipeline, spark)

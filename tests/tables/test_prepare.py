@@ -190,7 +190,9 @@ def test_a_compaction_of_files_that_are_to_go_is_undone(root: Path) -> None:
 def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Path) -> None:
     what, folder = compacted(root)
     (folder / what.changes[1].remove[0].path).unlink()
-    with pytest.raises(ForeignChange, match=r"results was compacted .* `windowlib abandon` drops the batch"):
+    with pytest.raises(
+        ForeignChange, match=r"results was compacted .* `\S*windowlib abandon PIPELINE.toml --reason .….` drops the"
+    ):
         roll_forward.judge(Tables(root), what)
 
 

@@ -1,13 +1,30 @@
-"""Who may approve, and what an answer in *Required Actions* must have."""
+"""Who may approve, and what an answer in *Required Actions* must have.
+
+The author says it in the definition (`airflow.approval`), and the operator of an Airflow in the variable
+`WINDOWLIB_APPROVAL` of its tasks: the stricter of the two holds.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import Context
 
 from windowlib.definition.definition import Definition
+from windowlib.model.errors import InvalidSpec
+
+APPROVAL = "WINDOWLIB_APPROVAL"  # environment variable: what holds for every pipeline of this Airflow
+POLICIES = ("asked", "required", "another user")  # of `airflow.approval`, each stricter than the one before
+
+
+def policy(definition: Definition) -> str:
+    """Which approval a pipeline asks for. Raises `InvalidSpec` where the variable says none of `POLICIES`."""
+    given = os.environ.get(APPROVAL) or POLICIES[0]
+    if given not in POLICIES:
+        raise InvalidSpec(f"{APPROVAL}: need one of {', '.join(map(repr, POLICIES))}, given {given!r}")
+    return max(given, definition.airflow.approval, key=POLICIES.index)
 
 
 def responder(answer: Mapping[str, Any] | None) -> str | None:
@@ -29,16 +46,16 @@ def text_of(event: Mapping[str, Any], key: str) -> str:
 
 def must_ask(definition: Definition) -> bool:
     """Whether a rerun waits for approval whatever its form says."""
-    return definition.airflow.approval != "asked"
+    return policy(definition) != "asked"
 
 
 def waits_for_decision(definition: Definition, batch_id: int, decide: str) -> str:
     """That a batch of an earlier run waits: who may decide about it, and where; `decide` is the task that asks."""
-    others = ", but not the user who triggered this run" if definition.airflow.approval == "another user" else ""
+    others = ", but not the user who triggered this run" if policy(definition) == "another user" else ""
     return (
         f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and nothing else is done"
         f" until then: every user who may answer the Required Actions of this DAG can decide{others}, where the task"
-        f" {decide} asks; so can windowlib approve and windowlib abandon in a shell"
+        f" {decide} asks; so can who may run windowlib in a shell"
     )
 
 
@@ -48,6 +65,6 @@ def refused_answer(definition: Definition, who: str | None, context: Context) ->
     """
     if who is None:
         return "no user is logged in"
-    if definition.airflow.approval == "another user" and who == asked_by(context):
-        return f'{who} triggered this run, and airflow.approval = "another user"'
+    if policy(definition) == "another user" and who == asked_by(context):
+        return f'{who} triggered this run, and the approval must be that of "another user"'
     return None

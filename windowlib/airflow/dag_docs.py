@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.windows import AnyWindow, windows_in_words
@@ -30,8 +31,8 @@ _PAGE = """\
 * **report** brings the page of the pipeline up to date, after a failure too; *Page* among its details opens it.
 
 #### Look at it
-* `windowlib status {file}`
-* `windowlib read {file} results`
+* `{status}`
+* `{read}`
 
 #### Run it again
 Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
@@ -92,7 +93,7 @@ def rerun_page(names: Sequence[str]) -> str:
 def together_page(definitions: Sequence[Definition]) -> str:
     """The page of pipelines that run together."""
     pages = (page(definition).split("* **plan**")[0] for definition in definitions)
-    looks = "\n".join(f"* `windowlib status {definition.file}`" for definition in definitions)
+    looks = "\n".join(f"* `{to_paste('status', definition.file)}`" for definition in definitions)
     names = ", ".join(definition.name for definition in definitions)
     return "\n".join([_TOGETHER.format(names=names), *pages, f"#### Look at it\n{looks}\n"])
 
@@ -115,6 +116,8 @@ def page(definition: Definition) -> str:
         timestamp=source.timestamp,
         root=definition.root,
         file=definition.file,
+        status=to_paste("status", definition.file),
+        read=to_paste("read", definition.file, "results"),
         retries=definition.airflow.retries,
     )
 

@@ -5,13 +5,16 @@
             └──── done ─────────────────────────────────> end ─> report
 
 The decision is the ledger's, as that of `windowlib approve` and `abandon`: who first decides about a batch has decided,
-wherever. `decide` runs where advance has failed, or where plan found a batch that waits and skipped it; where nothing
-is planned, and where advance is done, those tasks have it skipped, without a process.
+wherever. Nothing but an answer wakes a task that waits for one, so each question ends by itself after `LOOK_AGAIN`: the
+task goes on where it was decided elsewhere meanwhile, and asks again where it was not. `decide` runs where advance has
+failed, or where plan found a batch that waits and skipped it; where nothing is planned, and where advance is done,
+those tasks have it skipped, without a process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,15 +29,24 @@ from windowlib.airflow.commands import advance_command, of_pipeline, verify_comm
 from windowlib.airflow.job import Job, Record, in_lines
 from windowlib.airflow.operators import Advance, Report, Verify
 from windowlib.airflow.sentences import Final
+from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 
 if TYPE_CHECKING:
     from windowlib.pages.newest import Said
+    from windowlib.tables.ledger_rows import LedgerState
 
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
 BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
-ASKING = "awaiting_input"  # Airflow's state of a task whose question is open
+ASKING = (
+    "awaiting_input",
+    "scheduled",
+    "queued",
+    "running",
+)  # states of a task whose question is open, or is put again
+LOOK_AGAIN = timedelta(minutes=5)  # whether it was decided elsewhere
+ITSELF = 1  # the task that looks is running
 ROWS = 6  # of the batch, that the question shows
 
 _BODY = """\
@@ -46,15 +58,22 @@ The checks refused batch {batch_id} of **{name}**: nothing of it is published.
 * **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
 * **leave waiting**: nothing is decided. This run fails, and the next one asks again.
 
+Or in a shell, where this task notices it within minutes:
+
+    {approve}
+    {abandon}
+
 The **reason** is kept in the ledger, with the name that you are logged in by.
 
 [The page of the pipeline](/windowlib/{name}/)
 """
 
 
-def question(name: str, batch_id: int, failed: Sequence[str], rows: Sequence[str] = ()) -> tuple[str, str]:
+def question(
+    name: str, batch_id: int, commands: tuple[str, str], failed: Sequence[str], rows: Sequence[str] = ()
+) -> tuple[str, str]:
     """Subject and body (Markdown) of what is asked about a batch: a sentence for each check that failed, and some of
-    its rows that reach no window.
+    its rows that reach no window. `commands` approve and abandon it.
     """
     from windowlib.reruns.words import escaped
 
@@ -63,6 +82,8 @@ def question(name: str, batch_id: int, failed: Sequence[str], rows: Sequence[str
         name=name,
         batch_id=batch_id,
         failed=said,
+        approve=commands[0],
+        abandon=commands[1],
         rows=f"\n\nSome of its rows that reach no window:\n\n{put_away}" if rows else "",
     )
 
@@ -75,18 +96,23 @@ class Decide(Job, HITLOperator):
     def __init__(self, *, file: Path, **kwargs: Any) -> None:
         reason = Param("", type="string", title="Reason", description="Why; kept in the ledger.")
         subject = "A batch was refused by its checks"
-        super().__init__(subject=subject, options=[APPROVE, ABANDON, LEAVE], params={"reason": reason}, **kwargs)
+        super().__init__(
+            subject=subject,
+            options=[APPROVE, ABANDON, LEAVE],
+            params={"reason": reason},
+            defaults=LEAVE,  # what Airflow answers after `response_timeout`
+            response_timeout=LOOK_AGAIN,
+            **kwargs,
+        )
         self.file = str(file)
 
     def execute(self, context: Context) -> Any:
         """Builds the report and asks; done at once where the batch is approved, skipped where none waits."""
         from windowlib.batches.planning import ledger_of
         from windowlib.definition.definition import load_definition
-        from windowlib.pages.waiting import lines, put_away
 
         definition = load_definition(Path(self.file))
-        ledger = ledger_of(definition)
-        state = ledger.state()
+        state = ledger_of(definition).state()
         if state.plan is None or not state.rejection:
             raise AirflowSkipException(in_lines(_nothing_waits(definition, context)))
         batch_id = state.plan.batch_id
@@ -97,14 +123,26 @@ class Decide(Job, HITLOperator):
                 in_lines(f"{waits_for_decision(definition, batch_id, self.task_id)}\nit is asked in the run {asking}")
             )
         Job.execute(self, context)
+        context["ti"].xcom_push(key=BATCH, value=batch_id)
+        return self._ask(context, definition, state)
+
+    def _ask(self, context: Context, definition: Definition, state: LedgerState) -> Any:
+        """Puts the question about the batch that waits."""
+        from windowlib.batches.may_run import decision_command
+        from windowlib.batches.planning import ledger_of
+        from windowlib.pages.waiting import lines, put_away
+
+        assert state.plan is not None, "a batch waits"
+        assert state.rejection, "a batch waits"
+        batch_id, ledger = state.plan.batch_id, ledger_of(definition)
         rows = [line for found in put_away(definition, ledger.tables, state) for line in lines(found)]
         failed = _failed(definition, batch_id, state.rejection)
-        self.subject, self.body = question(definition.name, batch_id, failed, rows[:ROWS])
-        context["ti"].xcom_push(key=BATCH, value=batch_id)
+        commands = decision_command(APPROVE, definition, state.plan), decision_command(ABANDON, definition, state.plan)
+        self.subject, self.body = question(definition.name, batch_id, commands, failed, rows[:ROWS])
         return HITLOperator.execute(self, context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Writes the answer into the ledger; asks again where it lacks a reason."""
+        """Writes the answer into the ledger; asks again where it lacks a reason, or no one has answered yet."""
         from windowlib.definition.definition import load_definition
         from windowlib.model.errors import WindowError
         from windowlib.runs import verdicts
@@ -117,12 +155,15 @@ class Decide(Job, HITLOperator):
         definition = load_definition(Path(self.file))
         if _decided(definition, batch_id):
             return self._already(definition, batch_id)
+        if event.get("timedout"):
+            self.log.info("no one has decided about batch %s yet, here or elsewhere: asked again", batch_id)
+            return self._look_again(context, definition, batch_id)
         if choice == LEAVE:
             raise Final(in_lines(_left_waiting(definition, batch_id, who, reason)))
         why_not = "there is no reason" if not reason else refused_answer(definition, who, context)
         if why_not or who is None:
             self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
-            return self.execute(context)
+            return self._look_again(context, definition, batch_id)
         decide = verdicts.approve if choice == APPROVE else verdicts.abandon
         try:
             decide(definition, who, reason, batch_id=batch_id)
@@ -130,21 +171,30 @@ class Decide(Job, HITLOperator):
             return self._already(definition, batch_id)
         except WindowError as error:
             again = "nothing is decided; clear this task to be asked again"
-            raise Final(in_lines(f"{error}\n{again}")) from None
+            raise Final(in_lines(f"{naming(str(error), definition.file)}\n{again}")) from None
         said = f"batch {batch_id} is {DONE[choice]} by {who}: {reason}"
         if choice == ABANDON:
             raise AirflowSkipException(in_lines(f"{said}\nthis run publishes nothing; the next one plans again"))
         self.log.info("%s", said)
         return {"batch_id": batch_id, "decision": choice, "who": who, "reason": reason}
 
+    def _look_again(self, context: Context, definition: Definition, batch_id: int) -> Any:
+        """Asks again about a batch that still waits, without another report; else says that it waits no more."""
+        from windowlib.batches.planning import ledger_of
+
+        state = ledger_of(definition).state()
+        if state.plan is None or state.plan.batch_id != batch_id or not state.rejection:
+            return self._already(definition, batch_id)
+        return self._ask(context, definition, state)
+
     def _asking_elsewhere(self, context: Context, batch_id: int) -> str | None:
         """Another run of the DAG that has asked about this batch and has no answer yet; None where there is none."""
         task: Any = context["ti"]
         asked = {"dag_id": self.dag_id, "task_ids": [self.task_id]}
-        if not task.get_ti_count(**asked, states=[ASKING]):
+        if task.get_ti_count(**asked, states=[*ASKING]) < ITSELF + 1:
             return None
         for run_id, states in task.get_task_states(**asked).items():
-            if run_id != task.run_id and states.get(self.task_id) == ASKING:
+            if run_id != task.run_id and states.get(self.task_id) in ASKING:
                 about = task.xcom_pull(task_ids=self.task_id, key=BATCH, run_id=run_id)
                 if about == batch_id:
                     return str(run_id)

@@ -25,6 +25,7 @@ from windowlib.airflow.processes import ProcessGroup
 from windowlib.airflow.sentences import Final, Foreseen
 from windowlib.cli.notifying import TRIES_LEFT
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
+from windowlib.definition.commands import commands_in
 from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 
 Record = dict[str, Any]  # one outcome of a command
@@ -32,6 +33,7 @@ WAIT = "1h"  # for another run that is in progress
 ERROR = "error: "  # how the last words of a command begin (`windowlib.runs.exits`)
 LOG_WIDTH = 90  # characters of an error that a task's page shows in a line
 LOG_INDENT = 30  # of the first of them, by the time and the level
+_UNBROKEN = "\ue000"  # stands for a space at which no line ends
 _LEVEL = re.compile(r"(?:\d\S* )*(?P<level>WARN|WARNING|ERROR|FATAL|CRITICAL)\b:? ")
 _LEVELS = {"WARN": logging.WARNING, "WARNING": logging.WARNING, "ERROR": logging.ERROR, "FATAL": logging.CRITICAL}
 _LEVELS["CRITICAL"] = logging.CRITICAL
@@ -124,8 +126,13 @@ def catching_up(context: Context) -> list[str]:
 
 
 def in_lines(message: str) -> str:
-    """A message in lines that Airflow's page of a log shows whole; the first stands after the time and the level."""
+    """A message in lines that Airflow's page of a log shows whole; the first stands after the time and the level.
+
+    A command stays in one line, however long: it is there to be pasted.
+    """
     before = [" " * LOG_INDENT]
+    for begin, end in commands_in(message):
+        message = message[:begin] + message[begin:end].replace(" ", _UNBROKEN) + message[end:]
     return "\n".join(
         part.strip()
         for line in message.splitlines()
@@ -137,7 +144,7 @@ def in_lines(message: str) -> str:
             break_on_hyphens=False,
         )
         or [""]
-    )
+    ).replace(_UNBROKEN, " ")
 
 
 def raise_for(code: int, why: str, *, retried: bool = False) -> None:

@@ -13,6 +13,7 @@ from windowlib.airflow.approval import waits_for_decision
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
 from windowlib.airflow.lineage import Traced
 from windowlib.airflow.outcome import in_a_line
+from windowlib.airflow.pools import FIRST
 from windowlib.airflow.sentences import Final
 from windowlib.airflow.statistics import count
 from windowlib.runs.exits import TaskState, task_state
@@ -176,7 +177,7 @@ class Report(Job):
     operator_extra_links = (Page(),)
 
     def __init__(self, *, root: Path, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**{**kwargs, **FIRST})
         self.root = str(root)
 
     def execute(self, context: Context) -> Any:

@@ -17,7 +17,8 @@ from typing import Any
 from airflow.sdk import Asset, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
-from windowlib.airflow.pools import LIGHT, pool_of
+from windowlib.airflow.late_runs import deadlines
+from windowlib.airflow.pools import BY_WEIGHT, LIGHT, pool_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.several import check_one_schedule, check_together
 from windowlib.model.errors import WindowError
@@ -148,9 +149,16 @@ def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
     return {
         "catchup": False,
         "max_active_runs": 1,
+        "deadline": list(deadlines(members)) or None,
         "description": "; ".join(one for one, of in zip(about, members, strict=True) if of.description) or None,
         "tags": list(dict.fromkeys(["windowlib", *tags])),
-        "default_args": {"pool": LIGHT.name, "execution_timeout": LIGHT_TIMEOUT, **owner, **retries(first)},
+        "default_args": {
+            "pool": LIGHT.name,
+            "execution_timeout": LIGHT_TIMEOUT,
+            **BY_WEIGHT,
+            **owner,
+            **retries(first),
+        },
     }
 
 

@@ -1,8 +1,9 @@
 """Airflow's pools: how many tasks of a kind run at once.
 
-A run that hangs holds one slot until `batch_timeout` ends it, so each kind of engine has a pool with several slots,
-and tasks that compute nothing (plan, report) never wait for those that do. A task whose pool does not exist waits in
-silence: make all of them before the DAGs. `python -P -m windowlib.airflow.pools` prints them for
+A run that hangs holds one slot until `batch_timeout` ends it, so each kind of engine has a pool with several slots.
+Tasks that compute nothing (plan, report) never wait for those that do, nor for maintenance, which may take hours; and
+of them a report, which ends a run, goes before a plan, which begins one (`FIRST`). A task whose pool does not exist
+waits in silence: make all of them before the DAGs. `python -P -m windowlib.airflow.pools` prints them for
 `airflow pools import`.
 """
 
@@ -28,7 +29,11 @@ SPARK = Pool("windowlib_spark", 2, "windowlib: runs that start a Spark of their 
 SAIL = Pool("windowlib_sail", 2, "windowlib: runs on Sail, in one process")
 REMOTE = Pool("windowlib_remote", 4, "windowlib: runs on a warm engine or a cluster")
 RERUNS = Pool("windowlib_reruns", 2, "windowlib: previews and reruns")
-POOLS = (LIGHT, SPARK, SAIL, REMOTE, RERUNS)
+MAINTENANCE = Pool("windowlib_maintenance", 2, "windowlib: maintenance of tables")
+POOLS = (LIGHT, SPARK, SAIL, REMOTE, RERUNS, MAINTENANCE)
+
+BY_WEIGHT = {"weight_rule": "absolute"}  # Airflow adds up the weights of all that follows, unless this is said
+FIRST = {"priority_weight": 10, **BY_WEIGHT}
 
 
 def pool_of(definition: Definition) -> Pool:

@@ -10,17 +10,20 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOper
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
-from windowlib.airflow.approval import asked_by, must_ask, refused_answer, responder, text_of
+from windowlib.airflow.approval import asked_by, must_ask, policy, refused_answer, responder, text_of
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
 from windowlib.airflow.lineage import Traced
+from windowlib.airflow.pools import FIRST
 from windowlib.airflow.sentences import Final
+from windowlib.definition.commands import to_paste
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.tables.rerun import Rerun
 
 WHY = "why"  # the field of the question about a preview
+APPLY, DID_SOMETHING = "apply", ("success", "failed")
 CHECK, PROPOSED = "check", "proposed"  # the task that fixes the range; the key of what it has put for an empty end
 
 
@@ -45,6 +48,7 @@ class Check(BaseOperator):
             definition = load_definition(_file(self.pipelines, params["pipeline"]))
             wanted, proposed = _asked(definition, params, _who(context))
             check_can_rerun(definition, wanted)
+            policy(definition)
         except WindowError as error:
             raise Final(in_lines(str(error))) from None
         for one in [*proposed, f"{definition.name}: {wanted.title}"]:
@@ -129,7 +133,8 @@ class Approve(ApprovalOperator):
         if params["dry_run"]:
             raise AirflowSkipException(
                 "a dry run ends with its preview: to apply it, trigger again with the dry run switched off and the"
-                f" preview {found['preview_id']}, or run windowlib rerun … --apply {found['preview_id']}"
+                f" preview {found['preview_id']}, or run:\n"
+                + to_paste("rerun", self._file(context), "--apply", found["preview_id"])
             )
         if not params["approval"] and not must_ask(self._definition(context)):
             self.log.info("the form asks for no approval")
@@ -155,7 +160,10 @@ class Approve(ApprovalOperator):
     def _definition(self, context: Context) -> Definition:
         from windowlib.definition.definition import load_definition
 
-        return load_definition(_file(self.pipelines, context["params"]["pipeline"]))
+        return load_definition(Path(self._file(context)))
+
+    def _file(self, context: Context) -> str:
+        return _file(self.pipelines, context["params"]["pipeline"])
 
 
 class Apply(Traced, OfPipeline):
@@ -167,7 +175,7 @@ class Apply(Traced, OfPipeline):
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
         self.file = _file(self.pipelines, context["params"]["pipeline"])
-        records, lines, code = self.run_command()
+        records, lines, code = self.run_command(context)
         # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
         raise_for(code, last_words(lines), retried=True)
         self.published_batches = records
@@ -175,9 +183,19 @@ class Apply(Traced, OfPipeline):
 
 
 class ReportRerun(OfPipeline):
-    """Builds the pages of the checks, the rerun's among them."""
+    """Builds the page of the pipeline after an apply that did something or failed; else skipped.
+
+    A teardown, so that it runs after a failure and does not hide it.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{**kwargs, **FIRST})
 
     def execute(self, context: Context) -> Any:
+        task: Any = context["ti"]
+        states = task.get_task_states(dag_id=self.dag_id, task_ids=[APPLY], run_ids=[task.run_id])
+        if states.get(task.run_id, {}).get(APPLY) not in DID_SOMETHING:
+            raise AirflowSkipException("nothing was applied: there is nothing to report")
         self.prepare("report", context)
         return super().execute(context)
 

@@ -2,6 +2,11 @@
 
 All of it is in the working folder: `dags/`, and Airflow's home `.airflow` with database (SQLite), settings and logs. It
 listens on this machine only. The first start also makes sample input for the example pipelines in `local/`.
+
+    API server -> it answers -> DAG processor, triggerer, scheduler -> they are at work
+
+A task talks to the API server, so one that starts before it answers fails its first try; `airflow standalone` starts
+all at once.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -29,6 +36,8 @@ from windowlib.model.errors import WindowError
 BIN = Path(sys.executable).parent  # not resolved: a virtual environment's Python is a link
 USER = PASSWORD = "admin"
 READY_SECONDS = 180
+API_SERVER, OTHERS = "api-server", ("dag-processor", "triggerer", "scheduler")
+LOG = "airflow.log"
 
 FILES, WAITING = 10, 2  # sample files, and how many of them are left for the reader to add
 
@@ -44,15 +53,13 @@ def main() -> None:
     make_sample(folder / "local")
     port = free_port()
     settings = environment(folder, port)
-    log = home(folder) / "standalone.log"
     print("Airflow is starting (a minute, the first time) ...", flush=True)
     prepare(settings)
-    with _until_signalled(), ProcessGroup([str(BIN / "airflow"), "standalone"], settings, grace_seconds=10) as airflow:
-        threading.Thread(target=_keep_log, args=(airflow.lines(), log), daemon=True).start()
-        wait_until_ready(airflow, port, log)
+    with _until_signalled(), running(settings, port) as airflow:
         print(greeting(folder, port), flush=True)
-        airflow.wait()
-        raise AirflowFailed(f"Airflow ended by itself; the end of its log:\n{_last_words(log)}")
+        while airflow.is_whole():
+            time.sleep(0.5)
+        raise AirflowFailed(f"Airflow ended by itself; the end of its log:\n{_last_words(airflow.log)}")
 
 
 def home(folder: Path) -> Path:
@@ -66,7 +73,9 @@ def environment(folder: Path, port: int) -> dict[str, str]:
     return {
         "AIRFLOW_HOME": str(home(folder)),
         "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": str(parallelism()),
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
@@ -78,8 +87,12 @@ def environment(folder: Path, port: int) -> dict[str, str]:
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
         "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",  # a restart soon retries what Ctrl-C stopped
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
     }
+
+
+def parallelism() -> int:
+    """How many tasks this machine's Airflow runs at once: one that computes for each core, and as many that do not."""
+    return 2 * max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def prepare(settings: Mapping[str, str]) -> None:
@@ -93,13 +106,58 @@ def prepare(settings: Mapping[str, str]) -> None:
     _airflow(settings, "pools", "import", str(pools))
 
 
-def wait_until_ready(airflow: ProcessGroup, port: int, log: Path) -> None:
-    """Returns when scheduler and DAG processor are at work. Raises `AirflowFailed` when they are not in time."""
-    deadline = time.monotonic() + READY_SECONDS
-    while not _healthy(port):
-        if time.monotonic() > deadline or not airflow.alive():
-            raise AirflowFailed(f"Airflow did not start; the end of its log:\n{_last_words(log)}")
-        time.sleep(0.5)
+@dataclass(frozen=True, slots=True)
+class Airflow:
+    """The started parts of an Airflow, and the file that all of them log to."""
+
+    log: Path
+    parts: list[ProcessGroup] = field(default_factory=list)
+    keepers: list[threading.Thread] = field(default_factory=list)  # of what the parts say
+
+    def is_whole(self) -> bool:
+        """Whether no part has ended."""
+        return all(part.alive() for part in self.parts)
+
+    def start(self, name: str, settings: Mapping[str, str]) -> None:
+        """Starts a part, whose lines go to the log under its name."""
+        part = ProcessGroup([str(BIN / "airflow"), name], settings, grace_seconds=10)
+        self.parts.append(part)
+        self.keepers.append(threading.Thread(target=_keep_log, args=(name, part.lines(), self.log), daemon=True))
+        self.keepers[-1].start()
+
+    def wait_until(self, ready: Callable[[], bool]) -> None:
+        """Raises `AirflowFailed` when it is not ready in time, or a part has ended."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not ready():
+            if time.monotonic() > deadline or not self.is_whole():
+                raise AirflowFailed(f"Airflow did not start; the end of its log:\n{_last_words(self.log)}")
+            time.sleep(0.2)
+
+    def end(self) -> None:
+        """Ends all parts, at once."""
+        ends = [threading.Thread(target=part.end) for part in self.parts]
+        for one in ends:
+            one.start()
+        for one in [*ends, *self.keepers]:
+            one.join()
+        for part in self.parts:
+            part.__exit__(None, None, None)
+
+
+@contextmanager
+def running(settings: Mapping[str, str], port: int) -> Iterator[Airflow]:
+    """All of Airflow, at work while the block runs. Raises `AirflowFailed`."""
+    airflow = Airflow(Path(settings["AIRFLOW_HOME"]) / LOG)
+    airflow.log.write_text("", encoding="utf-8")
+    try:
+        airflow.start(API_SERVER, settings)
+        airflow.wait_until(lambda: asked(port, "version") is not None)
+        for name in OTHERS:
+            airflow.start(name, settings)
+        airflow.wait_until(lambda: _healthy(port))
+        yield airflow
+    finally:
+        airflow.end()
 
 
 def greeting(folder: Path, port: int) -> str:
@@ -110,7 +168,7 @@ Airflow is ready:  http://127.0.0.1:{port}    user {USER}, password {PASSWORD}
   Pipelines {", ".join(names)} look for new files now and every ten minutes.
   More input:     mv local/waiting/* local/incoming/    (then trigger a run, or wait for the next)
   Results:        {_shown(BIN, folder)}/windowlib read dags/pipelines/clicks.toml results
-  Airflow's log:  .airflow/standalone.log
+  Airflow's log:  .airflow/{LOG}
 
 Ctrl-C stops it.
 """
@@ -156,23 +214,28 @@ def _airflow(settings: Mapping[str, str], *arguments: str) -> None:
         raise AirflowFailed(f"`airflow {' '.join(arguments)}` failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
 
 
-def _healthy(port: int) -> bool:
+def asked(port: int, what: str) -> Any:
+    """What the API server says of something that needs no login; None where it does not answer."""
     try:
-        with urlopen(f"http://127.0.0.1:{port}/api/v2/monitor/health", timeout=5) as answer:
-            health = json.load(answer)
+        with urlopen(f"http://127.0.0.1:{port}/api/v2/{what}", timeout=5) as answer:
+            return json.load(answer)
     except (URLError, OSError, ValueError):
-        return False
-    return all(health[part]["status"] == "healthy" for part in ("scheduler", "dag_processor"))
+        return None
+
+
+def _healthy(port: int) -> bool:
+    health = asked(port, "monitor/health")
+    return bool(health) and all(health[part]["status"] == "healthy" for part in ("scheduler", "dag_processor"))
 
 
 def _shown(path: Path, folder: Path) -> Path:
     return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
-def _keep_log(lines: Iterator[str], log: Path) -> None:
-    with log.open("w", encoding="utf-8") as file:
+def _keep_log(name: str, lines: Iterator[str], log: Path) -> None:
+    with log.open("a", encoding="utf-8") as file:
         for line in lines:
-            print(line, file=file, flush=True)
+            print(f"{name:13} | {line}", file=file, flush=True)
 
 
 def _last_words(log: Path) -> str:

@@ -6,9 +6,8 @@ What has changed since a plan, or since the newest batch, is put in words here, 
 from __future__ import annotations
 
 import json
-import shlex
 
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import compared, continues, is_of, lateness_changed_with
 from windowlib.definition.terms import changed, differences, terms_of
@@ -27,7 +26,7 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
         return
     check_fingerprint(definition, state.commit)
     if state.prepared:
-        drop = f"drop what was prepared with it: `windowlib abandon {definition.file}`"
+        drop = f"drop what was prepared with it: `{to_paste('abandon', definition.file, *WHY)}`"
         check_fingerprint(definition, state.plan, drop)
     if state.plan and (why := why_it_waits(definition, state)):
         raise Waiting(why, state.plan.batch_id)
@@ -46,7 +45,7 @@ def why_it_waits(definition: Definition, state: LedgerState) -> str | None:
 
 def decision_command(command: str, definition: Definition, waiting: Plan) -> str:
     """What an operator types to decide about a batch that waits."""
-    return f'windowlib {command} {shlex.quote(str(definition.file))} --batch {waiting.batch_id} --reason "…"'
+    return to_paste(command, definition.file, "--batch", str(waiting.batch_id), *WHY)
 
 
 def check_folder(definition: Definition) -> None:
@@ -74,7 +73,7 @@ def check_fingerprint(definition: Definition, stored: Commit | Plan | None, othe
 
 def migrate_command(definition: Definition) -> str:
     """What an operator types after a change of the definition that stored state does not go with."""
-    return f'windowlib migrate {argument(definition.file)} --reason "…"'
+    return to_paste("migrate", definition.file, *WHY)
 
 
 def other_terms(definition: Definition, found: Plan) -> str | None:

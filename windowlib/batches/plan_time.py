@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
@@ -50,5 +51,5 @@ def check_clock(definition: Definition, now_ms: int, state: LedgerState, files: 
         f"this machine's clock says {instant(now_ms)}, {format_duration(apart // DAY_MS * DAY_MS)} {what}"
         f" ({instant(newest_ms)}). Nothing was planned: by a wrong clock events would be admitted, and windows fire,"
         " that must not, for good."
-        f' Set the clock right; if it is right, say so: windowlib accept-clock {definition.file} --reason "…"'
+        f" Set the clock right; if it is right, say so: {to_paste('accept-clock', definition.file, *WHY)}"
     )

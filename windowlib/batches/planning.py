@@ -15,6 +15,7 @@ from windowlib.batches.may_run import check_fingerprint, check_folder, check_may
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, fingerprint_of
 from windowlib.definition.formulas import as_stored
 from windowlib.definition.terms import terms_of
@@ -175,7 +176,8 @@ def rerun_plan(
     commit = state.commit
     check_fingerprint(definition, commit)
     if commit is None:
-        raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `windowlib run {definition.file}`")
+        first = to_paste("run", definition.file)
+        raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `{first}`")
     check_place(definition, commit)
     check_can_rerun(definition, rerun)
     check_types(definition, json.loads(commit.definition).get("source_types"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from windowlib.cli.notifying import keep_metrics
 from windowlib.cli.options import Batch, Json, Pipeline, Reason, Who
 from windowlib.cli.outcomes import show_outcome
+from windowlib.definition.commands import to_paste
 from windowlib.runs.exits import load_pipeline
 
 
@@ -21,7 +22,7 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
     batch_id = decide(definition, who, reason, batch_id=batch)
     keep_metrics(definition)
     decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
-    show_outcome(decided, f"batch {batch_id} is approved: windowlib run {pipeline} publishes it", as_json)
+    show_outcome(decided, f"batch {batch_id} is approved: `{to_paste('run', pipeline)}` publishes it", as_json)
 
 
 def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, as_json: Json = False) -> None:
@@ -37,7 +38,7 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
     batch_id = decide(definition, who, reason, batch_id=batch)
     keep_metrics(definition)
     decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
-    show_outcome(decided, f"batch {batch_id} is abandoned: windowlib run {pipeline} plans a new one", as_json)
+    show_outcome(decided, f"batch {batch_id} is abandoned: `{to_paste('run', pipeline)}` plans a new one", as_json)
 
 
 def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
@@ -53,4 +54,4 @@ def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = F
 
     now_ms = decide(load_pipeline(pipeline), who, reason)
     decided = {"clock": iso_instant(now_ms), "decision": "accept-clock", "who": who, "reason": reason}
-    show_outcome(decided, f"{instant(now_ms)} is right: windowlib run {pipeline} goes on", as_json)
+    show_outcome(decided, f"{instant(now_ms)} is right: `{to_paste('run', pipeline)}` goes on", as_json)

@@ -29,6 +29,7 @@ from windowlib.cli.options import (
     duration_ms,
 )
 from windowlib.cli.outcomes import show_found
+from windowlib.cli.progress import progress
 from windowlib.cli.rerun import ask_and_do, asked_range
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant, time_of
@@ -97,9 +98,10 @@ def late_list(
     from windowlib.inspection.lineage.cuts import asked_range
 
     span = asked_range(start, end)
-    cut = _cut(pipeline)
-    rows = late_rows(cut, span, readmitted=everything)
-    found = groups(rows, by.value if by else None, cut.definition.source.key)
+    with progress(console(quiet=as_json), "reading late events"):
+        cut = _cut(pipeline)
+        rows = late_rows(cut, span, readmitted=everything)
+        found = groups(rows, by.value if by else None, cut.definition.source.key)
     if as_json:
         for line in map(_group_record, found) if by else newest_first(rows):
             typer.echo(text(line))
@@ -145,7 +147,8 @@ def late_what_if(
         raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")
     asked_ms = [duration_ms("--allow", one) for one in allow or ()]
     span = asked_range(start, end)
-    found = what_if(_cut(pipeline), asked_ms, span)
+    with progress(console(quiet=as_json), "reading late events"):
+        found = what_if(_cut(pipeline), asked_ms, span)
     if picture:
         try:
             picture.write_text(draw(found), encoding="utf-8")

@@ -11,6 +11,7 @@ from windowlib.cli.display import as_json as text
 from windowlib.cli.display import console, rows_of, show_explanation, show_rows, show_status
 from windowlib.cli.options import Json, Pipeline, Pipelines
 from windowlib.cli.outcomes import show_found, show_outcome
+from windowlib.cli.progress import progress
 from windowlib.runs.exits import load_pipeline
 
 
@@ -86,5 +87,10 @@ def report(
     from windowlib.tables.ledger import wall_clock_ms
 
     definitions, now_ms = [load_pipeline(pipeline) for pipeline in pipelines], wall_clock_ms() // 1000 * 1000
-    for page in [site(definitions, out, now_ms)] if out else [build(one, now_ms) for one in definitions]:
+    with progress(console(quiet=as_json), "building pages") as say:
+        pages = [site(definitions, out, now_ms)] if out else []
+        for one in () if out else definitions:
+            say(f"building the page of {one.name}")
+            pages.append(build(one, now_ms))
+    for page in pages:
         show_outcome({"page": str(page)}, f"open {page}", as_json)

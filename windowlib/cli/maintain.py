@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from windowlib.cli.display import console
+from windowlib.cli.notifying import notifying
 from windowlib.cli.options import Json, Pipeline, ShowOnly, Wait, Who, duration_ms
-from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.progress import progress
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
     from windowlib.runs.maintenance import Report
+    from windowlib.runs.run import Say
 
 
 def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait = "0s", as_json: Json = False) -> None:
@@ -26,7 +30,17 @@ def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait
     from windowlib.runs.start import waiting
 
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
-    report = forecast(definition) if dry_run else waiting(lambda: do(definition, who), wait_ms, show_note)
+
+    def done(say: Say) -> Report:
+        say("maintaining the tables")
+        return do(definition, who)
+
+    with progress(console(quiet=as_json), "looking what is superfluous") as say:
+        if dry_run:
+            report = forecast(definition)
+        else:
+            with notifying(definition, lambda: False):
+                report = waiting(lambda: done(say), wait_ms, say)
     record = {**asdict(report), "dry_run": dry_run, "bytes_deleted": report.bytes_deleted}
     show_outcome(record, _text(report, dry_run), as_json)
 

@@ -15,7 +15,7 @@ from windowlib.cli.display import console, say, table_of
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, Who, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import WHY, from_here, to_paste
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 
@@ -80,10 +80,11 @@ def _a_killed_one_is_finished(definition: Definition, asked: Asked, as_json: boo
     """Whether a killed command had prepared a batch: it is published now. What was left lying is removed."""
     from windowlib.migrations.undo import finish_prepared, tidy
 
-    done, file = finish_prepared(definition, note=show_note), argument(definition.file)
+    done, file = finish_prepared(definition, note=show_note), from_here(definition.file)
     if done:
         record = {"batch_id": done.batch_id, "who": asked.who, "reason": asked.reason, "finished_a_killed_one": True}
-        said = f"batch {done.batch_id}, which a killed command had prepared, is published; windowlib run {file} goes on"
+        then = f"`{to_paste('run', file)}` goes on"
+        said = f"batch {done.batch_id}, which a killed command had prepared, is published; {then}"
         show_outcome(record, said, as_json)
     tidy(definition)
     return done is not None
@@ -101,7 +102,7 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
     from windowlib.migrations.switch import build, compare, switch
     from windowlib.runs.start import waiting, with_spark_for_long
 
-    file = argument(definition.file)
+    file = from_here(definition.file)
     with progress(console(quiet=as_json)) as show:
 
         def built(spark: Any) -> tuple[Shadow, Difference]:
@@ -117,8 +118,8 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
     if dry_run:
         if not as_json:
             typer.echo(
-                f'windowlib migrate {file} --reason "…" goes on from here; windowlib migrate {file} --undo --reason'
-                ' "…" deletes what was built. Nothing was switched'
+                f"`{to_paste('migrate', file, *WHY)}` goes on from here; `{to_paste('migrate', file, '--undo', *WHY)}`"
+                " deletes what was built. Nothing was switched"
             )
         return
     if not yes:
@@ -130,8 +131,9 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
 
         done = with_spark_for_long(definition, switched, show)
     said = (
-        f"batch {done.batch_id} is the new tables; windowlib run {file} goes on with them. windowlib migrate {file}"
-        f" --undo takes it back until windowlib migrate {file} --finish keeps it"
+        f"batch {done.batch_id} is the new tables; `{to_paste('run', file)}` goes on with them."
+        f" `{to_paste('migrate', file, '--undo', *WHY)}` takes it back until"
+        f" `{to_paste('migrate', file, '--finish')}` keeps it"
     )
     show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
 
@@ -142,7 +144,7 @@ def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json
     from windowlib.runs.start import waiting, with_spark_for_long
     from windowlib.tables.migration import switched
 
-    found, file = switched(ledger_of(definition)), argument(definition.file)
+    found, file = switched(ledger_of(definition)), from_here(definition.file)
     what = "delete the tables that were built; none was switched"
     if found:
         what = f"undo the migration of batch {found[0]} ({found[1].changed})"

@@ -1,4 +1,6 @@
-"""Commands that run or plan a pipeline send notices when they end, where `[notify]` says so; runs keep metrics."""
+"""Commands that plan, run, rerun, verify or maintain a pipeline send notices when they end, where `[notify]` says so;
+runs keep metrics.
+"""
 
 from __future__ import annotations
 

@@ -6,19 +6,25 @@ Each shows first what it would do, asks, and records who did it and why.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from windowlib.cli.display import console
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Who
 from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.progress import progress
+from windowlib.definition.commands import to_paste
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 from windowlib.tables.rerun import time_ms
 
 if TYPE_CHECKING:
     from windowlib.runs.operations import Forecast
+
+T = TypeVar("T")
 
 
 def restore(
@@ -40,10 +46,10 @@ def restore(
     from windowlib.runs.operations import restore as do
 
     definition = load_pipeline(pipeline)
-    if _agreed(forecast_restore(definition), dry_run, yes, reason, as_json):
-        names = do(definition, who, reason)
+    if _agreed(lambda: forecast_restore(definition), dry_run, yes, reason, as_json):
+        names = _done("restoring the tables", lambda: do(definition, who, reason), as_json)
         record = {"decision": "restore", "tables": names, "who": who, "reason": reason}
-        show_outcome(record, f"restored: {', '.join(names)}; windowlib run {pipeline} goes on", as_json)
+        show_outcome(record, f"restored: {', '.join(names)}; `{to_paste('run', pipeline)}` goes on", as_json)
 
 
 def adopt(
@@ -65,12 +71,11 @@ def adopt(
     from windowlib.runs.operations import forecast_adopt
 
     definition = load_pipeline(pipeline)
-    if _agreed(forecast_adopt(definition), dry_run, yes, reason, as_json):
-        batch_id = do(definition, who, reason)
+    if _agreed(lambda: forecast_adopt(definition), dry_run, yes, reason, as_json):
+        batch_id = _done("adopting what the tables hold", lambda: do(definition, who, reason), as_json)
         record = {"batch_id": batch_id, "decision": "adopt", "who": who, "reason": reason}
-        show_outcome(
-            record, f"batch {batch_id} keeps the tables as they are; windowlib run {pipeline} goes on", as_json
-        )
+        said = f"batch {batch_id} keeps the tables as they are; `{to_paste('run', pipeline)}` goes on"
+        show_outcome(record, said, as_json)
 
 
 def rollback(
@@ -94,10 +99,10 @@ def rollback(
     from windowlib.runs.operations import rollback as do
 
     definition = load_pipeline(pipeline)
-    if _agreed(forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
-        batch_id = do(definition, to_batch, who, reason)
+    if _agreed(lambda: forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
+        batch_id = _done("rolling back", lambda: do(definition, to_batch, who, reason), as_json)
         record = {"batch_id": batch_id, "decision": "rollback", "to_batch_id": to_batch, "who": who, "reason": reason}
-        said = f"batch {batch_id} is as batch {to_batch} was; windowlib run {pipeline} reads what came after it again"
+        said = f"batch {batch_id} is as batch {to_batch} was; `{to_paste('run', pipeline)}` reads again what came after"
         show_outcome(record, said, as_json)
 
 
@@ -129,13 +134,13 @@ def advance_watermark(
     from windowlib.runs.advance_watermark import forecast_advance
 
     definition, to_ms = load_pipeline(pipeline), time_ms("to", to)
-    if _agreed(forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
+    if _agreed(lambda: forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
         batch_id = do(definition, to_ms, who, reason)
         record = {"batch_id": batch_id, "decision": "advance-watermark", "to_ms": to_ms, "who": who, "reason": reason}
-        show_outcome(record, f"batch {batch_id} is planned; windowlib run {pipeline} does it", as_json)
+        show_outcome(record, f"batch {batch_id} is planned; `{to_paste('run', pipeline)}` does it", as_json)
 
 
-def _agreed(forecast: Forecast, dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
+def _agreed(look: Callable[[], Forecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
     """Shows what would be done; whether it is to be done."""
     if yes and dry_run:
         raise InvalidSpec("--yes and --dry-run exclude one another")
@@ -143,10 +148,17 @@ def _agreed(forecast: Forecast, dry_run: bool, yes: bool, reason: str, as_json: 
         raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and changes nothing')
     if not (yes or dry_run or sys.stdin.isatty()):
         raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    forecast = _done("looking what it would do", look, as_json)
     show_outcome({"forecast": asdict(forecast)}, _text(forecast), as_json)
     if not (yes or dry_run):
         typer.confirm("Do this?", abort=True)
     return not dry_run
+
+
+def _done(what: str, work: Callable[[], T], as_json: bool) -> T:
+    """What `work` makes, with a line of progress."""
+    with progress(console(quiet=as_json), what):
+        return work()
 
 
 def _text(forecast: Forecast) -> str:

@@ -46,14 +46,19 @@ def handed_over(definition: Definition) -> Callable[[Mapping[str, Any]], None] |
     """What passes a notice on to the caller, who sends it by the notifier of the definition; None without a caller."""
     if not (file := os.environ.get(OUTCOMES)):
         return None
-    notify = definition.notify
-    to = {"root": str(definition.root), "notifier": notify.airflow, "arguments": notify.arguments}
 
     def hand_over(notice: Mapping[str, Any]) -> None:
         with Path(file).open("a", encoding="utf-8") as kept:
-            kept.write(f"{text({NOTICE: notice, **to})}\n")
+            kept.write(f"{text(to_notifier(definition, notice))}\n")
 
     return hand_over
+
+
+def to_notifier(definition: Definition, notice: Mapping[str, Any]) -> dict[str, Any]:
+    """A notice with what its sender must know: the notifier of the definition, and where its outcome is kept."""
+    notify = definition.notify
+    to = {"root": str(definition.root), "notifier": notify.airflow, "arguments": notify.arguments}
+    return {NOTICE: notice, **to}
 
 
 def show_note(note: str) -> None:

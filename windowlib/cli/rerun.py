@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.display import batch_line, batch_record, console, say, table_of
+from windowlib.cli.notifying import notifying
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import from_here, to_paste
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
@@ -119,8 +120,8 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     for note in notes(preview):
         say(screen, f"note: {escape(note)}")
     say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
-    file = escape(argument(definition.file))
-    say(screen, f"to apply exactly this: windowlib rerun {file} --apply {preview.preview_id}")
+    apply = to_paste("rerun", from_here(definition.file), "--apply", preview.preview_id)
+    say(screen, f"to apply exactly this: {escape(apply)}")
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
@@ -136,7 +137,7 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
     from windowlib.tables.rerun import DoneAlready
 
     wait_ms = duration_ms("--wait", wait)
-    with progress(console(quiet=as_json)) as show:
+    with progress(console(quiet=as_json)) as show, notifying(definition, lambda: False):
         try:
             rerun(
                 Run.of(definition, rerun=wanted, note=show_note, say=show),

@@ -16,7 +16,7 @@ from windowlib.cli.unusable import without_usable_rows
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.exits import load_pipeline, pipeline_folder, print_error, worst
+from windowlib.runs.exits import about, load_pipeline, print_error, worst
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -204,7 +204,7 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
     codes = []
     for end in ends:
         name = end.definition.name
-        pipeline_folder.set(end.definition.root)
+        about(end.definition)
         if end.reports or end.error:
             keep_metrics(end.definition)
         notify_of(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)

@@ -8,6 +8,7 @@ import typer
 
 from windowlib.cli.options import Json, Pipeline, Reason, Who
 from windowlib.cli.outcomes import show_outcome
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.runs.exits import load_pipeline
 
 
@@ -30,5 +31,9 @@ def set_aside(
 
     path = (take_back if back else leave_out)(load_pipeline(pipeline), file, who, reason)
     decided = {"path": path, "decision": "back" if back else "set aside", "who": who, "reason": reason}
-    then = "the next run reads it" if back else f"runs leave it out until windowlib set-aside {pipeline} {path} --back"
+    then = (
+        "the next run reads it"
+        if back
+        else f"runs leave it out until {to_paste('set-aside', pipeline, path, '--back', *WHY)}"
+    )
     show_outcome(decided, f"{path} is {'taken back' if back else 'set aside'}: {then}", as_json)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.model.watermark import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -20,9 +22,10 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     >>> from windowlib.runs.attempt import BatchReport
     >>> figures = {"rows_read": 9, "rows_admitted": 0, "quarantined_malformed": 9}
     >>> print(without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks")))
-    no row of batch 4 could be used; windowlib read clicks.toml quarantine shows them.
-    Where the definition was wrong, correct it, then windowlib rollback clicks.toml --to-batch 3 --reason "…":
-    the next run reads their files again
+    ... # doctest: +ELLIPSIS
+    no row of batch 4 could be used; these are they: ...windowlib read clicks.toml quarantine
+    Where the definition was wrong, correct it, then: ...windowlib rollback clicks.toml --to-batch 3 --reason "…"
+    The next run reads their files again
     >>> figures |= {"rows_admitted": 1, "quarantined_malformed": 8}
     >>> without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks"))
     """
@@ -30,10 +33,10 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     refused = sum(figures.get(f"quarantined_{reason}") or 0 for reason in UNUSABLE)
     if not refused or refused != figures.get("rows_read"):
         return None
-    again = f'windowlib rollback {file} --to-batch {report.batch_id - 1} --reason "…"'
+    again = to_paste("rollback", file, "--to-batch", str(report.batch_id - 1), *WHY)
     if report.watermark_out_ms == MIN_WATERMARK:  # nor was any before: there is nothing to keep
-        again = f"remove the folder {root}"
+        again = f"remove the folder {shlex.quote(str(root))}"
     return (
-        f"no row of batch {report.batch_id} could be used; windowlib read {file} quarantine shows them.\n"
-        f"Where the definition was wrong, correct it, then {again}:\nthe next run reads their files again"
+        f"no row of batch {report.batch_id} could be used; these are they: {to_paste('read', file, 'quarantine')}\n"
+        f"Where the definition was wrong, correct it, then: {again}\nThe next run reads their files again"
     )

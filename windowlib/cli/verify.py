@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
 from windowlib.cli.display import as_json as text
+from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
@@ -58,7 +59,7 @@ def verify(
 
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
-    from windowlib.inspection.lineage.cuts import cut
+    from windowlib.inspection.lineage.cuts import CannotLook, cut
     from windowlib.inspection.verify.asked import Asked
     from windowlib.inspection.verify.verify import check_can_verify
     from windowlib.inspection.verify.verify import verify as look
@@ -67,25 +68,19 @@ def verify(
 
     definition = load_pipeline(pipeline).model_copy(update={"engine": engine.value} if engine else {})
     check_can_verify(definition, Asked(sample=sample))
-    newest = cut(definition).batch.batch_id
-    asked = Asked(_span(definition, start, end, last), sample, newest if seed is None else seed)
-    check_can_verify(definition, asked)
-    with progress(console(quiet=as_json)) as show:
-        found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
-    _keep(definition, found)
-    record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
-    show_outcome(record, None, as_json)
-    if not as_json:
-        show_verified(console(), found)
-    _check_equal(definition, found)
-
-
-def _check_equal(definition: Definition, found: Verified) -> None:
-    """Raises `WindowsDiffer`; `CannotLook` where nothing was compared."""
-    from windowlib.inspection.lineage.cuts import CannotLook
-
-    if found.differs:
-        raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
+    with notifying(definition, lambda: False):
+        newest = cut(definition).batch.batch_id
+        asked = Asked(_span(definition, start, end, last), sample, newest if seed is None else seed)
+        check_can_verify(definition, asked)
+        with progress(console(quiet=as_json)) as show:
+            found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
+        _keep(definition, found)
+        record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
+        show_outcome(record, None, as_json)
+        if not as_json:
+            show_verified(console(), found)
+        if found.differs:
+            raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
     if found.found_nothing_to_compare:
         raise CannotLook(
             f"nothing was compared: no window of {definition.name} is in what was asked for and can be read"

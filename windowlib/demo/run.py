@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant
 from windowlib.demo.clicks import BASE_MS, HOUR_MS, ClickSettings
@@ -197,13 +198,14 @@ def _show_comparisons(stage: Stage, comparisons: list[Comparison]) -> None:
 
 
 def _say_what_next(stage: Stage, file: Path) -> None:
-    stage.say(
-        f"""
-What to look at next:
-  windowlib status {file}                 the watermark, and what holds it back
-  windowlib read {file} results --out results.csv
-  windowlib read {file} late_events       what came too late, and by how much
-  windowlib read {file} result_changes    row by row, what was added, changed or removed
-  windowlib report {file}                 its page: checks, trends, results
-  windowlib run {file}                    once another file is in its source folder"""
-    )
+    shown = {
+        to_paste("status", file): "the watermark, and what holds it back",
+        to_paste("read", file, "results", "--out", "results.csv"): "",
+        to_paste("read", file, "late_events"): "what came too late, and by how much",
+        to_paste("read", file, "result_changes"): "row by row, what was added, changed or removed",
+        to_paste("report", file): "its page: checks, trends, results",
+        to_paste("run", file): "once another file is in its source folder",
+    }
+    width = max(len(command) for command, what in shown.items() if what)
+    lines = (f"  {command.ljust(width)}  {f'# {what}' if what else ''}".rstrip() for command, what in shown.items())
+    stage.say("\n".join(["", "What to look at next:", *lines]))

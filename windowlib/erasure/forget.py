@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_fingerprint, decision_command
 from windowlib.batches.planning import ledger_of
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.erasure import outside
@@ -126,17 +126,17 @@ def _kinds(key: Key) -> Iterator[tuple[str, str]]:
 def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
     """Raises `ForgetRefused` where a batch waits, or a migration can be undone: both hold the key."""
     if done := migration.switched(ledger):
-        file = argument(definition.file)
         raise ForgetRefused(
-            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key: first `windowlib"
-            f" migrate {file} --finish`, which keeps it, or `windowlib migrate {file} --undo`"
+            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key: first"
+            f" `{to_paste('migrate', definition.file, '--finish')}`, which keeps it, or"
+            f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
         how = (
-            f"{decision_command('approve', definition, state.plan)} publishes it,"
-            f" {decision_command('abandon', definition, state.plan)} drops it"
+            f"`{decision_command('approve', definition, state.plan)}` publishes it,"
+            f" `{decision_command('abandon', definition, state.plan)}` drops it"
             if state.rejection
-            else f"`windowlib run {argument(definition.file)}` finishes it"
+            else f"`{to_paste('run', definition.file)}` finishes it"
         )
         raise ForgetRefused(f"batch {state.plan.batch_id} is not finished, and may hold the key: {how}; then forget")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import THIS, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import bounds_in_words, in_words, name_of, number_in_words
@@ -97,7 +98,7 @@ def check_named(found: Checks, asked: str) -> Check:
         return ends[0]
     near = [one.name for one in ends] or get_close_matches(asked, known, 3, 0.4)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise InvalidSpec(f'{found.pipeline} has no check "{asked}"{hint} `windowlib checks` lists all')
+    raise InvalidSpec(f'{found.pipeline} has no check "{asked}"{hint} `{to_paste("checks", THIS)}` lists all')
 
 
 def _parameters(definition: Definition, now_ms: int) -> dict[str, float | None]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.taking import next_removal
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.formulas import continues
@@ -148,19 +148,17 @@ def status(definition: Definition, now_ms: int) -> Status:
 def migration_of(definition: Definition, ledger: Ledger) -> str | None:
     """A migration that is being built, or can be undone, and what can be done about it, in words."""
     kept = finished(ledger)
-    begun, command = (
-        [one for one in migrations(definition.root) if one not in kept],
-        f"windowlib migrate {argument(definition.file)}",
-    )
+    begun = [one for one in migrations(definition.root) if one not in kept]
+    undo = to_paste("migrate", definition.file, "--undo", *WHY)
     if not begun:
         return None
     if done := switched(ledger):
         number, migration = done
         what = f"the migration of batch {number} ({migration.changed}) can be undone"
-        return f"{what}: `{command} --undo`; `{command} --finish` keeps it for good"
+        return f"{what}: `{undo}`; `{to_paste('migrate', definition.file, '--finish')}` keeps it for good"
     newest = begun[-1]
     what = f"a migration was begun {instant(newest.at_ms)} ({newest.changed}) and is not switched"
-    return f'{what}: `{command} --reason "…"` goes on; `{command} --undo` deletes what was built'
+    return f"{what}: `{to_paste('migrate', definition.file, *WHY)}` goes on; `{undo}` deletes what was built"
 
 
 def _version(commit: Commit | None, table: str) -> int | None:
@@ -257,7 +255,7 @@ def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str
             f"`{decision_command('approve', definition, plan)}` lets the next run commit it anyway;"
             f" `{decision_command('abandon', definition, plan)}` drops it, and the next run plans a new one"
         )
-    return f"`windowlib run {definition.file}` repeats the same work and finishes it"
+    return f"`{to_paste('run', definition.file)}` repeats the same work and finishes it"
 
 
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:

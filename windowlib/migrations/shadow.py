@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_folder, decision_command, edited
 from windowlib.batches.planning import ledger_of
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues
 from windowlib.definition.terms import terms_of
@@ -126,8 +126,7 @@ def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *,
         said = str(refused).partition("\nto publish it")[0]
         raise NewTablesRefused(
             f"under the new definition: {said}\nThe old one goes on, nothing was switched. Change the definition, or"
-            f" build them anyway: windowlib migrate {argument(shadow.definition.file)} --approve"
-            ' --reason "…"'
+            f" build them anyway: {to_paste('migrate', shadow.definition.file, '--approve', *WHY)}"
         ) from refused
 
 
@@ -147,20 +146,19 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
     commit = state.commit
     if commit is None:
         raise NothingToMigrate(
-            f"nothing has been run yet: there is nothing to migrate; `windowlib run {argument(definition.file)}`"
+            f"nothing has been run yet: there is nothing to migrate; `{to_paste('run', definition.file)}`"
         )
     if continues(definition, commit.definition, commit.fingerprint):
         raise NothingToMigrate(
-            f"{definition.root} is of this definition already, or goes on with it: `windowlib run"
-            f" {argument(definition.file)}`"
+            f"{definition.root} is of this definition already, or goes on with it: `{to_paste('run', definition.file)}`"
         )
     assert definition.spec, "the user's own code is loaded, or refused"
     if done := switched(ledger):
         number, _ = done
-        file = argument(definition.file)
         raise MigrationRefused(
-            f"the migration of batch {number} can still be undone: first `windowlib migrate {file} --finish`, which"
-            f" keeps it, or `windowlib migrate {file} --undo`"
+            f"the migration of batch {number} can still be undone: first"
+            f" `{to_paste('migrate', definition.file, '--finish')}`, which keeps it, or"
+            f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     check_folder(definition)
     check_place(definition, commit)

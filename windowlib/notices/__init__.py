@@ -1,4 +1,4 @@
 """Notices: the situations of a pipeline, each reported once until it changes, and metrics for a monitor.
 
-`notify` is the entry: `windowlib plan` and `windowlib run` call it when they end.
+`notify` is the entry: `windowlib plan`, `run`, `rerun`, `verify` and `maintain` call it when they end.
 """

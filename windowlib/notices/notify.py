@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.notices.situations import Situation, failure, situations
@@ -87,7 +88,7 @@ def message(definition: Definition, step: Step) -> dict[str, Any]:
         "at": iso_instant(time_of(one.at)),
         "batch_id": one.batch_id,
         "command": step.command,
-        "acknowledge": f'windowlib acknowledge {definition.file} {one.situation} --until 1d --reason "…"',
+        "acknowledge": to_paste("acknowledge", definition.file, one.situation, "--until", "1d", *WHY),
     }
 
 

@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
@@ -81,7 +82,7 @@ def failure(definition: Definition, sentence: str) -> Situation:
     """That a run ended with an error. It is the same one as long as its sentence differs in numbers and names alone."""
     first = sentence.splitlines()[0] if sentence else "an error without a message"
     signature = re.sub(r"\(full traceback: .*\)|\d+|/\S+", "#", first)
-    return Situation("failure", signature[:LONGEST], first[:LONGEST], command=f"windowlib status {definition.file}")
+    return Situation("failure", signature[:LONGEST], first[:LONGEST], command=to_paste("status", definition.file))
 
 
 def _decision(definition: Definition, state: LedgerState) -> Iterator[Situation]:
@@ -99,7 +100,7 @@ def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterato
         return
     if ledger.holder(state.claim) is None:
         sentence = f"the run that worked on batch {state.plan.batch_id} ended without a word; the next run finishes it"
-        command = f"windowlib run {definition.file}"
+        command = to_paste("run", definition.file)
         yield Situation("failure", f"died {state.plan.batch_id}", sentence, state.plan.batch_id, command)
 
 
@@ -113,7 +114,7 @@ def _warnings(definition: Definition, state: LedgerState) -> Iterator[Situation]
             name = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
             observed = one.observed.partition(EXAMPLES)[0]
             sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
-            command = f"windowlib checks {definition.file} --explain {name}"
+            command = to_paste("checks", definition.file, "--explain", name)
             yield Situation(f"warning.{name}", "", sentence[:LONGEST], newest.batch_id, command)
 
 
@@ -128,7 +129,7 @@ def _freshness(definition: Definition, state: LedgerState, now_ms: int) -> Itera
     what = "the newest results are of" if by_clock else "results are complete up to the watermark,"
     behind = format_duration((now_ms - reached_ms) // UNITS["m"] * UNITS["m"])
     sentence = f"{what} {instant(reached_ms)}: {behind} behind the clock, and {format_duration(allowed_ms)} is allowed"
-    yield Situation("freshness", "", sentence, commit.batch_id, f"windowlib status {definition.file}")
+    yield Situation("freshness", "", sentence, commit.batch_id, to_paste("status", definition.file))
 
 
 def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[Situation]:
@@ -140,7 +141,7 @@ def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[
         f"the watermark, {instant(reached_ms)}, is {ahead} ahead of the clock, so events that come on time are late:"
         " the clock of what writes the newest events is wrong, or this one's"
     )
-    yield Situation("clock", "", sentence, command=f"windowlib status {definition.file}")
+    yield Situation("clock", "", sentence, command=to_paste("status", definition.file))
 
 
 def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
@@ -157,7 +158,7 @@ def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms:
     said = format_duration(silent_ms // UNITS["m"] * UNITS["m"])
     limit = format_duration(usual_ms // UNITS["s"] * UNITS["s"])
     sentence = f"no new file for {said}, and at most {limit} {longer}; the newest came {instant(arrived_ms[-1])}"
-    yield Situation("silence", "", sentence, command=f"windowlib status {definition.file}")
+    yield Situation("silence", "", sentence, command=to_paste("status", definition.file))
 
 
 def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windowlib.batches.may_run import decision_command
-from windowlib.definition.commands import runnable
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.inspection.status import Status
@@ -108,7 +107,7 @@ class Looked:
     def commands(self, waiting: Plan) -> tuple[str, str]:
         """What approves and what abandons a batch that waits, to be pasted."""
         approve, abandon = (decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))
-        return runnable(approve), runnable(abandon)
+        return approve, abandon
 
 
 def looked(definition: Definition, now_ms: int) -> Looked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.definition.commands import runnable
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import instant, iso_instant, time_of
@@ -108,9 +107,9 @@ def explain_command(definition: Definition, tables: Tables, versions: Mapping[st
     found = newest_rows(tables, "results", versions.get("results"), 1)
     if not found or found[0].get("window_start") is None or {*definition.source.key} & {*definition.pages.hide}:
         return None
-    keys = "".join(f" --key {shlex.quote(str(found[0][name]))}" for name in definition.source.key)
+    keys = [part for name in definition.source.key for part in ("--key", str(found[0][name]))]
     at = iso_instant(time_of(found[0]["window_start"]))
-    return runnable(f"windowlib explain {shlex.quote(str(definition.file))}{keys} --at {at}")
+    return to_paste("explain", definition.file, *keys, "--at", str(at))
 
 
 def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Refused]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from windowlib.batches.planning import decided_plan, ledger_of
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.model.errors import InvalidSpec
@@ -52,10 +53,11 @@ def _check(definition: Definition, state: LedgerState, to_ms: int, clock: Clock)
             f"--to {instant(to_ms)} is in the future (it is {instant(now_ms)}): every event would be late"
         )
     if state.commit is None or state.commit.watermark_out_ms is None:
-        raise NothingToDo(f"nothing has been run yet: there is no watermark; windowlib run {definition.file}")
+        first = to_paste("run", definition.file)
+        raise NothingToDo(f"nothing has been run yet: there is no watermark; {first}")
     if state.plan is not None:
         raise NothingToDo(
-            f"batch {state.plan.batch_id} is planned and not finished: first windowlib run {definition.file}"
+            f"batch {state.plan.batch_id} is planned and not finished: first: {to_paste('run', definition.file)}"
         )
     if to_ms <= state.commit.watermark_out_ms:
         raise NothingToDo(f"the watermark is {instant(state.commit.watermark_out_ms)} already, and it never falls")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
+from windowlib.definition.commands import naming
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
 from windowlib.tables.disk import refusal_of
@@ -109,14 +110,23 @@ P = ParamSpec("P")
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
 """Where the command's pipeline has its tables, once that is known: its logs go there."""
 
+pipeline_file: ContextVar[Path | None] = ContextVar("pipeline_file", default=None)
+"""The definition of the command's pipeline, once that is known: commands that are shown name it."""
+
 
 def load_pipeline(pipeline: Path) -> Definition:
     """Loads a definition; an unexpected error finds its folder for the log from then on."""
     from windowlib.definition.definition import load_definition
 
     definition = load_definition(pipeline)
-    pipeline_folder.set(definition.root)
+    about(definition)
     return definition
+
+
+def about(definition: Definition) -> None:
+    """From now on it is this pipeline that errors are about."""
+    pipeline_folder.set(definition.root)
+    pipeline_file.set(definition.file)
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
@@ -139,7 +149,7 @@ def print_error(error: Exception, command: str, whose: str = "") -> int:
     error = _explained(error)
     code = exit_code(error)
     unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
-    sentence = _unexpected(error, command) if unforeseen else error
+    sentence = _unexpected(error, command) if unforeseen else _named(str(error))
     print(f"error: {whose + ': ' if whose else ''}{sentence}", file=sys.stderr)
     return code
 
@@ -152,7 +162,12 @@ def in_a_sentence(error: Exception) -> str:
     """
     error = _explained(error)
     unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, PASSING)
-    return f"{type(error).__name__}: {error}" if unforeseen else str(error)
+    return f"{type(error).__name__}: {error}" if unforeseen else _named(str(error))
+
+
+def _named(sentence: str) -> str:
+    file = pipeline_file.get()
+    return sentence if file is None else naming(sentence, file)
 
 
 def _explained(error: Exception) -> Exception:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.decided import Decided, fixed
@@ -203,17 +204,18 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
         if state.commit is not None and state.commit.batch_id == to_batch_id:
             raise NothingToDo(f"batch {to_batch_id} is the newest: there is nothing to undo")
         for between in (one for number, one in known.items() if number > to_batch_id and one.decision):
+            back = f"`{to_paste('rollback', THIS, '--to-batch', str(between.batch_id), *WHY)}` goes back to it"
             if between.decision and between.decision.switches:
+                undo = to_paste("migrate", THIS, "--undo", *WHY)
                 raise CannotUndo(
                     f"batch {between.batch_id} lies between, a migration to another definition ("
-                    f"{between.decision.title}): a rollback does not go across it. `windowlib migrate --undo` takes the"
-                    f" newest migration back; `windowlib rollback --to-batch {between.batch_id}` goes back to it"
+                    f"{between.decision.title}): a rollback does not go across it. `{undo}` takes the newest"
+                    f" migration back; {back}"
                 )
             if between.decision and between.decision.kind == "forget":
                 raise CannotUndo(
                     f"batch {between.batch_id} lies between, by which a key was erased: a rollback does not go across"
-                    " it, as the key would be back. `windowlib rollback --to-batch"
-                    f" {between.batch_id}` goes back to it; `windowlib rerun` recomputes a range of time before it"
+                    f" it, as the key would be back. {back}; a rerun recomputes a range of time before it"
                 )
         check_kept(ledger.root, to_batch_id, f"no way back to batch {to_batch_id}")
         for name in COMMIT_ORDER:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import OPEN, WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.source.contents import FileState
 from windowlib.source.found import SourceError
@@ -57,10 +58,11 @@ def _check_not_read(definition: Definition, state: LedgerState, path: str, known
     if path in known:
         raise SourceError(
             f"{path} has been read already, and its rows are in the tables. Remove or repair it, then rerun its time"
-            f" range: windowlib rerun {definition.file} --from … --to …"
+            f" range: {to_paste('rerun', definition.file, '--from', OPEN, '--to', OPEN)}"
         )
     if state.plan and state.prepared and any(one.path == path for one in state.plan.files):
         raise Rejected(
-            f"batch {state.plan.batch_id} has read {path} and is prepared: `windowlib run {definition.file}` publishes"
-            f" it; to leave the file out, first drop the batch: windowlib abandon {definition.file}"
+            f"batch {state.plan.batch_id} has read {path} and is prepared: `{to_paste('run', definition.file)}`"
+            " publishes it; to leave the file out, first drop the batch:"
+            f" {to_paste('abandon', definition.file, *WHY)}"
         )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost, lost
 from windowlib.model.errors import InvalidSpec, WindowError
@@ -72,7 +73,7 @@ def explained(definition: Definition, *, of_a_batch: bool = True) -> Iterator[No
         if lost(error):
             raise EngineLost(
                 f"the Spark engine ({definition.spark.master}) ended, or dropped this run's session, in the middle of a"
-                f" batch; nothing of it was committed: run `windowlib run {definition.file}` again"
+                f" batch; nothing of it was committed: run `{to_paste('run', definition.file)}` again"
             ) from error
         then = _then(definition) if of_a_batch else "nothing was changed."
         mistake = _mistake(definition, str(error), then) if _is_sparks(error) else None
@@ -120,7 +121,7 @@ def _mistake(definition: Definition, text: str, then: str) -> WindowError | None
     if name in FILES:
         return SourceError(
             f"a file cannot be read: {message} Nothing of this batch was committed. Repair the file, or set it aside:"
-            f' `windowlib set-aside {definition.file} FILE --reason "…"`; the next run plans the batch again'
+            f" `{to_paste('set-aside', definition.file, 'FILE', *WHY)}`; the next run plans the batch again"
         )
     return None
 
@@ -141,6 +142,6 @@ def _aggregates(definition: Definition, message: str, advice: str, then: str) ->
 
 def _then(definition: Definition) -> str:
     return (
-        f"nothing of this batch was committed: `windowlib abandon {definition.file}` drops it, then the next run"
-        " makes a new plan."
+        f"nothing of this batch was committed: `{to_paste('abandon', definition.file, *WHY)}` drops it, then the"
+        " next run makes a new plan."
     )

@@ -66,7 +66,7 @@ def _meant(plan: Plan | None, batch_id: int | None, state: str) -> Plan:
         raise NothingToDecide(f"{which} {state}")
     if batch_id not in (None, plan.batch_id):
         raise NothingToDecide(
-            f"batch {plan.batch_id} {state}, not batch {batch_id}: look at `windowlib status`, then say --batch"
+            f"batch {plan.batch_id} {state}, not batch {batch_id}: look at its status, then say --batch"
             f" {plan.batch_id} if you mean it"
         )
     return plan

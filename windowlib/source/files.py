@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.expression_types import misfits
 from windowlib.model.errors import StateMismatch
@@ -77,7 +78,7 @@ def _types_in(definition: Definition, file: SourceFile, in_folders: Mapping[str,
     except (OSError, pa.ArrowInvalid) as error:
         raise SourceError(
             f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
-            f' windowlib set-aside {definition.file} {file.path} --reason "…";'
+            f" `{to_paste('set-aside', definition.file, file.path, *WHY)}`;"
             " nothing of this batch has been committed."
         ) from error
     if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
@@ -102,8 +103,8 @@ def _check_fits(definition: Definition, file: str, name: str, recorded: str, fou
     if why:
         raise StateMismatch(
             f"column {name!r} of {path} {why}. Write the file with {recorded}{_declaring(column, recorded, found)}; or"
-            " leave it out: windowlib set-aside"
-            f' {definition.file} {file} --reason "…"; or start a pipeline under another name for the new type;'
+            f" leave it out: `{to_paste('set-aside', definition.file, file, *WHY)}`;"
+            " or start a pipeline under another name for the new type;"
             " nothing of this batch has been committed"
         )
 

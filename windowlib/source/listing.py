@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
@@ -135,7 +136,8 @@ def new_files(
                 raise SourceError(
                     f"{definition.source.path / file.path} has changed since it was read ({sizes})."
                     " A file is read once: put new events into a new file and restore"
-                    f" this one, or rerun its time range: windowlib rerun {definition.file} --from … --to …"
+                    " this one, or rerun its time range:"
+                    f" {to_paste('rerun', definition.file, '--from', OPEN, '--to', OPEN)}"
                 )
         aside = files_set_aside(tables.root)
         fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)

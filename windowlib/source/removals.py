@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
@@ -246,6 +246,5 @@ def is_too_long(span: TimeRange) -> bool:
 
 def command(definition: Definition, span: TimeRange) -> str:
     """What an operator types to take a removal."""
-    return (
-        f"windowlib rerun {argument(definition.file)} --from {iso_instant(span.from_ms)} --to {iso_instant(span.to_ms)}"
-    )
+    bounds = "--from", str(iso_instant(span.from_ms)), "--to", str(iso_instant(span.to_ms))
+    return to_paste("rerun", definition.file, *bounds)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.model.errors import WindowError
 from windowlib.tables import data_files, delta, delta_commits, log
 from windowlib.tables.data_files import DataFile
@@ -108,13 +109,14 @@ def files_kept(change: Foreign, pinned: int | None) -> list[DataFile]:
             if one.removed - live:
                 raise CannotUndo(
                     f"version {one.version} of table {change.name} ({one.operation}) rewrote rows of a batch that is"
-                    " not finished: run `windowlib restore` and `windowlib run`, then make the change again"
+                    f" not finished: run `{to_paste('restore', THIS, *WHY)}` and"
+                    f" `{to_paste('run', THIS)}`, then make the change again"
                 )
             live = (live - one.removed) | one.added
         elif one.identity == delta_commits.RESTORED and not one.is_empty:
             raise CannotUndo(
-                f"table {change.name} was restored and changed again: run `windowlib restore` first, then make the"
-                " change again"
+                f"table {change.name} was restored and changed again: run `{to_paste('restore', THIS, *WHY)}` first,"
+                " then make the change again"
             )
     return [known[path] for path in sorted(live) if path in known]
 

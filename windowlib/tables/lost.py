@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta, log
@@ -74,8 +75,9 @@ def _without_backup(added: log.Entry | None) -> str:
     if batch_id is None or batch_id == 1:
         return ""
     return (
-        f"; or go back to a batch before {batch_id}, which wrote it, with `windowlib rollback --to-batch"
-        f" {batch_id - 1}`: the next run reads again what came since"
+        f"; or go back to a batch before {batch_id}, which wrote it, with"
+        f" `{to_paste('rollback', THIS, '--to-batch', str(batch_id - 1), *WHY)}`: the next run reads again what came"
+        " since"
     )
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyarrow import fs
 
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta
@@ -42,7 +43,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
         return TABLES[table].empty() if newest is None else snapshot(folder, newest)
     if state.commit is None:
         raise UnknownTable(
-            f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first"
+            f"nothing is committed in {definition.root} yet; run `{to_paste('run', definition.file)}` first"
         )
     version = state.commit.versions.get(table)
     if version is None:

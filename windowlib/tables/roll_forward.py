@@ -21,6 +21,7 @@ from pathlib import Path
 
 from deltalake import Schema
 
+from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta, delta_commits, disk, log
 from windowlib.tables.change import Change
@@ -88,7 +89,8 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     if missing := sorted(path for path in lost if not (folder / path).exists()):
         raise ForeignChange(
             f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
-            f" ({len(missing)} such files): `windowlib abandon` drops the batch, and the next run computes it again"
+            f" ({len(missing)} such files): `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the"
+            " next run computes it again"
         )
     return Judged(change, Standing.COMPACTED, newest)
 
@@ -99,8 +101,8 @@ def _check_there(folder: Path, change: TableChange) -> None:
     if gone := [one.path for one in change.add if not os.path.exists(os.path.join(within, one.path))]:
         raise Unreadable(
             f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
-            " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with `windowlib"
-            " abandon`, and the next run computes it again"
+            " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with"
+            f" `{to_paste('abandon', THIS, *WHY)}`, and the next run computes it again"
         )
 
 
@@ -132,8 +134,8 @@ def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
             way_back = (
                 f"Its columns changed. {takes_columns_back(folder, one)}"
                 if one.changes_columns
-                else "`windowlib restore` takes that back, `windowlib adopt` keeps it; with --dry-run each shows what"
-                " it would do"
+                else f"`{to_paste('restore', THIS, *WHY)}` takes that back, `{to_paste('adopt', THIS, *WHY)}` keeps it;"
+                " with --dry-run in the place of the reason each shows what it would do"
             )
             raise ForeignChange(
                 f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"

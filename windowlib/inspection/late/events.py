@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any
 
-from windowlib.definition.commands import argument
+from windowlib.definition.commands import OPEN, from_here, to_paste
 from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.inspection.lineage.cuts import EVER, Cut, Key, within
@@ -129,11 +129,12 @@ def readmit_hint(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> str | None:
     if isinstance(definition.plan.rerun, str):
         return "this pipeline's windows cannot be rerun in part, so late events cannot be readmitted"
     [whole] = groups(waiting, None, ())
-    command = f"windowlib late readmit {argument(definition.file)}"
-    first_ms, after_ms = whole.first_event_ms, whole.last_event_ms + 1
+    file, first_ms, after_ms = from_here(definition.file), whole.first_event_ms, whole.last_event_ms + 1
     if after_ms - first_ms > LONGEST_DAYS * DAY_MS:
-        return f"to readmit some: {command} --from … --to … --dry-run, with at most {LONGEST_DAYS} days at a time"
-    return f"to readmit them: {command} --from {iso_instant(first_ms)} --to {iso_instant(after_ms)} --dry-run"
+        command = to_paste("late readmit", file, "--from", OPEN, "--to", OPEN, "--dry-run")
+        return f"to readmit some, with at most {LONGEST_DAYS} days at a time: {command}"
+    bounds = "--from", str(iso_instant(first_ms)), "--to", str(iso_instant(after_ms))
+    return f"to readmit them: {to_paste('late readmit', file, *bounds, '--dry-run')}"
 
 
 def spread(group: LateGroup) -> list[str]:

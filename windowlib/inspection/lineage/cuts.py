@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyarrow import dataset
 
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
 from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, history, of_this_definition
@@ -175,7 +176,8 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
     every = batches_of(definition)
     batches = {run.batch_id: run for run in of_this_definition(every)}
     if not batches:
-        raise CannotLook(f"nothing is committed in {definition.root} yet; run `windowlib run {definition.file}` first")
+        first = to_paste("run", definition.file)
+        raise CannotLook(f"nothing is committed in {definition.root} yet; run `{first}` first")
     wanted = max(batches) if as_of is None else as_of
     if wanted not in batches and any(run.batch_id == wanted for run in every):
         raise CannotLook(

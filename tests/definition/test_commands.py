@@ -1,0 +1,71 @@
+"""Commands that are shown run when they are pasted: one function makes them, and nothing else does."""
+
+import ast
+import re
+import shlex
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from windowlib.definition.commands import THIS, WHY, naming, to_paste
+
+PACKAGE = Path(__file__).resolve().parents[2] / "windowlib"
+BY_HAND = re.compile(r"windowlib [a-z][a-z-]*(?: [a-z]+)?(?: --?[a-z-]+)* \{\w*\}")  # {} is what an f-string fills in
+NEEDS_MORE = re.compile(r"`windowlib (?:abandon|adopt|approve|migrate|restore|rollback)\b[^`]*`")
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Each text of a program, what an f-string fills in as {}; docstrings, which are prose about commands, left out."""
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(str(x.value) if isinstance(x, ast.Constant) else "{}" for x in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inside | prose):
+            yield node.lineno, node.value
+
+
+def made_by_hand(pattern: re.Pattern[str]) -> list[str]:
+    return [
+        f"{file.relative_to(PACKAGE)}:{line}: {found[0]}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for line, text in texts(ast.parse(file.read_text(encoding="utf-8")))
+        if (found := pattern.search(" ".join(text.split())))
+    ]
+
+
+def test_no_command_is_put_together_by_hand() -> None:
+    """Paths with a space were not quoted, and the program was not on the reader's PATH."""
+    tree = ast.parse('''f"`windowlib run {file}` again: windowlib migrate {file}"''')
+    assert [bool(BY_HAND.search(text)) for _, text in texts(tree)] == [True]  # the test sees what it looks for
+    assert made_by_hand(BY_HAND) == []
+
+
+def test_no_command_lacks_what_it_needs() -> None:
+    """`abandon` was shown without a file and without the reason that it asks for."""
+    allowed = {"runs/exits.py", "definition/changes.py"}  # they say what a command is for, in a table of the reference
+    found = [one for one in made_by_hand(NEEDS_MORE) if one.partition(":")[0] not in allowed]
+    assert found == []
+
+
+def test_what_is_pasted_reaches_the_program_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = tmp_path / "it's `my` $HOME; clicks.toml"
+    said = shlex.split(to_paste("abandon", hostile, *WHY))
+    assert said[1:] == ["abandon", str(hostile), "--reason", "…"]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    installed = Path(sys.executable).with_name("windowlib")
+    if installed.is_file():
+        assert said[0] in ("windowlib", str(installed))
+        assert shlex.split(to_paste("status", hostile))[0] == str(installed)
+    (tmp_path / "windowlib").touch(stat.S_IRWXU)
+    assert shutil.which("windowlib") == str(tmp_path / "windowlib")
+    assert shlex.split(to_paste("status", hostile))[0] == "windowlib"
+
+
+def test_a_sentence_of_the_tables_names_the_definition() -> None:
+    said = naming(f"drop it: {to_paste('abandon', THIS, *WHY)}", Path("/my pipelines/clicks.toml"))
+    assert said.endswith("""abandon '/my pipelines/clicks.toml' --reason "…\"""")
