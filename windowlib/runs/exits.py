@@ -162,7 +162,8 @@ def _explained(error: Exception) -> Exception:
     if refusal := refusal_of(error, root):
         return refusal
     if isinstance(error, FileNotFoundError):
-        from windowlib.tables.lost import LostFiles, check_all
+        from windowlib.tables.delta_commits import LostFiles
+        from windowlib.tables.lost import check_all
         from windowlib.tables.opened import Tables
 
         try:

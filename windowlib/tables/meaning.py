@@ -49,7 +49,9 @@ LEDGER = TableSpec(
         Column("epoch", _LONG, "the number of the newest claim"),
         Column("batch_id", _LONG, "null for claim, heartbeat, release"),
         Column("at", _TIMESTAMP, "when the row was written; no result depends on it"),
-        Column("owner", _TEXT, "who claimed: JSON of host, boot, pid, started, boot_id, namespace"),
+        Column(
+            "owner", _TEXT, "who claimed: JSON of host, boot, pid, started, boot_id, namespace, ticks, lease_timeout_ms"
+        ),
         Column(
             "plan_time_ms",
             _LONG,
@@ -89,6 +91,9 @@ LEDGER = TableSpec(
         ),
         Column("prepared", _TEXT, "of prepare: the file that lists all that the batch publishes"),
         Column("sha256", _TEXT, "of prepare: the checksum of that file"),
+        Column(
+            "format", _LONG, "of plan, prepare, commit: the format it was written in; null before there was a number"
+        ),
     ),
 )
 
