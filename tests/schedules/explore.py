@@ -1,6 +1,7 @@
 """Explores schedules: of every pair and every triple of actors in turn, from one seed.
 
     python -m tests.schedules.explore --schedules 5000 --seed 7
+    python -m tests.schedules.explore --schedules 5000 --seed 7 --after 2500    # the second half of the same ones
 
 Each is played on a copy of a pipeline that has run before; after every step the reader looks; at the end the operator
 decides what waits, a last run reads what is left, and everything must be there, once. A schedule that fails is printed
@@ -320,15 +321,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=len(GROUPS))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--after", type=int, default=0, help="leave out so many of them, which were explored before")
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
     began = time.process_time()
     with fast_folder() as folder:
         begin(folder)
-        groups = islice(cycle(GROUPS), asked.schedules)
-        cuts = power_cuts(folder, asked.seed, asked.schedules // 10)
+        groups = islice(cycle(GROUPS), asked.after, asked.schedules)
+        cuts = power_cuts(folder, asked.seed + asked.after // 10, (asked.schedules - asked.after) // 10)
         played = failed = 0
-        for error in chain(explore_many(folder, asked.seed, groups), cuts):
+        for error in chain(explore_many(folder, asked.seed + asked.after, groups), cuts):
             played += 1
             if error:
                 failed += 1
