@@ -95,6 +95,10 @@ def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
     assert time.monotonic() - began < 4
 
 
+@pytest.mark.fault(
+    "a file is still being written when a run looks (`min_file_age`)",
+    "it is left for the next run, which reads all of it",
+)
 def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "1s"\n[source.schema]'))
     file, done = tmp_path / "incoming" / "1.json", threading.Event()
@@ -280,6 +284,10 @@ def broken(folder: Path) -> tuple[Definition, Path]:
     return definition, path
 
 
+@pytest.mark.fault(
+    "a file of the source cannot be read",
+    "the run names it and the command that sets it aside; runs go on without it, and read it once it is taken back",
+)
 def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     definition, path = broken(tmp_path)
     with pytest.raises(SourceError, match=r"windowlib set-aside .*clicks\.toml 2\.parquet --reason"):

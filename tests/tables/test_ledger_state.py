@@ -167,7 +167,7 @@ def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
 def test_a_row_of_a_newer_format_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
 ) -> None:
-    ledger = Told(tmp_path).ledger
+    ledger = Followed(tmp_path).ledger
     with monkeypatch.context() as newer:
         newer.setattr(ledgers, "FORMAT", FORMAT + 1)
         ledger.write(row)
@@ -178,7 +178,7 @@ def test_a_row_of_a_newer_format_is_not_read(
 
 
 def test_rows_without_a_format_are_of_earlier_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Told(tmp_path).ledger
+    ledger = Followed(tmp_path).ledger
     monkeypatch.setattr(ledgers, "OF_A_FORMAT", ())
     ledger.write(COMMIT)
     assert ledger.state().commit
@@ -186,7 +186,7 @@ def test_rows_without_a_format_are_of_earlier_releases(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("said", [{"kind": "advance", "who": "ann", "reason": ""}, {"hidden_until": 7}])
 def test_a_decision_of_a_newer_version_is_not_guessed(tmp_path: Path, said: dict[str, Any]) -> None:
-    ledger, known = Told(tmp_path).ledger, {"kind": "adopt", "who": "ann", "reason": ""}
+    ledger, known = Followed(tmp_path).ledger, {"kind": "adopt", "who": "ann", "reason": ""}
     ledger.write({**COMMIT, "decision": json.dumps({**known, **said})})
     with pytest.raises(StateMismatch, match=r"(hidden_until|advance).* A newer version has written it"):
         ledger.state()
@@ -198,7 +198,7 @@ def test_a_decision_of_a_newer_version_is_not_guessed(tmp_path: Path, said: dict
 )
 @pytest.mark.parametrize("gone", ["commit", "plan"])
 def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gone: str) -> None:
-    ledger = Told(tmp_path).ledger
+    ledger = Followed(tmp_path).ledger
     _, claim = ledger.claim()
     for row in ({"kind": "commit", **COMMIT, "batch_id": 1}, {"kind": "plan", **plan_row(replace(PLAN, batch_id=2))}):
         ledger.write(row, claim.epoch)
