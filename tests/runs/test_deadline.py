@@ -128,7 +128,7 @@ def test_what_comes_before_the_batch_is_ended_too(
     assert [report.batch_id for report in advance(unbounded, schedules.no_spark)] == [1]
 
 
-def test_waiting_for_a_sign_of_another_machine_is_no_hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_sign_of_another_machine_does_not_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schedules.compute_simply(monkeypatch)
     definition = schedules.pipeline(tmp_path)
     schedules.arrive(tmp_path, 1)

@@ -206,7 +206,7 @@ class Disk:
 
 
 def _number(path: Path) -> int | None:
-    """What tells a file from another of its name; None where it has gone meanwhile."""
+    """What distinguishes a file from another of its name; None where it has gone meanwhile."""
     try:
         return path.stat().st_ino
     except FileNotFoundError:

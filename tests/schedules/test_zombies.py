@@ -257,7 +257,7 @@ def test_a_table_that_is_moved_again_and_again_is_an_error_to_try_again(
     "an older run that was taken over creates a table, or moves one on, as another begins to publish",
     "the other looks again, and publishes",
 )
-def test_a_table_that_a_zombie_creates_under_a_batch_is_built_upon(
+def test_a_table_that_a_zombie_creates_under_a_batch_is_built_on(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, create, made = place(BEGUN), delta_commits.create, list[str]()

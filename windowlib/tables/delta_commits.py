@@ -74,7 +74,7 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
 def lasting(table: Table, made: int) -> int:
     """The version that was made, once its entry is on the disk, or a later checkpoint, where the log was shortened.
 
-    The first time the table's own name is made to last, too: whoever created it may have died before.
+    The first time the table's own name is made to last, too: the process that created it may have died before.
     """
     try:
         disk.sync(log.written_by(table.folder, made), table.folder.parent if table.lasting is None else table.folder)
