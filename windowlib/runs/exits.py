@@ -64,7 +64,7 @@ ENDS = (
     End(
         UNEXPECTED,
         "anything else, and trying again may help: storage or the engine failed, a batch took longer than"
-        " `batch_timeout`, files kept changing, an unforeseen error",
+        " `batch_timeout`, files kept changing, another program kept changing a table, an unforeseen error",
         TaskState.RETRY,
         "the next try, which finishes the batch; after the last one the operator, by the sentence, which names the file"
         " with the full traceback if there is one",

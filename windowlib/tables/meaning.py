@@ -55,7 +55,8 @@ LEDGER = TableSpec(
         Column(
             "plan_time_ms",
             _LONG,
-            "when the batch was planned: the only clock that a run knows; it never falls. Of clock: what is right",
+            "when the batch was planned: the only clock that a run knows; only a rollback takes it back. Of clock:"
+            " what is right",
         ),
         Column("watermark_in_ms", _LONG, "the watermark before the batch; null before the first event"),
         Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch"),
