@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,7 @@ if folder := shared_memory(free_mb=4096):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=["spark", "sail"], default="spark", help="what the tests' plans run on")
+    parser.addoption("--record-faults", action="store_true", help="keep what came of faults for the page about them")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -63,6 +66,27 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Says what could not be tested on this machine: a test without its rights is never skipped in silence."""
     for what in config.stash.get(NOT_TESTED, []):
         terminalreporter.write_line(f"NOT TESTED, for want of rights on this machine: {what}", yellow=True)
+    if config.getoption("--record-faults"):
+        _record_faults(terminalreporter)
+
+
+def _record_faults(terminalreporter: pytest.TerminalReporter) -> None:
+    """Keeps what came of each test marked `fault`: failed where one of its variants did."""
+    found: dict[str, list[str]] = {}
+    for outcome in ("passed", "failed", "error"):
+        for report in terminalreporter.stats.get(outcome, []):
+            if "fault" in report.keywords and (report.when == "call" or report.failed):
+                file, _, name = report.nodeid.partition("::")
+                test = f"{file.removeprefix('tests/').removesuffix('.py')}::{name.partition('[')[0]}"
+                found.setdefault(test, []).append("passed" if outcome == "passed" else "failed")
+    day = datetime.now(UTC).date().isoformat()
+    made = {
+        test: {"outcome": "failed" if "failed" in ends else "passed", "variants": len(ends), "day": day}
+        for test, ends in found.items()
+    }
+    file = Path(__file__).parent / "fault_outcomes.json"
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    file.write_text(json.dumps({**kept, **made}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

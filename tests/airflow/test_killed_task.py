@@ -59,6 +59,10 @@ def context(try_number: int) -> dict[str, Any]:
     return {"ti": ti, "dag_run": run, "outlet_events": {}}
 
 
+@pytest.mark.fault(
+    "a task of Airflow is ended by SIGKILL, and its command goes on",
+    "the retry waits for it, and reports the figures of its batches",
+)
 def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 

@@ -38,6 +38,7 @@ def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.parametrize("name", IN_ONE_PROCESS)
+@pytest.mark.fault("an earlier release has half committed a batch", "it is taken back and computed again")
 def test_continued(name: str, spark: SparkSession, tmp_path: Path) -> None:
     _continued(name, spark, tmp_path)
 
@@ -72,7 +73,6 @@ def test_every_case_has_its_archive_and_every_archive_its_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.fault("an earlier release has half committed a batch", "it is taken back and computed again")
 def test_stopped_in_the_middle(name: str, tmp_path: Path) -> None:
     """What the folders promise is in them: windows in flight, an unread file, and the way each was stopped."""
     file, expected = unpack(name, tmp_path)

@@ -19,8 +19,8 @@ from windowlib.tables.meaning import TABLES
 from windowlib.tables.roll_forward import LostRows
 
 BATCHES = 2
-EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 4
-"""Each damage of each entry, or every fourth in `make test`, as each copies the pipeline and runs it."""
+EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 5
+"""Each damage of each entry, or every fifth in `make test`, as each copies the pipeline and runs it."""
 VALUES = [10 * number + digit for number in range(1, BATCHES + 2) for digit in range(3)]
 
 
@@ -31,6 +31,11 @@ def emptied(entry: Path, following: Path) -> None:
 def cut(entry: Path, following: Path) -> None:
     text = entry.read_bytes()
     entry.write_bytes(text[: len(text) // 2])
+
+
+def shortened(entry: Path, following: Path) -> None:
+    """Cut off exactly after a line."""
+    entry.write_text("".join(entry.read_text().splitlines(keepends=True)[:-1]))
 
 
 def removed(entry: Path, following: Path) -> None:
@@ -51,7 +56,7 @@ def reordered(entry: Path, following: Path) -> None:
 
 
 NAMED = (emptied, cut, removed)
-DAMAGES: tuple[Callable[[Path, Path], None], ...] = (*NAMED, exchanged, reordered)
+DAMAGES: tuple[Callable[[Path, Path], None], ...] = (*NAMED, exchanged, reordered, shortened)
 
 
 @pytest.fixture
@@ -107,6 +112,18 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
     assert str(entry if damage in NAMED else entry.parent.parent.name) in said
     assert "from a backup" in said
     return "named"
+
+
+@pytest.mark.parametrize("name", ["results", "source_files", "open_windows"])
+@pytest.mark.fault(
+    "the newest entry of a table's log is cut off exactly after a line",
+    "it is noticed: a commit says how many files it adds and removes",
+)
+def test_an_entry_that_is_cut_after_a_line_is_named(committed: Path, name: str) -> None:
+    entry = max((committed / "warehouse" / "values" / name / "_delta_log").glob("*.json"))
+    shortened(entry, entry)
+    with pytest.raises(DamagedLog, match=rf"{name}/_delta_log/{entry.name} is cut off: it says how many files it adds"):
+        advance(pipeline_of(committed), no_spark)
 
 
 @pytest.mark.parametrize("left", [0, 1_000], ids=["empty", "cut"])

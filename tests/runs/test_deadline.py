@@ -17,15 +17,20 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.clicks import CLICKS, clicks, clock
+from tests.killed import dead_owner, stopped
+from tests.runs import schedules
 from windowlib.batches import reading
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.runs import attempt, deadline, run, together
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
 from windowlib.runs.exits import UNEXPECTED, exit_code
 from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
+from windowlib.source import listing
+from windowlib.tables.ledger import Ledger, wall_clock_ms
 
 SOON_MS = 200
 LONG_S = 30
@@ -83,6 +88,73 @@ def test_what_ends_in_time_is_left_alone() -> None:
 def test_errors_of_the_block_are_its_own() -> None:
     with pytest.raises(KeyError), within(SOON_MS, "batch 7"):
         raise KeyError
+
+
+@pytest.mark.fault(
+    "a batch takes longer than `batch_timeout` once its files are written", "its files are deleted at once"
+)
+def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedules.compute_simply(monkeypatch)
+    monkeypatch.setattr(deadline, "DROPPED_S", 0.05)
+    monkeypatch.setattr(attempt, "_judged", lambda *_: time.sleep(LONG_S))
+    definition = schedules.pipeline(tmp_path).model_copy(update={"batch_timeout_ms": 3 * SOON_MS})
+    schedules.arrive(tmp_path, 1)
+    with pytest.raises(TimedOut, match="batch 1 has taken longer"):
+        advance(definition, schedules.no_spark)
+    left = [path for path in definition.root.rglob("*.parquet") if "ledger" not in path.parts]
+    assert left == []
+    assert (definition.root / "results").is_dir(), "files were there"
+
+
+@pytest.mark.fault(
+    "listing the source, planning, or getting the claim hangs, as storage may",
+    "it is ended after `batch_timeout`, and no claim is kept",
+)
+@pytest.mark.parametrize("hangs_at", [(listing, "folder_files"), (run, "next_due"), (run.Leftovers, "remove")])
+def test_what_comes_before_the_batch_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs_at: tuple[Any, str]
+) -> None:
+    schedules.compute_simply(monkeypatch)
+    definition = schedules.pipeline(tmp_path).model_copy(update={"batch_timeout_ms": SOON_MS})
+    schedules.arrive(tmp_path, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(*hangs_at, lambda *_, **__: time.sleep(LONG_S))
+        patch.setattr(Ledger, "longest_lease_ms", lambda _: 0)
+        with pytest.raises(TimedOut, match=r"(looking for the next batch|claiming the pipeline) has taken longer"):
+            advance(definition, schedules.no_spark)
+    claim = ledger_of(definition).state().claim
+    assert claim is None or claim.released
+    unbounded = definition.model_copy(update={"batch_timeout_ms": 600_000})
+    assert [report.batch_id for report in advance(unbounded, schedules.no_spark)] == [1]
+
+
+def test_waiting_for_a_sign_of_another_machine_does_not_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedules.compute_simply(monkeypatch)
+    definition = schedules.pipeline(tmp_path)
+    schedules.arrive(tmp_path, 1)
+    with dead_owner("elsewhere"):
+        Ledger(definition.root, wall_clock_ms, 10 * SOON_MS).claim()
+    impatient = definition.model_copy(update={"batch_timeout_ms": 8 * SOON_MS, "lease_timeout_ms": SOON_MS})
+    assert [report.batch_id for report in advance(impatient, schedules.no_spark)] == [1]
+
+
+@pytest.mark.fault(
+    "several pipelines run together, and publishing what a dead run of one has prepared hangs",
+    "that pipeline is ended after its `batch_timeout`; the others go on",
+)
+def test_a_roll_forward_that_hangs_leaves_the_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedules.compute_simply(monkeypatch)
+    both = [schedules.pipeline(tmp_path / name) for name in ("one", "two")]
+    for name in ("one", "two"):
+        schedules.arrive(tmp_path / name, 1)
+    with stopped("commit:results"):
+        advance(both[0], schedules.no_spark)
+    first, second = both[0].model_copy(update={"batch_timeout_ms": SOON_MS}), both[1].model_copy(update={"name": "two"})
+    monkeypatch.setattr(together, "roll_forward", lambda *_: time.sleep(LONG_S))
+    monkeypatch.setattr(together, "sharing_key", lambda _: None)
+    ends = together.advance_together([Run.of(one, clock) for one in (first, second)], schedules.no_spark)
+    assert [type(end.error) for end in ends] == [TimedOut, type(None)]
+    assert [report.batch_id for report in ends[1].reports] == [1]
 
 
 def hanging(spark: SparkSession, release: Path) -> None:

@@ -87,6 +87,18 @@ def test_killed_by_sigkill_three_times(
     assert left_by_attempts(definition) == []
 
 
+@pytest.mark.both
+def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, tmp_path: Path) -> None:
+    undisturbed, definition = (clicks(tmp_path / name, 1) for name in ("undisturbed", "killed"))
+    assert run(undisturbed, spark) == [1]
+    for moment in ("write:windows", "commit:results"):
+        with stopped(moment):
+            run(definition, spark)
+    assert run(definition, spark) == [1]
+    assert tables(definition) == tables(undisturbed)
+    assert left_by_attempts(definition) == []
+
+
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
     die_one_commit_later(undisturbed, clicks(tmp_path, FILES), spark)
 

@@ -15,7 +15,7 @@ from windowlib.runs.advance import advance
 from windowlib.runs.exits import USER, pipeline_folder, print_error
 from windowlib.runs.operations import forecast_rollback, rollback
 from windowlib.tables import delta, log
-from windowlib.tables.lost import LostFiles
+from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table

@@ -85,7 +85,7 @@ def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: P
     """Whatever its clock says: it is years behind ours."""
     said: list[str] = []
     with dead_owner(host="elsewhere"):
-        theirs = Ledger(tmp_path, lambda: 0)
+        theirs = Ledger(tmp_path, lambda: 0, SOON_MS)
         _, claim = theirs.claim()
     stop = threading.Event()
 
@@ -189,7 +189,8 @@ def run(definition: Definition, spark: SparkSession) -> Definition:
 def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Callable[[], object]) -> None:
     """A run on another machine that falls silent just before its first commit, and goes on after `meanwhile`."""
     commit = delta_commits.commit_logged
-    with dead_owner(host="elsewhere") as patch:
+    with pytest.MonkeyPatch.context() as earlier, dead_owner(host="elsewhere") as patch:
+        earlier.setattr(Ledger, "_lease_ms", lambda ledger, by: ledger.lease_timeout_ms)  # it did not say how patient
 
         def silent(*arguments: Any) -> int:
             if len(arguments) < 5:  # of the ledger's, before it

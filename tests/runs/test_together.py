@@ -114,6 +114,19 @@ def test_killed_together_and_finished_alone_or_together(
     same(definitions, alone[: len(definitions)])
 
 
+@pytest.mark.both
+def test_a_group_that_is_killed_is_finished_on_either_engine(spark: SparkSession, tmp_path: Path) -> None:
+    by_themselves, definitions = pipelines(tmp_path / "alone")[:2], pipelines(tmp_path / "together")[:2]
+    for name, group in (("alone", by_themselves), ("together", definitions)):
+        arrives(tmp_path / name, 1)
+        for definition in group if name == "alone" else ():
+            advance(definition, lambda: spark, clock=clock)
+    with stopped("commit:result_changes"):
+        together(definitions, spark)
+    assert batches(together(definitions, spark)) == [[1], [1]]
+    same(definitions, by_themselves)
+
+
 @pytest.mark.slow
 @pytest.mark.long("killed together and finished alone or together, in make test, takes turns too")
 @pytest.mark.parametrize("seed", range(3))

@@ -6,7 +6,8 @@ seed gives the same schedule each time. No actor can distinguish a sleeping one 
 taken over, which is worse than anything that lease and heartbeat allow. Only what a batch computes is simple
 (`tests.schedules.pipeline`).
 
-A power cut takes away what was not made to last: files that were not flushed may be empty afterwards.
+A power cut takes away what was not made to last: a file that was not flushed may be empty afterwards, and one whose
+folder was not flushed since it was made there may be gone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from windowlib.reruns import batch as rerun
 from windowlib.runs import attempt
 from windowlib.tables import checkpoints, compaction, disk, kept
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim
+from windowlib.tables.ledger_rows import Claim, LedgerState
 
 MOVES_AT_MOST = 3_000  # of one schedule: more means that an actor never ends
 MOVES_OF_A_RUN = 250  # about as many as a run of two batches takes
@@ -56,6 +57,8 @@ class Actor:
     thread: threading.Thread | None = None
     killed: bool = False
     ended: bool = False
+    began: int = 0  # how many moves there had been
+    epoch: int = 0  # of its newest claim
     error: BaseException | None = None
 
 
@@ -72,6 +75,7 @@ class Explorer:
         self.power_cut = power_cut
         self.actors: list[Actor] = []
         self.moves: list[str] = []
+        self._movers: list[Actor] = []
         self._moved = threading.Semaphore(0)
         self._by_thread: dict[int, Actor] = {}
 
@@ -82,6 +86,20 @@ class Explorer:
         """What the checks of the actor that moves say."""
         actor = self._by_thread.get(threading.get_ident())
         return [REFUSAL] if actor and actor.refuses else []
+
+    def claimed(self, epoch: int) -> None:
+        """Called when the actor that moves has claimed the pipeline."""
+        if actor := self._by_thread.get(threading.get_ident()):
+            actor.epoch = epoch
+
+    def is_alone(self, epoch: int) -> bool:
+        """Whether no other that acts on the ledger lived while the actor that moves did, and took over from it.
+
+        `epoch` is that of the newest claim. One that was killed does not count, unless the claim is its.
+        """
+        actor = self._by_thread[threading.get_ident()]
+        others = (one for one in self._movers[actor.began :] if one is not actor and not one.killed)
+        return epoch == actor.epoch and not any(not one.name.startswith("foreign") for one in others)
 
     def step(self, what: str) -> None:
         """Called by an actor before each step: waits for its turn. Other threads pass."""
@@ -120,6 +138,9 @@ class Explorer:
                 raise actor.error
 
     def _move(self, actor: Actor) -> None:
+        if actor not in self._movers:
+            actor.began = len(self._movers)
+        self._movers.append(actor)
         drawn = self.random.random()
         if drawn < 0.04:
             actor.priority = -self.random.random()
@@ -149,27 +170,47 @@ class Explorer:
 
 @dataclass(slots=True)
 class Disk:
-    """What of a folder would survive a power cut."""
+    """What of a folder would survive a power cut: the contents of files, and the names in folders."""
 
     root: Path
     synced: set[Path] = field(default_factory=set)
+    named: dict[Path, int] = field(default_factory=dict)  # which file, by its number, has the name
 
     def keep(self) -> None:
         """All that is there is safe: it was written long ago."""
-        self.synced = {file for file in self.root.rglob("*") if file.is_file()}
+        found = [self.root, *self.root.rglob("*")]
+        self.synced = {file for file in found if file.is_file()}
+        self.named = {path: path.stat().st_ino for path in found}
 
     def flush(self, path: Path) -> None:
-        """A file, or a folder, is made to last."""
+        """A file, or the names in a folder, are made to last."""
         path.stat()
-        self.synced.add(path)
+        if path.is_dir():
+            self.named.update({one: number for one in path.iterdir() if (number := _number(one))})
+        else:
+            self.synced.add(path)
 
     def cut(self, chance: random.Random, spared: Collection[Path] = ()) -> None:
-        """The power fails: of the files that were not made to last, some are empty; none of those that are `spared`."""
-        safe = {*self.synced, *spared}
-        files = (file for file in self.root.rglob("*") if file.is_file() and file not in safe)
+        """The power fails: of what was not made to last, some files are empty and some gone; none `spared`."""
+        files = (file for file in self.root.rglob("*") if file.is_file() and file not in spared)
+        gone: dict[Path, bool] = {}
         for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time
-            if chance.random() < 0.5:
+            ways = [*reversed([one for one in file.parents if one.is_relative_to(self.root)]), file]
+            lost = next((one for one in ways if self.named.get(one) != _number(one)), None)
+            if lost is not None and lost not in gone:
+                gone[lost] = chance.random() < 0.5
+            if lost is not None and gone[lost]:
+                file.unlink()
+            elif file not in self.synced and chance.random() < 0.5:
                 file.write_bytes(b"")
+
+
+def _number(path: Path) -> int | None:
+    """What distinguishes a file from another of its name; None where it has gone meanwhile."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
@@ -180,6 +221,14 @@ def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Itera
     def is_free(ledger: Ledger, claim: Claim, *_: Any) -> bool:
         return True
 
+    claim = Ledger.claim
+
+    def claiming(ledger: Ledger, *rest: Any) -> tuple[LedgerState, Claim]:
+        before, made = claim(ledger, *rest)
+        explorer.claimed(made.epoch)
+        return before, made
+
+    patch.setattr(Ledger, "claim", claiming)
     patch.setattr(disk, "_flush", safe.flush)
     patch.setattr(Ledger, "_is_free", is_free)
     patch.setattr(batch, "compute", computed)

@@ -53,7 +53,7 @@ from windowlib.runs.operations import adopt, restore
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
+from windowlib.tables.ledger import Ledger, Overtaken, Superseded, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
@@ -139,7 +139,7 @@ def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.
         return taken_back(*arguments)
 
     monkeypatch.setattr(delta_commits, "restore", late)
-    with pytest.raises(Superseded, match=r"results is no longer at version \d.: look again"):
+    with pytest.raises(Overtaken, match=r"results is no longer at version \d+.: look, and start again"):
         restore(pipeline(place), *BY)
 
 

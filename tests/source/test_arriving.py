@@ -23,7 +23,7 @@ from windowlib.runs.exits import UNEXPECTED, USER, exit_code
 from windowlib.runs.run import PLANS, Run
 from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.runs.together import advance_together
-from windowlib.source import contents
+from windowlib.source import contents, listing
 from windowlib.source.found import SourceError
 from windowlib.source.listing import FilesChanged, waiting_files
 from windowlib.tables.ledger import NothingToDecide, Superseded, wall_clock_ms
@@ -70,7 +70,8 @@ def test_the_end_of_the_input_leaves_no_file_out(tmp_path: Path) -> None:
     assert paths(plan(definition, finish=True)) == ["1.parquet"]
 
 
-def test_a_file_from_the_future_is_not_young_for_ever(tmp_path: Path) -> None:
+def test_a_file_from_the_future_is_not_young_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "WAITS_MS", 100)
     definition = clicks(tmp_path, 1, aged("1h"))
     in_a_year = time.time() + 365 * 86_400
     os.utime(tmp_path / "incoming" / "1.parquet", (in_a_year, in_a_year))
@@ -94,6 +95,10 @@ def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
     assert time.monotonic() - began < 4
 
 
+@pytest.mark.fault(
+    "a file is still being written when a run looks (`min_file_age`)",
+    "it is left for the next run, which reads all of it",
+)
 def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "1s"\n[source.schema]'))
     file, done = tmp_path / "incoming" / "1.json", threading.Event()
@@ -114,6 +119,30 @@ def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
         done.set()
         writing.join()
     assert paths(plan(definition)) == ["1.json"]
+
+
+@pytest.mark.fault(
+    "a file is still being written by a host whose clock is seconds ahead",
+    "it is read once it has kept its size and time for `min_file_age` by the reader's own clock",
+)
+def test_a_file_that_grows_under_a_clock_ahead_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "300ms"\n[source.schema]'))
+    file, ahead = tmp_path / "incoming" / "1.json", time.time() + 5
+    file.write_text(LINE)
+    os.utime(file, (ahead, ahead))
+    waited = list[float]()
+
+    def growing(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 1:
+            with file.open("a") as lines:
+                lines.write(LINE)
+            os.utime(file, (ahead, ahead))  # the same time: its size alone says so
+
+    monkeypatch.setattr(listing.time, "sleep", growing)
+    assert plan(definition) is None
+    assert paths(plan(definition)) == ["1.json"]
+    assert waited == [0.3, 0.3]
 
 
 # -- changed on the way ---------------------------------------------------------------------------------------------
@@ -255,6 +284,10 @@ def broken(folder: Path) -> tuple[Definition, Path]:
     return definition, path
 
 
+@pytest.mark.fault(
+    "a file of the source cannot be read",
+    "the run names it and the command that sets it aside; runs go on without it, and read it once it is taken back",
+)
 def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     definition, path = broken(tmp_path)
     with pytest.raises(SourceError, match=r"windowlib set-aside .*clicks\.toml 2\.parquet --reason"):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from windowlib.model.errors import StateMismatch
+from windowlib.tables import ledger as ledgers
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, SourceFile
+from windowlib.tables.ledger_rows import FORMAT, Claim, Commit, LedgerState, Plan, SourceFile, plan_row
+from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
@@ -151,3 +155,59 @@ def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
     ledger.write({"kind": "zebra"})
     with pytest.raises(StateMismatch, match=r"row 2 of the ledger is of a kind that this version .*: zebra"):
         ledger.state()
+
+
+@pytest.mark.fault(
+    "a newer version of windowlib has written a plan, a prepare or a commit row in a newer format",
+    "the run stops before it reads what it says, and names the row and both formats",
+)
+@pytest.mark.parametrize(
+    "row", [{"kind": "plan", **plan_row(PLAN)}, PREPARE, COMMIT], ids=["plan", "prepare", "commit"]
+)
+def test_a_row_of_a_newer_format_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+) -> None:
+    ledger = Followed(tmp_path).ledger
+    with monkeypatch.context() as newer:
+        newer.setattr(ledgers, "FORMAT", FORMAT + 1)
+        ledger.write(row)
+    with pytest.raises(
+        StateMismatch, match=rf"row 1 of the ledger .* has format {FORMAT + 1}, .* up to {FORMAT}. A newer"
+    ):
+        ledger.state()
+
+
+def test_rows_without_a_format_are_of_earlier_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Followed(tmp_path).ledger
+    monkeypatch.setattr(ledgers, "OF_A_FORMAT", ())
+    ledger.write(COMMIT)
+    assert ledger.state().commit
+
+
+@pytest.mark.parametrize("said", [{"kind": "advance", "who": "ann", "reason": ""}, {"hidden_until": 7}])
+def test_a_decision_of_a_newer_version_is_not_guessed(tmp_path: Path, said: dict[str, Any]) -> None:
+    ledger, known = Followed(tmp_path).ledger, {"kind": "adopt", "who": "ann", "reason": ""}
+    ledger.write({**COMMIT, "decision": json.dumps({**known, **said})})
+    with pytest.raises(StateMismatch, match=r"(hidden_until|advance).* A newer version has written it"):
+        ledger.state()
+
+
+@pytest.mark.fault(
+    "another program deletes a row of the ledger",
+    "every command stops and names it: else the batch before would be the newest, and the files be read twice",
+)
+@pytest.mark.parametrize("gone", ["commit", "plan"])
+def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gone: str) -> None:
+    ledger = Followed(tmp_path).ledger
+    _, claim = ledger.claim()
+    for row in ({"kind": "commit", **COMMIT, "batch_id": 1}, {"kind": "plan", **plan_row(replace(PLAN, batch_id=2))}):
+        ledger.write(row, claim.epoch)
+    ledger.write({**PREPARE, "batch_id": 2}, claim.epoch)
+    ledger.write({**COMMIT, "batch_id": 2} if gone == "commit" else {"kind": "heartbeat"}, claim.epoch)
+    ledger.write({"kind": "release"}, claim.epoch)
+    DeltaTable(ledger.tables[LEDGER.name].folder).delete(f"kind = '{gone}' and batch_id = 2")
+    number = {"commit": 5, "plan": 3}[gone]
+    with pytest.raises(DamagedLog, match=rf"row {number} of the ledger is gone: .*RESTORE TABLE"):
+        ledger.state()
+    DeltaTable(ledger.tables[LEDGER.name].folder).restore(ledger.tables[LEDGER.name].newest().version() - 1)  # type: ignore[union-attr]
+    assert ledger.state().sequence == 6

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.killed import dead_owner
+from windowlib.tables import owner as owners
 from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
 from windowlib.tables.owner import Life, Owner, this_process
 
@@ -89,7 +92,56 @@ def test_a_defunct_process_holds_nothing(tmp_path: Path) -> None:
 @pytest.mark.fault("another process has the number of a dead run", "it holds nothing")
 def test_another_process_of_the_same_number_holds_nothing() -> None:
     here = this_process()
-    assert replace(here, started=here.started - 60).life() is Life.ENDED
+    assert here.ticks is not None
+    assert replace(here, ticks=here.ticks - 1).life() is Life.ENDED
+    assert replace(here, ticks=None, started=here.started - 60).life() is Life.ENDED  # of an earlier release
+
+
+@pytest.mark.fault("the machine's clock is corrected by an hour while a run is at work", "the run keeps its claim")
+def test_a_clock_that_was_corrected_ends_no_process() -> None:
+    here = this_process()
+    before = replace(here, started=here.started - 3_600, boot=here.boot - 3_600)
+    assert before.life() is Life.AT_WORK
+    assert before.is_same(here)
+    assert not replace(here, ticks=0).is_same(here)
+    assert not replace(here, pid=1).is_same(here)
+
+
+@pytest.mark.fault(
+    "another user's run is hidden (`/proc` is mounted with hidepid)",
+    "it is judged by its heartbeats, not taken for dead",
+)
+@pytest.mark.parametrize("seen", [psutil.NoSuchProcess(7), psutil.AccessDenied(7)])
+def test_a_process_that_is_hidden_is_out_of_sight(monkeypatch: pytest.MonkeyPatch, seen: psutil.Error) -> None:
+    owner = replace(this_process(), pid=7)
+
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    def hide(pid: int) -> psutil.Process:
+        raise seen
+
+    monkeypatch.setattr(owners, "this_process", lambda: owner)
+    monkeypatch.setattr(owners.psutil, "Process", hide)
+    monkeypatch.setattr(owners.os, "kill", refuse)
+    assert owner.life() is Life.OUT_OF_SIGHT
+
+
+@pytest.mark.fault(
+    "two machines run one pipeline, one under a definition with a shorter `lease_timeout`",
+    "it waits for a sign as long as the other has promised to give one",
+)
+def test_who_is_waited_for_has_as_long_as_it_promised(tmp_path: Path) -> None:
+    said: list[str] = []
+    with dead_owner("elsewhere"):
+        _, claim = Ledger(tmp_path, wall_clock_ms, 3 * SOON_MS).claim()
+    patient = Ledger(tmp_path, wall_clock_ms, 3 * SOON_MS)
+    beating = threading.Timer(2 * SOON_MS / 1000, patient.write, [{"kind": "heartbeat"}, claim.epoch])
+    beating.start()
+    with pytest.raises(Superseded, match="on elsewhere"):
+        Ledger(tmp_path, wall_clock_ms, 1).claim(said.append)
+    beating.join()
+    assert said[0].startswith(f"waiting up to {3 * SOON_MS // 1000} s")
 
 
 @pytest.mark.parametrize("other", [{"boot_id": "another"}, {"namespace": "pid:[1]"}, {"namespace": None}])

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
+from windowlib.model.errors import StateMismatch
 from windowlib.tables import data_files, delta, delta_commits, log, prepare, roll_forward
 from windowlib.tables.change import logged
 from windowlib.tables.opened import Tables
@@ -196,6 +197,28 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
         roll_forward.judge(Tables(root), what)
 
 
+@pytest.mark.fault(
+    "another program compacts two files, of which the waiting batch replaces one, and VACUUM deletes the other",
+    "the publication stops before a table is touched; the table can still be read",
+)
+def test_a_compaction_is_not_undone_where_a_file_that_stays_is_deleted(root: Path) -> None:
+    table = Tables(root)["results"]
+    start = delta.version(table)
+    assert start is not None
+    extra = data_files.write(root / "results", pa.table({"value": pa.array([30], pa.int64())}))
+    delta_commits.commit(table, start, add=[extra])
+    what = publication(root, 4, 5)
+    kept = [one for one in what.changes[1].remove if one.path != extra.path]
+    changes = tuple(replace(one, remove=tuple(kept)) if one.name == "results" else one for one in what.changes)
+    DeltaTable(root / "results").optimize.compact()
+    (root / "results" / extra.path).unlink()
+    with pytest.raises(ForeignChange, match=rf"results was compacted .*{extra.path} is deleted .*`windowlib abandon`"):
+        roll_forward.judge(Tables(root), replace(what, changes=changes))
+    with pytest.raises(delta_commits.LostFiles, match=rf"{extra.path} is deleted \(1 such files\).* from a backup"):
+        delta_commits.restore(table, delta.version(table), start + 1)
+    assert values(root)["results"] == [3, 30]
+
+
 @pytest.mark.parametrize("left", ["", '{"commitInfo": {"oper'], ids=["empty", "cut"])
 @pytest.mark.fault("an entry of a table's log is damaged while a batch waits", "the error names it and the way back")
 def test_a_damaged_log_entry_is_named_with_the_way_back(root: Path, left: str) -> None:
@@ -222,7 +245,7 @@ def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> N
     with pytest.raises(Unreadable, match=r"has sha256 .* but the ledger's prepare row says"):
         prepare.read(root, prepared)
     again = replace(prepared, sha256=prepare.checksum(newer.encode()))
-    with pytest.raises(Unreadable, match="needs a newer version of windowlib"):
+    with pytest.raises(StateMismatch, match="a newer version has prepared the batch"):
         prepare.read(root, again)
     file.unlink()
     with pytest.raises(Unreadable, match="cannot be read"):

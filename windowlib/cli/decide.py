@@ -44,8 +44,8 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
 def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
     """Say that this machine's clock is right, although it is far from the newest batch.
 
-    A run refuses to plan by a clock that is more than 40 days from the newest batch and the newest file, where time
-    itself decides something: an idle timeout, timers of processing time, a guard against times in the future.
+    A run refuses to plan by a clock that is more than 40 days ahead of the newest batch and of the newest file, or as
+    far behind the newest batch, whatever the definition says. Where a wrong clock has moved a batch already, roll back.
 
     [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
     """

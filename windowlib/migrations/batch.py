@@ -16,6 +16,7 @@ from windowlib.migrations import files
 from windowlib.migrations.difference import Difference
 from windowlib.migrations.files import Standing
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.runs.deadline import FAILED
 from windowlib.runs.decided import NOTHING_READ
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Note, silent
@@ -76,7 +77,7 @@ def staged(pipeline: AtRest, batch_id: int, spark: SparkSession) -> Iterator[Sta
     shutil.rmtree(staging.folder, ignore_errors=True)
     try:
         yield staging
-    except Exception:
+    except FAILED:
         staging.discard()
         raise
     finally:

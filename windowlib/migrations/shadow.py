@@ -30,9 +30,9 @@ from windowlib.runs.run import Note
 from windowlib.runs.verdicts import approve
 from windowlib.source.known import known_files as known_paths
 from windowlib.source.place import check_place
+from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
-from windowlib.tables.lost import LostFiles
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.migration import Migration, begin, finished, forget, is_begun, migrations, switched
 

@@ -15,7 +15,7 @@ from windowlib.definition.definition import Definition
 from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Note, Run, claimed, first_plan, next_due, silent
+from windowlib.runs.run import PLANS, Note, Run, claimed_in_time, due_in_time, first_plan, looking, silent
 from windowlib.source.listing import FilesChanged
 from windowlib.tables import disk
 from windowlib.tables.ledger import Clock, wall_clock_ms
@@ -49,10 +49,10 @@ def advance(
 
 def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None) -> Generator[BatchReport]:
     """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
-    with losses_named(run.ledger.tables):
+    with losses_named(run.ledger.tables), looking(run):
         if first_plan(run) is None:
             return
-    check.preload()
+        check.preload()
     used: list[SparkSession] = []
     limit_ms = run.definition.batch_timeout_ms
 
@@ -60,9 +60,9 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
         used[:] = [spark()]
         return used[0]
 
-    with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables), claimed(run) as claim:
+    with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables), claimed_in_time(run) as claim:
         left, plans_left = max_batches, PLANS
-        while left != 0 and (due := next_due(run, claim)):
+        while left != 0 and (due := due_in_time(run, claim)):
             try:
                 with explaining(run, claim, due), within(limit_ms, f"batch {due.plan.batch_id}", used):
                     prepared = due.state.prepared is not None

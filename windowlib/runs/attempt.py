@@ -23,14 +23,15 @@ from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
+from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
 from windowlib.runs.run import Due, Run, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.source import listing as source
 from windowlib.tables import delta_commits, disk, prepare
-from windowlib.tables.lease import superseded_explains
-from windowlib.tables.ledger import Rejected, Superseded
+from windowlib.tables.lease import again_while_ours, conflicts_explained, superseded_explains
+from windowlib.tables.ledger import Rejected
 from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
 from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import Changes, staging_folder
@@ -72,7 +73,10 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
         run.note(f"{definition.name}: {changed}")
-    versions = standing(run.ledger.tables, due.state.versions, lambda: run.ledger.check(claim.epoch))
+    ledger = run.ledger
+    versions = again_while_ours(
+        ledger, claim, lambda: standing(ledger.tables, due.state.versions, lambda: ledger.check(claim.epoch))
+    )
     if commit:
         check_counts(run.ledger.tables, versions, commit)
     source.check_unchanged(definition, plan.files)
@@ -98,7 +102,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
         checks = _judged(attempt, outcome)
         made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
         prepared = prepare.write(run.ledger.root, made)
-    except Exception:
+    except FAILED:
         _discard(attempt)
         raise
     refused = _refusal(checks, attempt.due.state)
@@ -193,15 +197,12 @@ def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
 @contextmanager
 def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
-    with explained(run.definition), superseded_explains(run.ledger, claim):
+    ledger = run.ledger
+    with explained(run.definition), superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         try:
-            with disk.refusals_named(run.ledger.root, due.plan.batch_id):
+            with disk.refusals_named(ledger.root, due.plan.batch_id):
                 yield
-        except delta_commits.Conflict as error:
-            raise Superseded(
-                f"another run is working on batch {due.plan.batch_id} ({error}); this one leaves"
-            ) from error
-        except WindowError:
+        except (WindowError, delta_commits.Conflict):
             raise
         except Exception as error:
             if change := source.change_of(run.definition, due.plan.files):  # while it was being read

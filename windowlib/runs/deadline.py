@@ -30,6 +30,7 @@ UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.runs.exit
 
 
 OF_A_BATCH = "the next run finishes it. Where it is honest work, set batch_timeout higher or max_files_per_run lower"
+OF_A_LOOK = "run again. Where nothing else is wrong, the storage of the source or of the warehouse hangs"
 OF_A_COMMAND = "start it again. Where it is honest work, set batch_timeout higher, or ask for less"
 
 
@@ -37,17 +38,24 @@ class TimedOut(TryAgain):
     """A batch, or a command's computation, took longer than `batch_timeout`."""
 
 
-class _Expired(BaseException):
-    """Raised where the main thread waits; no handler of errors on the way takes it for one of its own."""
+class Expired(BaseException):
+    """Raised where the main thread waits; no handler of errors on the way takes it for one of its own.
+
+    What must be cleaned up in any case names it (`FAILED`).
+    """
+
+
+FAILED = (Exception, Expired)
 
 
 @contextmanager
 def within(
-    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), advice: str = OF_A_BATCH
+    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), advice: str = OF_A_BATCH, *, waits_ms: int = 0
 ) -> Iterator[None]:
     """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence, `advice` ends it.
 
-    Then `engines` are asked to drop what they still compute.
+    Then `engines` are asked to drop what they still compute. `waits_ms` is how much longer the block may take because
+    it waits for something on purpose.
 
     >>> with within(60_000, "batch 1"):
     ...     pass
@@ -58,12 +66,12 @@ def within(
     sentence = f"{what} has taken longer than batch_timeout = {format_duration(timeout_ms)} and was ended; {advice}"
     watch = _Watch(sentence, engines)
     before = signal.signal(signal.SIGALRM, watch.alarm)
-    threading.Thread(target=watch.over, args=(timeout_ms,), name="windowlib-deadline", daemon=True).start()
+    threading.Thread(target=watch.over, args=(timeout_ms + waits_ms,), name="windowlib-deadline", daemon=True).start()
     try:
         yield
     except BaseException as error:
         if watch.expired.is_set():
-            raise TimedOut(sentence) from (None if isinstance(error, _Expired) else error)
+            raise TimedOut(sentence) from (None if isinstance(error, Expired) else error)
         raise
     finally:
         watch.end()
@@ -81,7 +89,7 @@ class _Watch:
     def alarm(self, number: int, frame: FrameType | None) -> None:
         """Where the main thread is when the signal reaches it."""
         if not self.done.is_set():
-            raise _Expired
+            raise Expired
 
     def over(self, timeout_ms: int) -> None:
         """Waits for the end of the block, and ends it when its time is over."""

@@ -65,7 +65,7 @@ ENDS = (
     End(
         UNEXPECTED,
         "anything else, and trying again may help: storage or the engine failed, a batch took longer than"
-        " `batch_timeout`, files kept changing, an unforeseen error",
+        " `batch_timeout`, files kept changing, another program kept changing a table, an unforeseen error",
         TaskState.RETRY,
         "the next try, which finishes the batch; after the last one the operator, by the sentence, which names the file"
         " with the full traceback if there is one",
@@ -177,7 +177,8 @@ def _explained(error: Exception) -> Exception:
     if refusal := refusal_of(error, root):
         return refusal
     if isinstance(error, FileNotFoundError):
-        from windowlib.tables.lost import LostFiles, check_all
+        from windowlib.tables.delta_commits import LostFiles
+        from windowlib.tables.lost import check_all
         from windowlib.tables.opened import Tables
 
         try:

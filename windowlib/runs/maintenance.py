@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from windowlib.batches.may_run import check_fingerprint
@@ -24,11 +23,12 @@ from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.superfluous import Found, look
-from windowlib.tables import checkpoints, compaction, delta, delta_commits, disk, maintained, sweep
+from windowlib.tables import checkpoints, compaction, delta, disk, maintained, sweep
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
-from windowlib.tables.ledger import Clock, Ledger, Superseded, wall_clock_ms
+from windowlib.tables.lease import conflicts_explained
+from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.lost import check_there, losses_named
 from windowlib.tables.maintained import Maintained
@@ -99,7 +99,12 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
         return _nothing(definition)
     run = Run.of(definition, clock)
     ledger, now_ms = run.ledger, clock()
-    with disk.refusals_named(ledger.root), losses_named(ledger.tables), claimed(run) as claim, _superseded():
+    with (
+        disk.refusals_named(ledger.root),
+        losses_named(ledger.tables),
+        claimed(run) as claim,
+        conflicts_explained(ledger, claim),
+    ):
         state = ledger.state()
         assert state.commit is not None, "there was a batch"
         batch_id = None
@@ -116,14 +121,6 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
         cuts = str(Kept(batches=1)) if only_newest else str(definition.retention.cuts)
         _delete(ledger, claim, found, _kept(cuts, found, batch_id, who, now_ms))
     return _report(definition, found, batch_id, [*_waits(state)])
-
-
-@contextmanager
-def _superseded() -> Iterator[None]:
-    try:
-        yield
-    except delta_commits.Conflict as error:
-        raise Superseded(f"another run or program has changed a table meanwhile ({error}): look again") from error
 
 
 def _nothing(definition: Definition) -> Report:

@@ -39,8 +39,8 @@ from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.prepare import TableChange
-from windowlib.tables.roll_forward import check_adoptable
-from windowlib.tables.standing import COUNTED, changes_since, fence, is_ours
+from windowlib.tables.roll_forward import check_adoptable, is_ours
+from windowlib.tables.standing import COUNTED, changes_since, fence
 
 
 class NothingToDo(WindowError):
@@ -260,8 +260,8 @@ def _do(
     ledger.settled(lambda state: find(ledger, state))
     before, claim = ledger.claim()
     with deciding(ledger, claim):
-        if before.left_by_a_dead_run:
-            fence(ledger.tables, before.versions)  # it may only be slow, and still roll a batch forward
+        if before.left_by_a_dead_run or before.prepared:
+            fence(ledger.tables, before.versions)  # a run may only be slow, and still roll a batch forward
         state = ledger.state()
         target = find(ledger, state)
         disk.sync(_of_others(ledger, state, target), ledger.root)

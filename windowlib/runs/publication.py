@@ -20,6 +20,7 @@ from windowlib.batches.inputs import Outcome
 from windowlib.definition.instants import utc
 from windowlib.quality.check import dq_rows
 from windowlib.tables import prepare, roll_forward
+from windowlib.tables.lease import again_while_ours
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Claim, Plan
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
@@ -82,10 +83,15 @@ def fix(ledger: Ledger, claim: Claim, made: Publication, prepared: Prepared, ref
 def publish(ledger: Ledger, claim: Claim, made: Publication) -> None:
     """Commits what is not committed yet of a prepared publication, then the batch itself; computes nothing.
 
-    Raises `Superseded` and `Conflict` when another run has taken over, `ForeignChange` before any table is touched.
+    A table that another program moved after it was judged, as a compaction does, is judged again: so are all. Raises
+    `Superseded` when another run has taken over, `Overtaken`, and `ForeignChange` before any table is touched.
     """
-    judged = roll_forward.judge(ledger.tables, made)
-    ledger.check(claim.epoch)
-    versions = roll_forward.roll_forward(ledger.tables, made, judged)
+    versions = again_while_ours(ledger, claim, lambda: _rolled_forward(ledger, claim, made))
     ledger.write({**made.row, "versions": versions}, claim.epoch)
     prepare.forget(ledger.root, made)
+
+
+def _rolled_forward(ledger: Ledger, claim: Claim, made: Publication) -> dict[str, int]:
+    judged = roll_forward.judge(ledger.tables, made)
+    ledger.check(claim.epoch)
+    return roll_forward.roll_forward(ledger.tables, made, judged)

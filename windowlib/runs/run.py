@@ -7,7 +7,7 @@ the ledger refuses its rows. What it had prepared, both publish, once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from windowlib.batches.may_run import check_may_run, other_terms
 from windowlib.batches.planning import ledger_of, next_plan, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.engines.tasks import followed
+from windowlib.runs.deadline import OF_A_LOOK, within
 from windowlib.runs.leftovers import Leftovers
 from windowlib.source import listing as source
 from windowlib.tables.lease import lease
@@ -150,6 +151,30 @@ def _rerun(run: Run, asked: Rerun, state: LedgerState) -> Plan:
     return rerun_plan(run.definition, run.ledger.tables, state, asked, run.ledger.clock, run.look)
 
 
+def looking(run: Run) -> AbstractContextManager[None]:
+    """What a run does before its batch has `batch_timeout` as the batch has: listing a source may hang, too."""
+    return within(run.definition.batch_timeout_ms, "looking for the next batch", (), OF_A_LOOK)
+
+
+def due_in_time(run: Run, claim: Claim) -> Due | None:
+    """As `next_due`; raises `TimedOut`."""
+    with looking(run):
+        return next_due(run, claim)
+
+
+@contextmanager
+def claimed_in_time(run: Run) -> Iterator[Claim]:
+    """As `claimed`, which may wait for a sign of another run as long as that has time to give one.
+
+    Raises `TimedOut` where it takes longer to get the claim.
+    """
+    with ExitStack() as held:
+        limit_ms, waits_ms = run.definition.batch_timeout_ms, run.ledger.longest_lease_ms()
+        with within(limit_ms, "claiming the pipeline", (), OF_A_LOOK, waits_ms=waits_ms):
+            claim = held.enter_context(claimed(run))
+        yield claim
+
+
 @contextmanager
 def claimed(run: Run) -> Iterator[Claim]:
     """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it.
@@ -158,9 +183,9 @@ def claimed(run: Run) -> Iterator[Claim]:
     """
     left = Leftovers.before_a_claim(run.ledger.root)
     before, claim = run.ledger.claim(run.note)
-    if before.left_by_a_dead_run and before.prepared is None:
-        # the dead run may have been giving up what another still rolls forward
-        fence(run.ledger.tables, before.versions)
     with lease(run.ledger, claim):
+        if before.left_by_a_dead_run and before.prepared is None:
+            # the dead run may have been giving up what another still rolls forward
+            fence(run.ledger.tables, before.versions)
         left.remove(run.ledger, claim, also_in_tables=before.left_by_a_dead_run)
         yield claim

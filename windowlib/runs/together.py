@@ -22,7 +22,7 @@ from windowlib.definition.several import check_together
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Due, Run, claimed, first_plan, next_due
+from windowlib.runs.run import PLANS, Due, Run, claimed_in_time, due_in_time, first_plan, looking
 from windowlib.source.found import Listed
 from windowlib.source.listing import FilesChanged, Since, found_files
 from windowlib.tables.ledger_rows import Claim
@@ -124,17 +124,17 @@ class Member:
 
     def has_work(self) -> bool:
         """Whether there is anything to do for it."""
-        with self._by_itself():
+        with self._by_itself(), looking(self.run):
             return first_plan(self.run) is not None
         return False
 
     def rolls_forward(self) -> list[BatchReport]:
         """The report of a batch that a dead run had prepared, published now; none where there is none."""
         with self._by_itself():
-            self.claim = self.lease.enter_context(claimed(self.run))
-            due = next_due(self.run, self.claim)
+            self.claim = self.lease.enter_context(claimed_in_time(self.run))
+            due = due_in_time(self.run, self.claim)
             if due is not None and due.state.prepared is not None:
-                with explaining(self.run, self.claim, due):
+                with explaining(self.run, self.claim, due), self._in_time(due):
                     self.ended.reports.append(roll_forward(self.run, self.claim, due))
         return list(self.ended.reports)
 
@@ -144,7 +144,7 @@ class Member:
             return self.ended.error is None
         with self._by_itself():
             assert self.claim is not None, "it has claimed the pipeline"
-            while len(self.ended.reports) != max_batches and (due := next_due(self.run, self.claim)):
+            while len(self.ended.reports) != max_batches and (due := due_in_time(self.run, self.claim)):
                 with self._planned_again(), explaining(self.run, self.claim, due), self._in_time(due, spark):
                     self.attempt = begin(self.run, self.claim, due, spark)
                     return True
@@ -166,9 +166,9 @@ class Member:
             return [report]
         return []
 
-    def _in_time(self, due: Due, spark: SparkSession) -> AbstractContextManager[None]:
+    def _in_time(self, due: Due, *engines: SparkSession) -> AbstractContextManager[None]:
         """One that hangs is ended alone; the others go on."""
-        return within(self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}", [spark])
+        return within(self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}", engines)
 
     @contextmanager
     def _planned_again(self) -> Iterator[None]:

@@ -8,8 +8,9 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.tables import prepare
 from windowlib.tables.lease import deciding
-from windowlib.tables.ledger import Clock, NothingToDecide, wall_clock_ms
+from windowlib.tables.ledger import Clock, Ledger, NothingToDecide, wall_clock_ms
 from windowlib.tables.ledger_rows import LedgerState, Plan
+from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.standing import check_own, give_up
 
@@ -38,25 +39,35 @@ def abandon(
     """Abandons the frozen batch: tables go back to the newest commit, the next run makes a new plan. Returns its id.
 
     With `batch_id` only that batch. Raises `NothingToDecide` where none is planned, or another one; `Superseded` while
-    a run is at work; `ForeignChange` where another program has changed a table that would have to go back.
+    a run is at work; `ForeignChange` where another program has changed a table that would have to go back, `LostFiles`
+    where it has deleted what would have to come back, `StateMismatch` where a newer release has prepared the batch.
     """
     ledger = ledger_of(definition, clock)
     _meant(ledger.state().plan, batch_id, "is planned")
     before, claim = ledger.claim()
     with deciding(ledger, claim):
         frozen = _meant(before.plan, batch_id, "is planned")
+        made = _readable(ledger, before)
         if before.prepared:
             check_own(ledger.tables, before.versions)
         row = {"kind": "abandon", "batch_id": frozen.batch_id, "who": who, "reason": reason}
         ledger.write(row, claim.epoch)
         # Should this process die here, the next run does it: `windowlib.tables.standing`.
         if before.prepared:
-            made = prepare.read(ledger.root, before.prepared)
-            give_up(ledger.tables, before.versions, made)
+            give_up(ledger.tables, before.versions, made, lambda: ledger.check(claim.epoch))
+        if made:
             prepare.drop(ledger.root, made)
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
     return frozen.batch_id
+
+
+def _readable(ledger: Ledger, state: LedgerState) -> Publication | None:
+    """The prepared publication that is given up; None without one, and where its file is damaged or gone."""
+    try:
+        return prepare.read(ledger.root, state.prepared) if state.prepared else None
+    except prepare.Unreadable:
+        return None
 
 
 def _meant(plan: Plan | None, batch_id: int | None, state: str) -> Plan:

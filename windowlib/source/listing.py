@@ -86,18 +86,21 @@ def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -
     """The files, of those that no batch has read, that the next one may read.
 
     Left out is what is younger than `source.min_file_age`. Where nothing else is new, the youngest is waited for until
-    it is that old, at most `WAITS_MS`; a file that changed meanwhile is left out. One from the future, whose clock is
-    another, is given the whole age.
+    it is that old, at most `WAITS_MS`; a file that changed meanwhile is left out. The time of one from the future is by
+    a clock ahead of ours, and says nothing: the whole age is waited by our monotonic clock, and the file is taken where
+    it kept its size and time; one that is ahead by more than a long age is waited for `WAITS_MS`.
     """
     least_ms = definition.source.min_file_age_ms
-    ages_ms = [now_ms - file.modified_ns // 1_000_000 for file in fresh]
-    settled = [file for file, age_ms in zip(fresh, ages_ms, strict=True) if abs(age_ms) >= least_ms]
-    if settled or not fresh or least_ms > WAITS_MS:
+    ages_ms = {file.path: now_ms - file.modified_ns // 1_000_000 for file in fresh}
+    settled = [file for file in fresh if ages_ms[file.path] >= least_ms]
+    chosen = [file for file in fresh if least_ms <= WAITS_MS or ages_ms[file.path] <= -least_ms]
+    if settled or not chosen:
         return settled
-    time.sleep((least_ms - max(0, min(ages_ms))) / 1000)
+    youngest_ms = max(0, min(ages_ms[file.path] for file in chosen))
+    time.sleep(min(least_ms - youngest_ms, WAITS_MS) / 1000)
     return [
         file
-        for file in fresh
+        for file in chosen
         if is_unchanged(definition, definition.source.path / file.path, file.size_bytes, file.modified_ns)
     ]
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
 
 from windowlib.definition.instants import instant
+from windowlib.model.errors import StateMismatch
 
+Kind = Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo", "forget"]
+KINDS = get_args(Kind)
+NEWER = "A newer version has written it: use that one"
 _LATER = ("migration", "changed", "cuts", "digest")  # what earlier releases do not know: only where it says something
 
 
@@ -22,7 +26,7 @@ class Decision:
     without those of the key with the `digest` (`windowlib.plans.erased`).
     """
 
-    kind: Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo", "forget"]
+    kind: Kind
     who: str
     reason: str
     to_batch_id: int | None = None
@@ -70,6 +74,12 @@ class Decision:
 
     @classmethod
     def from_json(cls, text: str) -> Decision:
-        """What `to_json` wrote."""
+        """What `to_json` wrote. Raises `StateMismatch` where a newer version did."""
         values = json.loads(text)
+        if unknown := sorted(values.keys() - {one.name for one in fields(cls)}):
+            raise StateMismatch(f"a decision in the ledger says {', '.join(unknown)}, which is not known here. {NEWER}")
+        if values["kind"] not in KINDS:
+            raise StateMismatch(
+                f"a decision in the ledger is of a kind that is not known here: {values['kind']}. {NEWER}"
+            )
         return cls(**{**values, "cuts": tuple(values.get("cuts", ()))})

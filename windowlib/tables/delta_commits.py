@@ -20,7 +20,7 @@ from windowlib.model.errors import WindowError
 from windowlib.tables import delta, disk, log
 from windowlib.tables.change import Change, logged
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.log import IDENTITY
+from windowlib.tables.log import ACTIONS, IDENTITY
 from windowlib.tables.opened import Table
 
 # Old versions stay readable this long, so that runs can be taken back and looked at as they were.
@@ -34,6 +34,10 @@ RESTORED = "restored"  # the identity of commits that take back what no commit r
 
 class Conflict(Exception):
     """Another run committed first: nothing of this commit was applied."""
+
+
+class LostFiles(WindowError):
+    """A file that a version of a table names is gone."""
 
 
 class RefusedCommit(WindowError):
@@ -68,9 +72,12 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
 
 
 def lasting(table: Table, made: int) -> int:
-    """The version that was made, once its entry is on the disk, or a later checkpoint, where the log was shortened."""
+    """The version that was made, once its entry is on the disk, or a later checkpoint, where the log was shortened.
+
+    The first time the table's own name is made to last, too: the process that created it may have died before.
+    """
     try:
-        disk.sync(log.written_by(table.folder, made), table.folder)
+        disk.sync(log.written_by(table.folder, made), table.folder.parent if table.lasting is None else table.folder)
     except FileNotFoundError:
         if made >= log.oldest_version(table.folder):
             raise
@@ -133,7 +140,7 @@ def commit_logged(
             schema=change.columns if recast and change.columns else before.schema(),
             partition_by=partition_by or None,
             partition_filters=filters,
-            commit_properties=_properties(identity, transaction),
+            commit_properties=_properties(identity, transaction, len(change.add) + len(change.remove)),
         )
     except DeltaError as error:
         _check_not_cut(table, expected)
@@ -183,11 +190,14 @@ def _why(table: Table, expected: int, error: DeltaError) -> Exception:
     )
 
 
-def _properties(identity: str | None, transaction: tuple[str, int] | None = None) -> CommitProperties:
+def _properties(
+    identity: str | None, transaction: tuple[str, int] | None = None, files_named: int = 0
+) -> CommitProperties:
+    named = {ACTIONS: str(files_named + bool(transaction)), **({IDENTITY: identity} if identity else {})}
     return CommitProperties(
         max_commit_retries=0,
         app_transactions=[Transaction(*transaction)] if transaction else None,
-        custom_metadata={IDENTITY: identity} if identity else None,
+        custom_metadata=named,
     )
 
 
@@ -211,10 +221,11 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
 
     `at` None stands for an empty table. Gives the version that then is the newest. Raises `Conflict` when the table has
-    moved on since `seen`. Columns that have changed come back too, where no file of now stays.
+    moved on since `seen`, `LostFiles`. Columns that have changed come back too, where no file of now stays.
     """
     if seen is None:
         return None
+    check_can_restore(table, seen, at)
     have = {f.path: f for f in delta.files(table, seen)}
     want = {f.path: f for f in delta.files(table, at)}
     add = [logged(f) for path, f in want.items() if path not in have]
@@ -226,3 +237,15 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     if at is not None and len(remove) == len(have):
         columns = table.at(at).schema()
     return lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))
+
+
+def check_can_restore(table: Table, seen: int, at: int | None) -> None:
+    """Raises `LostFiles` where a file that `restore` would bring back is deleted."""
+    have = {f.path for f in delta.files(table, seen)}
+    want = (f.path for f in delta.files(table, at) if f.path not in have)
+    if gone := sorted(path for path in want if not (table.folder / path).exists()):
+        raise LostFiles(
+            f"table {table.folder.name} cannot go back to what it held at version {at}, as it must: {gone[0]} is"
+            f" deleted ({len(gone)} such files), as by a compaction and VACUUM of another program. Nothing was"
+            f" touched. Restore {table.folder} from a backup of the warehouse"
+        )

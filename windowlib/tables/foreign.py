@@ -18,8 +18,8 @@ from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication
-from windowlib.tables.roll_forward import takes_columns_back
-from windowlib.tables.standing import Versions, changes_since, is_ours
+from windowlib.tables.roll_forward import is_ours, takes_columns_back
+from windowlib.tables.standing import Versions, changes_since
 
 MOST_ROWS_COMPARED = 2_000_000
 

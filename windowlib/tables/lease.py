@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from deltalake.exceptions import DeltaError
 
 from windowlib.tables.delta_commits import Conflict
 from windowlib.tables.disk import CannotWrite
-from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger import Ledger, Overtaken, Superseded
 from windowlib.tables.ledger_rows import Claim
+
+TRIES = 5  # where another program is faster with a table
+T = TypeVar("T")
 
 
 @contextmanager
@@ -58,13 +62,40 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
 
 
 @contextmanager
-def deciding(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """As `lease`, for an operator's command: raises `Superseded` where another run or program was faster."""
-    with lease(ledger, claim), superseded_explains(ledger, claim):
+def conflicts_explained(ledger: Ledger, claim: Claim) -> Iterator[None]:
+    """Raises for a `Conflict` of the block `Superseded`, where another run holds the pipeline by now, else `Overtaken`.
+
+    The other program may be done already: then nothing but this process is at work, and it is to be started again.
+    """
+    try:
+        yield
+    except Conflict as error:
+        ledger.check(claim.epoch)
+        raise Overtaken(f"another program has changed a table meanwhile ({error}): look, and start again") from error
+
+
+def again_while_ours(ledger: Ledger, claim: Claim, step: Callable[[], T]) -> T:
+    """What `step` gives, which looks at the tables each time: again after a `Conflict`, while the claim holds.
+
+    So a compaction by another program, or a run that slept and was taken over, costs a second look, not the batch.
+    Raises `Superseded`, and `Overtaken` after `TRIES`.
+    """
+    for _ in range(TRIES - 1):
         try:
-            yield
-        except Conflict as error:
-            raise Superseded(f"another run or program has changed a table meanwhile ({error}): look again") from error
+            return step()
+        except Conflict:
+            ledger.check(claim.epoch)
+    with conflicts_explained(ledger, claim):
+        return step()
+
+
+@contextmanager
+def deciding(ledger: Ledger, claim: Claim) -> Iterator[None]:
+    """As `lease`, for an operator's command: raises `Superseded` where another run was faster, `Overtaken` where
+    another program was.
+    """
+    with lease(ledger, claim), superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
+        yield
 
 
 def _release(ledger: Ledger, claim: Claim) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from windowlib.tables import data_files, delta, row_groups
 from windowlib.tables.ledger_rows import KINDS, OF_CLAIMS, LedgerState, applied
+from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Table
 
@@ -20,10 +21,25 @@ def fold(table: Table) -> LedgerState:
     version = delta.version(table)
     if version is None:
         return LedgerState()
-    state = LedgerState(version=version)
-    for row in _tail(table, version):
+    state, rows = LedgerState(version=version), _tail(table, version)
+    _check_whole(table, rows)
+    for row in rows:
         state = applied(replace(state, sequence=row["sequence"]), row)
     return state
+
+
+def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `DamagedLog` where a row is gone from the newest commit row on: a batch might be done twice."""
+    first = max((row["sequence"] for row in rows if row["kind"] == "commit"), default=1)
+    there = [row["sequence"] for row in rows if row["sequence"] >= first]
+    missing = next((number for number, one in enumerate(there, first) if one != number), None)
+    if missing is not None:
+        raise DamagedLog(
+            f"row {missing} of the ledger is gone: another program has deleted it, such as a DELETE on"
+            f" {table.folder}, or its files are damaged. No run begins on it. Take that back: RESTORE TABLE"
+            f" delta.`{table.folder}` TO VERSION AS OF the version before (DESCRIBE HISTORY names it), or restore the"
+            " warehouse from a backup"
+        )
 
 
 def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import late
-from windowlib.tables.decision import Decision
+from windowlib.tables.decision import NEWER, Decision
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun
 
@@ -21,6 +21,9 @@ KINDS = (
     *("restore", "clock", "acknowledge", "migrate_finish"),
 )
 """The kinds of rows that this version knows."""
+FORMAT = 1
+"""The format of plan, prepare and commit rows. It rises where an earlier release would take one for something else."""
+OF_A_FORMAT = ("plan", "prepare", "commit")
 OF_COMMITS = (
     "batch_id",
     "versions",
@@ -178,6 +181,11 @@ def abandon_row(plan: Plan) -> dict[str, Any]:
 
 def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
     at_ms = at_ms_of(row)
+    if (row.get("format") or 0) > FORMAT:
+        raise StateMismatch(
+            f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
+            f" reads up to {FORMAT}. {NEWER}"
+        )
     if row["batch_id"] is not None:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
@@ -214,7 +222,7 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return state  # the claim itself is further back than was read
     raise StateMismatch(
         f"row {row['sequence']} of the ledger is of a kind that this version of windowlib does not know:"
-        f" {row['kind']}. A newer version has written it: use that one"
+        f" {row['kind']}. {NEWER}"
     )
 
 

@@ -19,6 +19,9 @@ from windowlib.model.errors import WindowError
 
 END_OF_PARQUET = b"PAR1"
 IDENTITY = "windowlib"  # the key of a commit's metadata that names the publication it belongs to
+ACTIONS = "windowlib_actions"  # the key of how many files and transactions a commit of ours names
+ADDED = ("num_added_files", "numFilesAdded", "numAddedFiles")  # how many files others name: delta-rs, Spark
+REMOVED = ("num_removed_files", "numFilesRemoved", "numRemovedFiles")
 
 
 class DamagedLog(WindowError):
@@ -102,7 +105,27 @@ def actions(folder: Path, version: int) -> list[dict[str, Any]]:
         raise DamagedLog(f"{file} is cut off or not JSON ({error}): {_way_back(folder, version)}") from error
     if not found:
         raise DamagedLog(f"{file} is empty: {_way_back(folder, version)}")
+    _check_complete(file, version, found)
     return found
+
+
+def _check_complete(file: Path, version: int, found: list[dict[str, Any]]) -> None:
+    """Raises `DamagedLog` where an entry names fewer files than it says: it was cut exactly after a line."""
+    info: dict[str, Any] = next((one["commitInfo"] for one in found if "commitInfo" in one), {})
+    metrics = info.get("operationMetrics") or {}
+    adds, removes, transactions = (sum(kind in one for one in found) for kind in ("add", "remove", "txn"))
+    if version == 0 and not {"metaData", "protocol"} <= {kind for one in found for kind in one}:
+        raise DamagedLog(f"{file} is cut off: it does not say what the table is: {_way_back(file.parents[1], version)}")
+    for there, said in (
+        (adds, [metrics.get(name) for name in ADDED]),
+        (removes, [metrics.get(name) for name in REMOVED]),
+        (adds + removes + transactions, [info.get(ACTIONS)]),
+    ):
+        if any(str(number).isdigit() and there < int(number) for number in said if number is not None):
+            raise DamagedLog(
+                f"{file} is cut off: it says how many files it adds and removes, and does not name them all:"
+                f" {_way_back(file.parents[1], version)}"
+            )
 
 
 def removed(folder: Path) -> frozenset[str]:
@@ -171,6 +194,22 @@ def check(folder: Path) -> None:
             entry(folder, int(file.stem))
     for file in (folder / "_delta_log").glob("*.checkpoint*"):
         _check_whole(file)
+    _check_hint(folder / "_delta_log" / "_last_checkpoint")
+
+
+def _check_hint(hint: Path) -> None:
+    """Raises `DamagedLog` where the file that says which checkpoint is the newest is cut, or that one is not there."""
+    if not hint.exists():
+        return
+    try:
+        version = int(json.loads(hint.read_text(encoding="utf-8"))["version"])
+    except (ValueError, KeyError, TypeError):
+        version = None
+    if version is None or not any(hint.parent.glob(f"{version:020}.checkpoint*")):
+        raise DamagedLog(
+            f"{hint} is damaged, or names a checkpoint that is not there, as a power cut leaves it. It only says where"
+            " to begin to read, and the entries are there: delete it"
+        )
 
 
 def _check_whole(checkpoint: Path) -> None:

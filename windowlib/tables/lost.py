@@ -12,18 +12,14 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
-from windowlib.model.errors import WindowError
 from windowlib.tables import delta, log
+from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID
 
 if TYPE_CHECKING:
     from windowlib.tables.data_files import DataFile
-
-
-class LostFiles(WindowError):
-    """A file that a version of a table names is gone."""
 
 
 @contextmanager

@@ -49,11 +49,14 @@ LEDGER = TableSpec(
         Column("epoch", _LONG, "the number of the newest claim"),
         Column("batch_id", _LONG, "null for claim, heartbeat, release"),
         Column("at", _TIMESTAMP, "when the row was written; no result depends on it"),
-        Column("owner", _TEXT, "who claimed: JSON of host, boot, pid, started, boot_id, namespace"),
+        Column(
+            "owner", _TEXT, "who claimed: JSON of host, boot, pid, started, boot_id, namespace, ticks, lease_timeout_ms"
+        ),
         Column(
             "plan_time_ms",
             _LONG,
-            "when the batch was planned: the only clock that a run knows; it never falls. Of clock: what is right",
+            "when the batch was planned: the only clock that a run knows; only a rollback takes it back. Of clock:"
+            " what is right",
         ),
         Column("watermark_in_ms", _LONG, "the watermark before the batch; null before the first event"),
         Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch"),
@@ -89,6 +92,9 @@ LEDGER = TableSpec(
         ),
         Column("prepared", _TEXT, "of prepare: the file that lists all that the batch publishes"),
         Column("sha256", _TEXT, "of prepare: the checksum of that file"),
+        Column(
+            "format", _LONG, "of plan, prepare, commit: the format it was written in; null before there was a number"
+        ),
     ),
 )
 

@@ -5,7 +5,8 @@ containers may share both, the same PID namespace. Of one in sight the kernel sa
 or stopped by a signal, is not at work: its claim is free, and should it wake, the ledger refuses its rows.
 
 Of any other process only its heartbeats are known. Clocks of two machines differ, so their times say nothing; it
-counts as ended when no heartbeat of it came in for `lease_timeout` by *our own* monotonic clock.
+counts as ended when no heartbeat of it came in for `lease_timeout` (the longer one, of its definition and ours) by *our
+own* monotonic clock.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 import psutil
 
 CLOCK_STEP_S = 2  # by so much the same boot and the same start may differ after the machine's clock was corrected
+START_FIELD = 19  # of /proc/PID/stat after the name: field 22 as `man proc` counts
 LOOKS = 40  # at the ledger in one `lease_timeout`
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -38,8 +40,9 @@ class Life(Enum):
 class Owner:
     """A process. `boot` and `started` are in seconds since the epoch by its machine's clock.
 
-    `boot_id` and `namespace` are what Linux calls this boot and the PID namespace; None where there are none, and in
-    claims of earlier releases.
+    `boot_id` and `namespace` are what Linux calls this boot and the PID namespace, `ticks` the start in the kernel's
+    ticks since that boot, which no correction of the clock moves; None where there are none, and in claims of earlier
+    releases. `lease_timeout_ms` is how often it promises a heartbeat.
 
     >>> Owner.of_json(this_process().to_json()).life()
     <Life.AT_WORK: 'at work'>
@@ -51,6 +54,8 @@ class Owner:
     started: float
     boot_id: str | None = None
     namespace: str | None = None
+    ticks: int | None = None
+    lease_timeout_ms: int | None = None
 
     @classmethod
     def of_json(cls, text: str) -> Owner:
@@ -71,11 +76,27 @@ class Owner:
             return Life.OUT_OF_SIGHT
         try:
             process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started) <= CLOCK_STEP_S
+            same = self._is(process)
             working = same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD, psutil.STATUS_STOPPED)
         except psutil.NoSuchProcess:
-            return Life.ENDED
+            return Life.OUT_OF_SIGHT if _is_hidden(self.pid) else Life.ENDED
+        except psutil.AccessDenied:
+            return Life.OUT_OF_SIGHT
         return Life.AT_WORK if working else Life.ENDED
+
+    def is_same(self, other: Owner) -> bool:
+        """Whether both are one process, whatever was done to the clock between."""
+        if not self._in_sight(other) or self.pid != other.pid:
+            return False
+        if self.boot_id and self.ticks is not None and other.ticks is not None:
+            return self.ticks == other.ticks
+        return abs(self.started - other.started) <= CLOCK_STEP_S
+
+    def _is(self, process: psutil.Process) -> bool:
+        """Whether a process that runs now, of that number, is this one."""
+        if self.boot_id and self.ticks is not None and (ticks := _ticks(self.pid)) is not None:
+            return ticks == self.ticks
+        return bool(abs(process.create_time() - self.started) <= CLOCK_STEP_S)
 
     def _in_sight(self, here: Owner) -> bool:
         if self.boot_id and here.boot_id:
@@ -86,8 +107,8 @@ class Owner:
 def this_process() -> Owner:
     """The process that runs this."""
     process = psutil.Process()
-    boot = int(psutil.boot_time())
-    return Owner(socket.gethostname(), boot, process.pid, process.create_time(), _boot_id(), _namespace())
+    boot, started = int(psutil.boot_time()), process.create_time()
+    return Owner(socket.gethostname(), boot, process.pid, started, _boot_id(), _namespace(), _ticks(process.pid))
 
 
 def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
@@ -102,6 +123,26 @@ def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
         if sign() != first:
             return True
     return False
+
+
+def _ticks(pid: int) -> int | None:
+    """When a process started, in ticks since the boot; None where the kernel does not say."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return int(stat.rpartition(")")[2].split()[START_FIELD])
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is a process that `/proc` does not show to this user (mounted with hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return False  # it began just now, or is our own and ending
 
 
 def _boot_id() -> str | None:

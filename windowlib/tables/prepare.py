@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from windowlib.model.errors import WindowError
+from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.tables import disk
 from windowlib.tables.change import LoggedFile
 
@@ -101,7 +101,7 @@ def _format(publication: Publication) -> int:
 
 
 def read(root: Path, prepared: Prepared) -> Publication:
-    """The publication that a `prepare` row names. Raises `Unreadable`."""
+    """The publication that a `prepare` row names. Raises `Unreadable`, `StateMismatch` for one of a newer version."""
     file = root / prepared.path
     try:
         text = file.read_bytes()
@@ -111,7 +111,10 @@ def read(root: Path, prepared: Prepared) -> Publication:
         raise Unreadable(f"{file} has sha256 {found}, but the ledger's prepare row says {prepared.sha256}")
     values = json.loads(text)
     if values["format"] > FORMAT:
-        raise Unreadable(f"{file} has format {values['format']}: it needs a newer version of windowlib")
+        raise StateMismatch(
+            f"{file} has format {values['format']}, this version of windowlib reads up to {FORMAT}: a newer version has"
+            " prepared the batch. Use that one"
+        )
     changes = tuple(map(_change, values["changes"]))
     checks, about = tuple(values["checks"]), {name: values.get(name, True) for name in ("computed", "of_rows")}
     return Publication(values["identity"], values["batch_id"], changes, values["row"], checks, **about)

@@ -78,7 +78,9 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     _check_there(folder, change)
     check_unconstrained(table, newest)
     changed = changed_since(table, change.start, since)
-    check_adoptable(folder, [one for one in changed if one not in ours])
+    others = [one for one in changed if one not in ours]
+    _check_not_given_up(folder, others)
+    check_adoptable(folder, others)
     if changed and not ours and change.start is not None:
         check_same_count(table, change.start, newest)
     live = frozenset(file.path for file in delta.files(table, newest))
@@ -86,7 +88,8 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     if not lost:
         standing = Standing.AT_START if not since else Standing.MOVED_ON
         return Judged(change, standing, newest)
-    if missing := sorted(path for path in lost if not (folder / path).exists()):
+    old = frozenset(file.path for file in delta.files(table, change.start)) - live  # all of which must come back
+    if missing := sorted(path for path in old if not (folder / path).exists()):
         raise ForeignChange(
             f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
             f" ({len(missing)} such files): `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the"
@@ -103,6 +106,21 @@ def _check_there(folder: Path, change: TableChange) -> None:
             f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
             " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with"
             f" `{to_paste('abandon', THIS, *WHY)}`, and the next run computes it again"
+        )
+
+
+def is_ours(entry: log.Entry) -> bool:
+    """Whether windowlib made a commit."""
+    return entry.identity is not None or APP_ID in entry.transactions
+
+
+def _check_not_given_up(folder: Path, since: Iterable[log.Entry]) -> None:
+    """Raises `ForeignChange` where windowlib itself has changed rows, as when another command gave a batch up."""
+    if taken_back := [one.version for one in since if one.changes_data and is_ours(one)]:
+        raise ForeignChange(
+            f"table {folder.name} was changed by windowlib itself, version {taken_back[-1]}, since the waiting batch"
+            " was prepared: another run or command has taken a batch back meanwhile. Nothing was touched. `windowlib"
+            " abandon` drops the batch, and the next run computes it again"
         )
 
 

@@ -19,7 +19,7 @@ from windowlib.tables.delta_commits import RESTORED
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
-from windowlib.tables.prepare import APP_ID, Publication, TableChange
+from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.roll_forward import (
     LostRows,
     changed_since,
@@ -27,10 +27,11 @@ from windowlib.tables.roll_forward import (
     check_same_count,
     check_unconstrained,
     created,
+    is_ours,
 )
 
 Versions = Mapping[str, int]
-GIVE_UP_TRIES = 3  # a run that rolls forward commits each table once
+GIVE_UP_TRIES = 50  # a run that rolls forward commits each table once
 COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # by the figures of each batch
 
 
@@ -47,7 +48,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     """The version of each table that there is, holding the rows that it held at `pinned`.
 
     `still_ours` raises `Superseded` when another run has taken the pipeline over. Raises `ForeignChange`,
-    `log.DamagedLog`, and `Conflict` when a table is moved meanwhile.
+    `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` when a table is moved meanwhile.
     """
     seen = {name: _seen(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
     still_ours()
@@ -95,27 +96,36 @@ def check_own(tables: Tables, pinned: Versions) -> None:
         _seen(tables[name], pinned.get(name))
 
 
-def give_up(tables: Tables, pinned: Versions, publication: Publication) -> None:
+def give_up(tables: Tables, pinned: Versions, publication: Publication | None, still_ours: Callable[[], None]) -> None:
     """Brings every table back to what it held at `pinned`, and moves each of them on by a commit in any case.
 
     So a run that still rolls forward what was given up fails at its next commit. A table that there is not yet is
-    created empty, for the same reason. Raises `ForeignChange`.
+    created empty, for the same reason; where it is not known any more what the `publication` was, it stays absent.
+    All versions are read first, then `still_ours` is asked, as in `standing`: a command that slept through a takeover
+    gives up nothing of others. Raises `ForeignChange`, `delta_commits.LostFiles` before any table is touched.
     """
-    for change in publication.changes:
-        for tries_left in reversed(range(GIVE_UP_TRIES)):
-            try:
-                _give_up(tables[change.name], change, pinned.get(change.name))
-                break
-            except delta_commits.Conflict:  # that run was faster once more
-                if not tries_left:
-                    raise
+    left: dict[str, TableChange | None] = dict.fromkeys(COMMIT_ORDER)
+    if publication:
+        left = {change.name: change for change in publication.changes}
+    tries = delta_commits.Tries(GIVE_UP_TRIES)
+    while left:
+        tries.next()
+        seen = {name: _seen(tables[name], pinned.get(name)) for name in left}
+        still_ours()
+        try:
+            for name, one in seen.items():
+                _give_up(tables[name], left[name], one, pinned.get(name))
+                del left[name]
+        except delta_commits.Conflict:
+            continue  # that run was faster once more, or another has taken over
 
 
-def _give_up(table: Table, change: TableChange, pinned: int | None) -> None:
-    seen = _seen(table, pinned)
-    if seen.newest is None and change.schema is None:
-        return  # nothing was to become of it
-    newest = created(table, change) if seen.newest is None else seen.newest
+def _give_up(table: Table, change: TableChange | None, seen: _Seen, pinned: int | None) -> None:
+    newest = seen.newest
+    if newest is None:
+        if change is None or change.schema is None:
+            return  # nothing was to become of it
+        newest = created(table, change)
     disk.sync(log.files_of(table.folder, seen.since), table.folder)
     if not seen.restore or delta_commits.restore(table, newest, pinned) == newest:
         delta_commits.commit(table, newest, identity=RESTORED)
@@ -134,7 +144,9 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     changed = changed_since(table, pinned, since)
     check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
     restore = any(map(is_ours, changed))
-    if pinned is not None and changed and not restore:
+    if restore:
+        delta_commits.check_can_restore(table, newest, pinned)
+    elif pinned is not None and changed:
         check_same_count(table, pinned, newest)
     return _Seen(newest, since, restore)
 
@@ -142,8 +154,3 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
 def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Entry]:
     """The commits after the table last held what it did at `pinned`, up to `newest`; None: an empty table."""
     return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))
-
-
-def is_ours(entry: log.Entry) -> bool:
-    """Whether windowlib made a commit."""
-    return entry.identity is not None or APP_ID in entry.transactions

@@ -7,7 +7,8 @@ from windowlib.inspection.verify.report import UNEXPECTED, Difference
 from windowlib.tables import delta, log
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.opened import Tables
-from windowlib.tables.standing import changes_since, is_ours
+from windowlib.tables.roll_forward import is_ours
+from windowlib.tables.standing import changes_since
 
 LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
 
