@@ -26,8 +26,8 @@ from windowlib.tables.prepare import TableChange
 SMALL_BYTES = 16 << 20  # a file below this is small
 LARGE_BYTES = 64 << 20  # so much is put into one file
 SIZES = dict.fromkeys(("run_metrics", "dq_results", "source_files", "watermarks"), (256 << 10, 1 << 20))
-"""The same two of tables of whose past a run needs a little here and there: the log's statistics choose the file, and the
-footer of a file, which is read whole, is short."""
+"""The same two of tables of whose past a run needs a little here and there: the log's statistics choose the file, and
+its footer, which is read whole, is short."""
 CLOSED, OPEN, OPEN_DAY = 2, 8, 64  # files of one partition that are worth it
 ROWS_PER_GROUP = 65_536  # a group of a file is read at once
 SORTED: Mapping[str, str] = {
