@@ -72,8 +72,8 @@ def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Pa
 def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(delta_commits.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")  # as if a year had passed
-    table = replaced_often(tmp_path, 12)
+    monkeypatch.setitem(delta_commits.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
+    table = replaced_often(tmp_path, 12)  # as if a year had passed
     assert entries_to_read(tmp_path) < 12
     assert checkpoints.can_open(tmp_path, 0)
     assert delta.files(table, 0) == []
