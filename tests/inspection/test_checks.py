@@ -86,7 +86,7 @@ def figures_of(batch_id: int, at_ms: int) -> list[dict[str, object]]:
     return [{**about, "figure": name, "value": at_ms if name == "plan_time_ms" else 1} for name in NEEDED]
 
 
-def test_a_long_file_was_read_anew_for_each_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_file_was_read_again_for_each_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table, hour_ms = Tables(tmp_path)[RUN_METRICS.name], NOW_MS // HOUR_MS * HOUR_MS
     delta_commits.create(table, RUN_METRICS.schema())
     times = range(hour_ms - (WEEKS + 4) * WEEK_MS, hour_ms, HOUR_MS)

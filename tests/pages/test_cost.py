@@ -59,7 +59,7 @@ def test_six_thousand_rows_of_the_ledger_were_read_for_the_newest_batch(
     assert after["last_commit_timestamp_seconds"] == before["last_commit_timestamp_seconds"] + 1_200 * 60
 
 
-def test_the_newest_batch_that_was_no_rerun_is_found_behind_many_that_were(
+def test_the_newest_batch_that_is_not_a_rerun_is_found_behind_many_that_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)

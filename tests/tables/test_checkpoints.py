@@ -39,7 +39,7 @@ def replaced_often(folder: Path, commits: int) -> Table:
 
 
 def entries_to_read(folder: Path) -> int:
-    """How many entries are read by whoever opens a table: those after its newest checkpoint."""
+    """How many entries a process reads that opens a table: those after its newest checkpoint."""
     names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
     last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
     return sum(name.endswith(".json") and int(name[:20]) > last for name in names)

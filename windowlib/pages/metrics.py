@@ -59,7 +59,7 @@ def samples(definition: Definition, now_ms: int) -> list[Sample]:
 
 
 def _newest(ledger: Ledger, version: int | None) -> tuple[Run | None, Run | None]:
-    """The newest batch, and the newest that was no rerun and no decision: mostly among the last `FEW` rows."""
+    """The newest batch, and the newest that is neither a rerun nor a decision: mostly among the last `FEW` rows."""
     runs, reading = list[Run](), list[Run]()
     for at_most in (FEW, LEDGER_ROWS):
         found = tail(ledger.tables, version, at_most)

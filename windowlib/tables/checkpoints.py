@@ -8,8 +8,8 @@ not say it get the settings of new ones (`settle`).
 
 A checkpoint repeats the *tombstones* of removed files, too, for as long as the table's retention says: they keep VACUUM
 off these files. Every process that opens the table reads them all, and in 30 days of a run each minute there come
-200,000 in the ledger. Those of files that maintenance has deleted protect nothing, and are left out
-of the newest checkpoint: later ones repeat it.
+200,000 in the ledger. Those of files that maintenance has deleted protect nothing, and are left out of the newest
+checkpoint: later ones repeat it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def settle(table: Table) -> None:
 def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
     """Writes a checkpoint of version `oldest` and of the newest, where the last before each is `worth` entries back.
 
-    The newest names no deleted files then, whoever wrote it. None is written of a version past which another
+    The newest names no deleted files then, whichever program wrote it. None is written of a version past which another
     maintenance, that has taken this one over, has shortened the log meanwhile.
     """
     newest = delta.version(table)

@@ -24,8 +24,8 @@ from windowlib.tables.log import IDENTITY
 from windowlib.tables.opened import Table
 
 # Old versions stay readable this long for other programs' VACUUM, so that runs can be taken back and looked at as they
-# were. Whoever opens a table reads the entries after its last checkpoint, some 0.2 ms each. Logs are shortened by
-# maintenance alone, which knows which cuts are kept.
+# were. A process that opens a table reads the entries after its last checkpoint, some 0.2 ms each. Logs are shortened
+# by maintenance alone, which knows which cuts are kept.
 CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
     "delta.logRetentionDuration": "interval 365 days",

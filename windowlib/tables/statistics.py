@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +36,28 @@ def of_sources(files: Iterable[DataFile], paths: Sequence[str]) -> list[DataFile
     first, last = min(paths), max(paths)
     # The log keeps the beginning of a long text as the smallest, and then no largest.
     return [f for f in files if f.low.get("source_file", first) <= last and first <= f.high.get("source_file", last)]
+
+
+def holding_texts(files: Iterable[DataFile], column: str, spans: Iterable[tuple[str, str]]) -> list[DataFile]:
+    """The files that may hold a text of one of some spans, each from its least to its greatest, both included.
+
+    >>> files = [DataFile(name, 9, 9, low={"id": name}, high={"id": name}) for name in "abcde"]
+    >>> files.append(DataFile("of long texts", 9, 9, low={"id": "bbb"}))  # of which the log keeps no largest
+    >>> [file.path for file in holding_texts(files, "id", [("d", "d"), ("aa", "b")])]
+    ['b', 'd', 'of long texts']
+    """
+    in_order = sorted(spans)
+    least = [low for low, _ in in_order]
+    reached = list(accumulate((high for _, high in in_order), max))
+
+    def may_hold(file: DataFile) -> bool:
+        low, high = file.low.get(column, ""), file.high.get(column)
+        begun = (
+            len(least) if high is None else bisect_right(least, high)
+        )  # spans that begin no later than the file ends
+        return begun > 0 and reached[begun - 1] >= low
+
+    return [file for file in files if may_hold(file)]
 
 
 def may_hold_any(files: pa.Table, column: str, times_ms: NDArray[np.int64]) -> pa.Array:
