@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from deltalake import Schema
 
+from tests.runs.schedules import no_spark
+from windowlib.batches.pinned import Pinned
 from windowlib.batches.replacement import _touched
 from windowlib.definition.instants import utc
+from windowlib.tables import delta, delta_commits, publish
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.opened import Tables
+from windowlib.tables.publish import Changes
 
+STARTS = pa.schema([("window_start", pa.timestamp("us", "UTC"))])
 WINDOW = pa.struct({"window_start_ms": pa.int64(), "window_end_ms": pa.int64()})
 
 
@@ -21,17 +29,44 @@ def updates(path: Path, *starts_ms: list[int]) -> Path:
     return path
 
 
-def results(name: str, first_ms: int, last_ms: int) -> DataFile:
-    bounds = ({"window_start": utc(first_ms)}, {"window_start": utc(last_ms)})
-    return DataFile(name, size_bytes=1, rows=1, partition={}, low=bounds[0], high=bounds[1])
+def results(folder: Path, **files_ms: tuple[int, int]) -> Pinned:
+    """A table `results` by the log alone: files with the least and greatest start of a window."""
+    tables = Tables(folder)
+    made = [
+        DataFile(name, 1, 1, {}, *({"window_start": utc(bound)} for bound in bounds), {"window_start": 0})
+        for name, bounds in files_ms.items()
+    ]
+    created = delta_commits.create(tables["results"], Schema.from_arrow(STARTS))
+    version = delta_commits.commit(tables["results"], created, add=made)
+    return Pinned(tables, {"results": version}, no_spark())
 
 
 def test_files_are_found_by_the_start_of_a_replaced_window(tmp_path: Path) -> None:
-    files = [results("before", -30, -1), results("begins", 0, 9), results("ends", -10, 0), results("after", 1, 9)]
-    assert [file.path for file in _touched(files, [updates(tmp_path / "a", [0])])] == ["begins", "ends"]
+    found = results(tmp_path, before=(-30, -1), begins=(0, 9), ends=(-10, 0), after=(1, 9))
+    assert {file.path for file in _touched(found, [updates(tmp_path / "a", [0])])} == {"begins", "ends"}
 
 
 def test_a_file_between_two_replaced_windows_is_left_alone(tmp_path: Path) -> None:
-    files = [results("early", 0, 9), results("between", 10, 19), results("late", 20, 29)]
+    found = results(tmp_path, early=(0, 9), between=(10, 19), late=(20, 29))
     paths = [updates(tmp_path / "a", [5, 25], []), updates(tmp_path / "b", [7])]
-    assert [file.path for file in _touched(files, paths)] == ["early", "late"]
+    assert {file.path for file in _touched(found, paths)} == {"early", "late"}
+
+
+def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = results(tmp_path, **{f"f{number}": (10 * number, 10 * number + 9) for number in range(50)})
+    described: list[str] = []
+    describe = delta._described
+
+    def counting(folder: Path, listed: pa.Table) -> list[DataFile]:
+        described.extend(listed["path"].to_pylist())
+        return describe(folder, listed)
+
+    monkeypatch.setattr(delta, "_described", counting)
+    _touched(found, [updates(tmp_path / "a", [5, 25])])
+    assert sorted(described) == ["f0", "f2"]
+    described.clear()
+    schema = found.schema("results")
+    changes = Changes(add=[DataFile("new", 1, 1)], remove=[DataFile("f0", 1, 1)], schema=schema)
+    made = publish.table_change(found.opened, "results", changes, found.versions["results"])
+    assert [file.path for file in made.remove] == ["f0"]
+    assert described == []

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import Schema
 
+from tests.runs.schedules import no_spark
+from windowlib.batches.pinned import Pinned
 from windowlib.batches.result_figures import gone_null, made_by, repeated, surplus
+from windowlib.tables import delta, delta_commits
 from windowlib.tables.data_files import DataFile, data_file
+from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 
 HOUR_US = 3_600_000_000
@@ -55,10 +61,10 @@ def test_an_aggregate_that_was_never_null_and_now_mostly_is(tmp_path: Path) -> N
 
     before, known = [of("0", [1] * 30)], [1] * 10
     made = [of("1", [None] * 15 + known), of("2", [None] * 99, "withdraw")]
-    assert gone_null(["total", "other"], made_by({"result_changes": Changes(add=made)}), before) == ["total"]
-    assert gone_null(["total"], [of("3", [None] * 9 + known)], before) == []  # less than half
-    assert gone_null(["total"], [of("4", [None] * 19)], before) == []  # too few rows
-    assert gone_null(["total"], made[:1], [of("5", [None] * 4 + [1] * 30)]) == []  # no news
+    assert gone_null(["total", "other"], made_by({"result_changes": Changes(add=made)}), lambda: before) == ["total"]
+    assert gone_null(["total"], [of("3", [None] * 9 + known)], lambda: before) == []  # less than half
+    assert gone_null(["total"], [of("4", [None] * 19)], lambda: before) == []  # too few rows
+    assert gone_null(["total"], made[:1], lambda: [of("5", [None] * 4 + [1] * 30)]) == []  # no news
 
 
 def test_the_last_row_of_many_is_compared(tmp_path: Path) -> None:
@@ -78,3 +84,24 @@ def test_each_day_is_compared_by_itself(tmp_path: Path) -> None:
 def test_keys_of_any_type_are_compared(key: list[Any]) -> None:
     table = pa.table({"key": key, "at": pa.array([1, 1, 1])})
     assert surplus(lambda: iter([table.slice(0, 2), table.slice(2)])) == 1
+
+
+def test_files_of_other_days_were_described_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Tables(tmp_path)["results"]
+    days = [date(2030, 1, 1) + timedelta(days=number) for number in range(50)]
+    schema = Schema.from_arrow(pa.schema([("user", pa.string()), ("window_day", pa.date32())]))
+    created = delta_commits.create(table, schema, ["window_day"])
+    files = [DataFile(f"window_day={day}/1.parquet", 9, 1, {"window_day": day}) for day in days]
+    version = delta_commits.commit(table, created, add=[replace(one, low={"user": "a"}) for one in files])
+    described: list[str] = []
+    described_file = delta._whole
+    monkeypatch.setattr(delta, "_whole", lambda of, one: described.append(one.path) or described_file(of, one))
+    found = Pinned(Tables(tmp_path), {"results": version}, no_spark()).files_of_days("results", {days[7], days[9]})
+    assert sorted(described) == sorted(one.path for one in found) == [files[7].path, files[9].path]
+
+
+def test_all_results_were_looked_at_where_no_column_is_null() -> None:
+    def before() -> list[DataFile]:
+        raise AssertionError("no column lacks values")
+
+    assert gone_null(["total"], [DataFile("new", 9, 90, nulls={"total": 0})], before) == []

@@ -16,7 +16,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.check import check
 from windowlib.runs.history import history
-from windowlib.tables import delta_commits, small
+from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.opened import Tables
@@ -81,14 +81,33 @@ def test_the_command_lists_them(clicks):
     assert len(json.loads(line)["checks"]) == len(listed.stdout.splitlines()) - 2
 
 
+def figures_of(batch_id: int, at_ms: int) -> list[dict[str, object]]:
+    about = {"batch_id": batch_id, "plan_time": datetime.fromtimestamp(at_ms / 1000, UTC)}
+    return [{**about, "figure": name, "value": at_ms if name == "plan_time_ms" else 1} for name in NEEDED]
+
+
+def test_a_long_file_was_read_again_for_each_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    table, hour_ms = Tables(tmp_path)[RUN_METRICS.name], NOW_MS // HOUR_MS * HOUR_MS
+    delta_commits.create(table, RUN_METRICS.schema())
+    times = range(hour_ms - (WEEKS + 4) * WEEK_MS, hour_ms, HOUR_MS)
+    rows = [row for batch_id, at_ms in enumerate(times, start=1) for row in figures_of(batch_id, at_ms)]
+    version = small.append_rows(table, 0, rows)
+    groups: list[int] = []
+    read = row_groups._read
+    monkeypatch.setattr(row_groups, "_read", lambda file, of, schema: groups.extend(of) or read(file, of, schema))
+    commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0)
+    found = history(Tables(tmp_path), LedgerState(commit=commit), NOW_MS)
+    assert len(found) == WEEKS + 20
+    assert len(rows) // data_files.ROWS_PER_GROUP > WEEKS
+    assert WEEKS <= len(groups) <= WEEKS + 1, "a row group for each week, and the newest"
+
+
 def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
     tables, hour_ms = Tables(tmp_path), NOW_MS // HOUR_MS * HOUR_MS
     version = delta_commits.create(tables[RUN_METRICS.name], RUN_METRICS.schema())
     times = [hour_ms - week * WEEK_MS + at for week in range(WEEKS + 2, 0, -1) for at in (-1, 0, HOUR_MS - 1, HOUR_MS)]
     for batch_id, at_ms in enumerate(times, start=1):
-        about = {"batch_id": batch_id, "plan_time": datetime.fromtimestamp(at_ms / 1000, UTC)}
-        rows = [{**about, "figure": name, "value": at_ms if name == "plan_time_ms" else 1} for name in NEEDED]
-        version = small.append_rows(tables[RUN_METRICS.name], version, rows)
+        version = small.append_rows(tables[RUN_METRICS.name], version, figures_of(batch_id, at_ms))
     commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0)
     found = history(tables, LedgerState(commit=commit), NOW_MS)
     same_hour = [one["plan_time_ms"] for one in found[:-20]]

@@ -28,7 +28,7 @@ from windowlib.notices.situations import situations
 from windowlib.pages.overview import looked, overview
 from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta_commits, small
+from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, reported
@@ -266,6 +266,27 @@ def test_a_source_silent_for_longer_than_usual_is_reported(clicks, server):
     assert overview(at_home).warns
     longer = patient.model_copy(update={"notify": patient.notify.model_copy(update={"silence_ms": 3 * HOUR_MS})})
     assert situations(longer, newest_ms + 2 * HOUR_MS) == []
+
+
+def test_all_files_that_were_ever_read_were_looked_at_for_a_silence(clicks, monkeypatch: pytest.MonkeyPatch):
+    table = Tables(clicks.root)[SOURCE_FILES.name]
+    version = delta_commits.create(table, SOURCE_FILES.schema())
+    times_ms = [NOW_MS + minutes * 60_000 for minutes in range(0, 400 * 24 * 60, 60)]  # an hour apart, for 400 days
+    rows = [
+        {"path": f"{n}.parquet", "size_bytes": 1, "modified_ns": at_ms * 1_000_000, "sequence": n, "batch_id": 1}
+        for n, at_ms in enumerate(times_ms)
+    ]
+    version = small.append_rows(table, version, rows)
+    committed(clicks, times_ms[-1], source_files=version)
+    read: list[tuple[int, list[str]]] = []
+    shaped = row_groups.shaped
+    monkeypatch.setattr(
+        row_groups, "shaped", lambda of, to: read.append((of.num_rows, of.column_names)) or shaped(of, to)
+    )
+    said = [one.sentence for one in situations(clicks, times_ms[-1] + 2 * HOUR_MS) if one.kind == "silence"]
+    assert "at most 1h 30m is usual" in said[0]
+    [seen] = [rows for rows, columns in read if columns == ["modified_ns"]]
+    assert 56 * 24 <= seen <= 56 * 24 + data_files.ROWS_PER_GROUP < len(rows)
 
 
 def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, server):

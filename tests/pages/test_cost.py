@@ -10,10 +10,14 @@ import pytest
 from tests.golden.make import unpack
 from tests.pages.long_history import lengthen
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.pages.metrics import samples
 from windowlib.pages.overview import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
+from windowlib.tables import data_files, row_groups
 from windowlib.tables.ledger import Ledger, wall_clock_ms
+
+NOW_MS = 1_900_000_000_000
 
 
 def cost(definition: Definition) -> tuple[float, int]:
@@ -37,3 +41,30 @@ def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.Monkey
     (_, young_bytes), (old_s, old_bytes) = found
     assert old_s < 10
     assert old_bytes < 1.2 * young_bytes
+
+
+def test_six_thousand_rows_of_the_ledger_were_read_for_the_newest_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = load_definition(unpack("unkeyed", tmp_path)[0])
+    before = {one.gauge: one.value for one in samples(definition, NOW_MS)}
+    lengthen(definition, 1_200)
+    read: list[int] = []
+    shaped = row_groups.shaped
+    monkeypatch.setattr(row_groups, "shaped", lambda rows, of: read.append(rows.num_rows) or shaped(rows, of))
+    after = {one.gauge: one.value for one in samples(definition, NOW_MS)}
+    assert sum(read) <= 4 * data_files.ROWS_PER_GROUP, "a group of each, for the state of the ledger and for its tail"
+    assert after.keys() == before.keys()
+    assert after["last_commit_timestamp_seconds"] == before["last_commit_timestamp_seconds"] + 1_200 * 60
+
+
+def test_the_newest_batch_that_is_not_a_rerun_is_found_behind_many_that_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = load_definition(unpack("tumbling", tmp_path)[0])  # its newest batch is a rerun
+    before = {one.gauge: one.value for one in samples(definition, NOW_MS)}
+    lengthen(definition, 40)
+    after = {one.gauge: one.value for one in samples(definition, NOW_MS)}
+    assert {name: after[name] for name in ("read", "fired")} == {name: before[name] for name in ("read", "fired")}

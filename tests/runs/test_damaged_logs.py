@@ -97,6 +97,8 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
     """What comes of a run: `named` or `whole`."""
     following = entry.with_name(f"{int(entry.stem) + 1:020}.json")
     newest = not following.exists()
+    checkpoints = entry.parent.glob("*.checkpoint.parquet")
+    is_repeated = any(entry.stem <= checkpoint.name.partition(".")[0] for checkpoint in checkpoints)  # and not needed
     damage(entry, following)
     said = None
     try:
@@ -106,7 +108,7 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
     if said is None:
         Reader(folder).watch()
         assert Reader(folder).all_values() == VALUES
-        assert damage not in NAMED or (damage is removed and newest), "the damage went unnoticed"
+        assert damage not in NAMED or is_repeated or (damage is removed and newest), "the damage went unnoticed"
         return "whole"
     assert "\n" not in said
     assert str(entry if damage in NAMED else entry.parent.parent.name) in said
@@ -135,7 +137,7 @@ def test_an_entry_that_is_cut_after_a_line_is_named(committed: Path, name: str) 
 def test_a_damaged_checkpoint_is_named(committed: Path, name: str, left: int) -> None:
     folder = committed / "warehouse" / "values" / name
     DeltaTable(folder).create_checkpoint()
-    [checkpoint] = (folder / "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
     os.truncate(checkpoint, left)
     with pytest.raises(DamagedLog, match=rf"{checkpoint.name} is cut off.*delete it and _last_checkpoint next to it"):
         advance(pipeline_of(committed), no_spark)

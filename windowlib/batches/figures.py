@@ -27,6 +27,7 @@ from windowlib.source.intake import Seen
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import ADDED, REMOVED
 from windowlib.tables.publish import Changes
+from windowlib.tables.statistics import holding_texts
 
 # Windows in flight are compared pair by pair up to this many rows; of more, one writer's share (whole keys) is.
 COMPARED_ROWS = 200_000
@@ -153,6 +154,9 @@ def ids_repeated(inputs: Inputs, changes: Mapping[str, Changes]) -> int:
         return 0
     gone = {file.path for file in change.remove}
     kept = [file for file in inputs.tables.files("seen_ids") if file.path not in gone]
+    spans = [(file.low["event_id"], file.high["event_id"]) for file in new if "event_id" in file.high]
+    if len(spans) == len(new):
+        kept = holding_texts(kept, "event_id", spans)
     newest = sorted(kept, key=lambda file: file.high.get("timestamp_ms", 0), reverse=True)
     files = [*new, *_up_to(COMPARED_IDS, newest)]
     return surplus(lambda: (rows for file in files for rows in rows_of(folder, file, ["event_id"])))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import Schema
 
 from windowlib.engines.choice import rows_with_file
@@ -37,6 +40,15 @@ class Pinned:
     def files_in(self, table: str, span: TimeRange) -> list[DataFile]:
         """The files of `results` or `late_events` that may hold a window, or an event, in the span or touching it."""
         return overlapping(self.files(table), *TIMES[table], span)
+
+    def files_of_days(self, table: str, days: Collection[date]) -> list[DataFile]:
+        """The files of `results` whose windows lie in some days; the others are not described."""
+        wanted = pa.array(sorted(days), pa.date32())
+        return self.files_where(table, lambda files: pc.is_in(files["partition.window_day"], wanted))
+
+    def files_where(self, table: str, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
+        """The files of a table that `chosen` takes, as `delta.files_where` has it."""
+        return delta.files_where(self.opened[table], self.versions.get(table), chosen)
 
     def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:
         """The rows of a table, or of some of its files; None without files."""

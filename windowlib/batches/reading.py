@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from windowlib.batches.ids import seen_files
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import step_of
 from windowlib.definition.definition import Definition
@@ -62,8 +63,8 @@ def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival or event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     if event_id:
-        seen_ids = inputs.tables.rows("seen_ids")
-        rows = mark_duplicates(rows, event_id, seen_ids, lambda ids: inputs.staged.write_and_read(ids, "repeated"))
+        seen = inputs.tables.rows("seen_ids", seen_files(inputs))
+        rows = mark_duplicates(rows, event_id, seen, lambda ids: inputs.staged.write_and_read(ids, "repeated"))
     return rows
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.batches.windows_job import Windows
-from windowlib.definition.instants import time_of
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
@@ -25,6 +25,7 @@ from windowlib.plans.step import UPDATE, Step
 from windowlib.tables import meaning, publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.publish import Changes, joined
+from windowlib.tables.statistics import may_hold_any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +38,7 @@ def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, C
     new = windows.rows(inputs.spark, UPDATE)
     if new is None or windows.results is None:
         return {}
-    touched = _touched(inputs.tables.files("results"), windows.left[UPDATE])
+    touched = _touched(inputs.tables, windows.left[UPDATE])
     old = inputs.tables.rows("results", touched)
     assert old is not None, "a published window is in `results`"
     inputs.staged.write(_rows(new, old, step), "replacement", "part", PARTITION)
@@ -45,20 +46,14 @@ def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, C
     return publish.with_schema(changes, windows.results)
 
 
-def _touched(files: Sequence[DataFile], updates: Sequence[Path]) -> list[DataFile]:
+def _touched(tables: Pinned, updates: Sequence[Path]) -> list[DataFile]:
     """The files of `results` in whose span of time a replaced window begins; such a window is in one of them.
 
     A file that holds none of those windows after all is written again as it is.
     """
-    found: dict[str, DataFile] = {}
-    for path in updates:
-        replaced = pq.read_table(path, columns=["replaced"]).column("replaced").combine_chunks().flatten()
-        starts_ms = np.sort(replaced.field("window_start_ms").to_numpy())
-        for file in files:
-            low, high = (time_of(bound["window_start"]) for bound in (file.low, file.high))
-            if np.searchsorted(starts_ms, low, "left") < np.searchsorted(starts_ms, high, "right"):
-                found[file.path] = file
-    return list(found.values())
+    replaced = (pq.read_table(path, columns=["replaced"])["replaced"].combine_chunks().flatten() for path in updates)
+    starts_ms = np.sort(np.concatenate([one.field("window_start_ms").to_numpy() for one in replaced]))
+    return tables.files_where("results", lambda files: may_hold_any(files, "window_start", starts_ms))
 
 
 def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:

@@ -36,9 +36,9 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -
     """The figures by name, of a batch or of a rerun."""
     change = changes.get("results", Changes())
     folder = inputs.definition.root / "results"
-    gone = {file.path for file in change.remove}
-    before = inputs.tables.files("results")
-    kept = [file for file in before if file.path not in gone]
+    gone, days = {file.path for file in change.remove}, {file.partition["window_day"] for file in change.add}
+    kept = [file for file in inputs.tables.files_of_days("results", days) if file.path not in gone] if days else []
+    before = partial(inputs.tables.files, "results")
     return {
         "results_gone_null": len(gone_null(inputs.definition.outputs, made_by(changes), before)),
         "results_repeated": sum(repeated(folder, change.add, kept, identity_of(inputs))),
@@ -62,18 +62,21 @@ def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
     return [file for file in made if file.partition["change"] != REMOVED]
 
 
-def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Sequence[DataFile]) -> list[str]:
+def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Callable[[], Sequence[DataFile]]) -> list[str]:
     """The columns that are null in most rows just made, and hardly ever were in `results`; by statistics of files.
 
     Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing. The
-    files of all results are looked at only for a column that most new rows lack.
+    files of all results, which `before` gives, are looked at only for a column that most new rows lack.
 
     >>> one = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
-    >>> gone_null(["mean"], [one(50, 40)], [one(900, 9)]), gone_null(["mean"], [one(50, 40)], [one(900, 99)])
-    (['mean'], [])
+    >>> [gone_null(["mean"], [one(50, 40)], lambda: [one(900, nulls)]) for nulls in (9, 99)]
+    [['mean'], []]
     """
     lacking = [name for name in columns if (share := _null_share(name, made)) is not None and share >= MOST]
-    return [name for name in lacking if (share := _null_share(name, before)) is not None and share <= HARDLY_EVER]
+    if not lacking:
+        return []
+    all_files = before()
+    return [name for name in lacking if (share := _null_share(name, all_files)) is not None and share <= HARDLY_EVER]
 
 
 def _null_share(column: str, files: Sequence[DataFile]) -> float | None:

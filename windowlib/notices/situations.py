@@ -17,6 +17,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
 
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.planning import ledger_of
@@ -27,7 +30,7 @@ from windowlib.definition.instants import instant
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import EXAMPLES, column_of, in_words
 from windowlib.quality.validations import kept
-from windowlib.tables import data_files, delta
+from windowlib.tables import delta, row_groups
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import SOURCE_FILES
@@ -38,6 +41,7 @@ ENOUGH_GAPS = 20
 USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
 LOOKED_AT = 5  # batches that were checked, in search of the newest that was committed
 OPENED = 8  # files of `source_files` into which many small ones were folded
+MODIFIED = pa.schema([("modified_ns", pa.int64())])
 PER_FILE_NS = 1_000_000  # ns in a ms
 
 
@@ -174,13 +178,24 @@ def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
 
 
 def _arrivals(ledger: Ledger, state: LedgerState, now_ms: int) -> list[int]:
-    """When files came that were read, of the last eight weeks, in order: by statistics, and rows of folded files."""
-    table, since_ms = ledger.tables[SOURCE_FILES.name], now_ms - USUAL_FOR_MS
+    """When files came that were read, of the last eight weeks, in order: by statistics, and rows of folded files.
+
+    Where more than `OPENED` files hold those weeks, it is the time of the newest of them.
+    """
+    table, since_ns = ledger.tables[SOURCE_FILES.name], (now_ms - USUAL_FOR_MS) * PER_FILE_NS
     files = delta.files(table, state.pinned(SOURCE_FILES.name))
-    known = [file for file in files if file.high.get("modified_ns", 0) // PER_FILE_NS >= since_ms]
-    folded = sorted((file for file in known if file.rows > 1), key=lambda file: -file.rows)[:OPENED]
-    times = {file.high["modified_ns"] for file in known} | {file.low["modified_ns"] for file in known}
-    for file in folded:
-        rows = data_files.read_parquet(table.folder / file.path)["modified_ns"].to_pylist()
-        times.update(time for time in rows if time is not None)
-    return sorted(time // PER_FILE_NS for time in times if time // PER_FILE_NS >= since_ms)
+    newest_first = sorted(files, key=lambda file: -file.high.get("modified_ns", 0))
+    folded = [file for file in newest_first if file.rows > 1 and file.high.get("modified_ns", 0) >= since_ns]
+    if folded[OPENED:]:
+        since_ns = folded[OPENED].high["modified_ns"]
+    times = {file.high["modified_ns"] for file in files if file.rows == 1 and "modified_ns" in file.high}
+    for file in folded[:OPENED]:
+        times.update(_modified(table.folder / file.path, since_ns))
+    return sorted(time // PER_FILE_NS for time in times if time >= since_ns)
+
+
+def _modified(path: Path, since_ns: int) -> list[int]:
+    """When the source's files that one of ours lists were modified, of those row groups that say so of later ones."""
+    rows = row_groups.holding(path, "modified_ns", lambda low, high: high >= since_ns, MODIFIED)
+    times: list[int] = rows["modified_ns"].drop_null().to_pylist()
+    return times

@@ -14,11 +14,12 @@ from pathlib import Path
 from windowlib.definition.definition import Definition
 from windowlib.inspection.reported import situations
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.pages.newest import Run, tail
+from windowlib.pages.newest import LEDGER_ROWS, Run, tail
 from windowlib.quality.firings import windows_fired
 from windowlib.tables.ledger import Ledger
 
 FILE = "metrics.prom"
+FEW = 50  # rows of the ledger, of which a batch has four or five
 GAUGES = {
     "last_commit_timestamp_seconds": "When the newest batch was committed.",
     "watermark_timestamp_seconds": "The watermark: results are complete up to it.",
@@ -51,12 +52,21 @@ def samples(definition: Definition, now_ms: int) -> list[Sample]:
         "waiting_for_decision": int(bool(state.plan and state.rejection and not state.approved_by)),
         "situations": sum(one.sentence is not None for one in situations(definition.root, ledger.tables, now_ms)),
     }
-    runs = tail(ledger.tables, state.version).runs
-    for run in runs[:1]:
-        found |= _of_newest(run)
-    for run in [one for one in runs if one.rerun is None and one.decision is None][:1]:
-        found |= _of_reading(run)
+    newest, reading = _newest(ledger, state.version)
+    found |= _of_newest(newest) if newest else {}
+    found |= _of_reading(reading) if reading else {}
     return [Sample(gauge, definition.name, value) for gauge in GAUGES if (value := found.get(gauge)) is not None]
+
+
+def _newest(ledger: Ledger, version: int | None) -> tuple[Run | None, Run | None]:
+    """The newest batch, and the newest that is neither a rerun nor a decision: mostly among the last `FEW` rows."""
+    runs, reading = list[Run](), list[Run]()
+    for at_most in (FEW, LEDGER_ROWS):
+        found = tail(ledger.tables, version, at_most)
+        runs, reading = [*found.runs], [one for one in found.runs if one.rerun is None and one.decision is None]
+        if reading or found.is_whole:
+            break
+    return next(iter(runs), None), next(iter(reading), None)
 
 
 def exposed(found: Iterable[Sample]) -> str:

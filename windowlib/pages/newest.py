@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyarrow import dataset
 
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta, row_groups
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_rows import at_ms_of
@@ -78,9 +77,9 @@ class Tail:
     is_whole: bool = True  # nothing came before
 
 
-def tail(tables: Tables, version: int | None) -> Tail:
-    """The end of the ledger as of a version; None: there is no ledger yet."""
-    rows = _ledger_rows(tables[LEDGER.name], version)
+def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tail:
+    """The end of the ledger as of a version, `at_most` so many rows; None: there is no ledger yet."""
+    rows = _ledger_rows(tables[LEDGER.name], version, at_most)
     runs, said, refused_at_ms = list[Run](), list[Said](), None
     claimed_ms, plan, approved = None, dict[str, Any](), dict[str, Any]()
     for row in rows:
@@ -122,23 +121,26 @@ def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claimed_ms: int | None
     )
 
 
-def _ledger_rows(table: Table, version: int | None) -> list[dict[str, Any]]:
+def _ledger_rows(table: Table, version: int | None, at_most: int) -> list[dict[str, Any]]:
     """The newest rows of the ledger that say something, oldest first."""
     parts, found = list[pa.Table](), 0
-    for file in sorted(delta.files(table, version), key=lambda file: -file.high["sequence"]):
-        if found >= LEDGER_ROWS:
+    for part in _newest_groups(table, version):
+        parts.append(part.filter(pc.is_in(part["kind"], pa.array(KINDS))))
+        found += parts[-1].num_rows
+        if found >= at_most:
             break
-        stored = pq.ParquetFile(table.folder / file.path)
-        part = stored.read(columns=[name for name in COLUMNS if name in stored.schema_arrow.names])
-        part = part.filter(pc.is_in(part["kind"], pa.array(KINDS)))
-        parts.append(part)
-        found += part.num_rows
     if not parts:
         return []
-    together = pa.concat_tables(parts, promote_options="default").sort_by("sequence")
-    newest = together.slice(max(0, together.num_rows - LEDGER_ROWS))
-    lacking = dict.fromkeys(COLUMNS)
-    return [{**lacking, **row} for row in data_files.rows_of(newest)]
+    together = pa.concat_tables(parts).sort_by("sequence")
+    return data_files.rows_of(together.slice(max(0, together.num_rows - at_most)))
+
+
+def _newest_groups(table: Table, version: int | None) -> Iterator[pa.Table]:
+    """The row groups of the ledger, the newest first."""
+    columns = pa.schema([LEDGER.columns.field(name) for name in COLUMNS]) if LEDGER.columns else pa.schema([])
+    for file in sorted(delta.files(table, version), key=lambda file: -file.high["sequence"]):
+        for rows, _ in row_groups.newest_first(table.folder / file.path, "sequence", columns):
+            yield rows
 
 
 def newest_rows(

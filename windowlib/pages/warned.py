@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from windowlib.batches.result_figures import gone_null
 from windowlib.definition.definition import Definition
@@ -73,5 +74,5 @@ def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int
     """The aggregates that went null with batch `since`."""
     files = delta.files(tables["result_changes"], commit.versions.get("result_changes"))
     made = [one for one in files if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
-    before = delta.files(tables["results"], commit.versions.get("results"))
-    return gone_null(definition.outputs, made, [one for one in before if one.high["batch_id"] < since])
+    before = partial(delta.files, tables["results"], commit.versions.get("results"))
+    return gone_null(definition.outputs, made, lambda: [one for one in before() if one.high["batch_id"] < since])

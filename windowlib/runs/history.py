@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from windowlib.definition.instants import time_of, utc
 from windowlib.model.rerun import TimeRange
@@ -23,6 +26,14 @@ from windowlib.tables.statistics import overlapping
 
 LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
 OF_RERUN = "rerun_from_ms"  # a figure that only reruns have
+PLANNED = pa.schema(
+    [
+        ("batch_id", pa.int64()),
+        ("plan_time", pa.timestamp("us", "UTC")),
+        ("figure", pa.string()),
+        ("value", pa.int64()),
+    ]
+)
 FIGURES = pa.schema([("batch_id", pa.int64()), ("figure", pa.string()), ("value", pa.int64())])
 Past = dict[int, dict[str, int | None]]  # by batch
 
@@ -64,25 +75,39 @@ def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
 
 
 def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
-    """By batch, the figures that baselines need: of files whose statistics, and rows whose plan time, are of the hour.
+    """By batch, the figures that baselines need, of those planned at this hour in the weeks before.
 
-    So what is read does not grow with the history: at most `WEEKS` hours of it.
+    Read are the row groups, of the files, whose statistics allow such a row, each once: at most `WEEKS` hours, and what
+    lies in a group with them.
     """
-    table, hour_ms = tables[RUN_METRICS.name], plan_time_ms // HOUR_MS * HOUR_MS
+    table, spans = tables[RUN_METRICS.name], _same_hours(plan_time_ms)
     files = delta.files(table, state.pinned(RUN_METRICS.name))
+    found = {file.path for span in spans for file in overlapping(files, "plan_time", "plan_time", span)}
     batches: Past = {}
-    for week in range(1, WEEKS + 1):
-        begin_ms = hour_ms - week * WEEK_MS
-        for file in overlapping(files, "plan_time", "plan_time", TimeRange(begin_ms, begin_ms + HOUR_MS - 1)):
-            rows = pq.read_table(
-                table.folder / file.path,
-                columns=["batch_id", "plan_time", "figure", "value"],
-                filters=(pc.field("plan_time") >= utc(begin_ms))
-                & (pc.field("plan_time") < utc(begin_ms + HOUR_MS))
-                & pc.field("figure").isin([*NEEDED, EARLY, OF_RERUN]),
-                partitioning=None,
-            )
-            for row in data_files.rows_of(rows):
-                one = batches.setdefault(row["batch_id"], {"plan_time_ms": time_of(row["plan_time"])})
-                one[row["figure"]] = row["value"]
+    for path in sorted(found):
+        for row in data_files.rows_of(_planned_in(table.folder / path, spans)):
+            one = batches.setdefault(row["batch_id"], {"plan_time_ms": time_of(row["plan_time"])})
+            one[row["figure"]] = row["value"]
     return batches
+
+
+def _same_hours(plan_time_ms: int) -> list[TimeRange]:
+    hour_ms = plan_time_ms // HOUR_MS * HOUR_MS
+    begins_ms = (hour_ms - week * WEEK_MS for week in range(1, WEEKS + 1))
+    return [TimeRange(begin_ms, begin_ms + HOUR_MS - 1) for begin_ms in begins_ms]
+
+
+def _planned_in(path: Path, spans: Sequence[TimeRange]) -> pa.Table:
+    """The rows of a file, of figures that baselines need, that were planned in one of some spans."""
+    bounds = sorted((utc(span.from_ms), utc(span.to_ms + 1)) for span in spans)
+    ends = [end for _, end in bounds]
+
+    def may_hold(low: datetime, high: datetime) -> bool:
+        first = bisect_right(ends, low)  # the first span that ends after the least
+        return first < len(bounds) and high >= bounds[first][0]
+
+    rows = row_groups.holding(path, "plan_time", may_hold, PLANNED)
+    planned = rows["plan_time"]
+    of_span = (pc.and_(pc.greater_equal(planned, begin), pc.less(planned, end)) for begin, end in bounds)
+    wanted = pc.is_in(rows["figure"], pa.array([*NEEDED, EARLY, OF_RERUN]))
+    return rows.filter(pc.and_(wanted, reduce(pc.or_, of_span)))

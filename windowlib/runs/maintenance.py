@@ -190,6 +190,7 @@ def _delete(ledger: Ledger, claim: Claim, found: Found, made: Maintained) -> Non
         oldest = found.kept_from.versions.get(name)
         newest = delta.version(ledger.tables[name])
         if newest is not None:
+            checkpoints.settle(ledger.tables[name])
             checkpoints.checkpoint(ledger.tables[name], newest if oldest is None else oldest, found.worth)
     for files in found.logs.values():
         checkpoints.delete(files)

@@ -24,6 +24,7 @@ from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
+from windowlib.tables.footers import bounds_of
 from windowlib.tables.ledger_rows import SourceFile
 
 
@@ -91,6 +92,16 @@ def span(path: Path, timestamp: str, unit: str | None) -> tuple[int, int] | None
                     times = (_time_ms(value, unit) for value in (column.statistics.min, column.statistics.max))
                     found += [time_ms for time_ms in times if time_ms is not None]
     return (min(found), max(found)) if found else None
+
+
+def texts(path: Path, column: str) -> list[tuple[str, str]] | None:
+    """The least and the greatest text of a column of a file, if it has any; None where its footer leaves that open."""
+    footer = pq.read_metadata(path)
+    low, high, nulls = bounds_of(footer)
+    if nulls.get(column) == footer.num_rows:
+        return []
+    bounds = low.get(column), high.get(column)
+    return [(bounds[0], bounds[1])] if isinstance(bounds[0], str) and isinstance(bounds[1], str) else None
 
 
 class _Span(NamedTuple):

@@ -3,9 +3,13 @@
 Entries before the newest checkpoint that is not after the oldest kept version are deleted: every kept version can still
 be opened. Checkpoints are on the disk before an entry goes, and entries go from the oldest on.
 
+Every commit writes one where the last is as many entries back as the table's settings say; tables of releases that did
+not say it get the settings of new ones (`settle`).
+
 A checkpoint repeats the *tombstones* of removed files, too, for as long as the table's retention says: they keep VACUUM
 off these files. Every process that opens the table reads them all, and in 30 days of a run each minute there come
-200,000 in the ledger. Those of files that maintenance has deleted protect nothing, and are left out.
+200,000 in the ledger. Those of files that maintenance has deleted protect nothing, and are left out of the newest
+checkpoint: later ones repeat it.
 """
 
 from __future__ import annotations
@@ -20,18 +24,40 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
 
-from windowlib.tables import delta, disk, log
+from windowlib.tables import delta, delta_commits, disk, log
 from windowlib.tables.opened import Table
 
 ENTRIES = 10  # so many entries after a checkpoint are worth another one
 
 
+def settle(table: Table) -> None:
+    """Gives a table the settings of new ones that it lacks, in a commit of its own, which changes no row.
+
+    Raises `delta_commits.Conflict` where another was faster.
+    """
+    newest = table.newest()
+    assert newest is not None, "the table exists"
+    have, version = newest.metadata().configuration, newest.version()
+    lacking = {name: value for name, value in delta_commits.CONFIGURATION.items() if name not in have}
+    if not lacking:
+        return
+    try:
+        newest.alter.set_table_properties(lacking, commit_properties=CommitProperties(max_commit_retries=0))
+    except DeltaError as error:
+        if delta.version(table) == version:
+            raise
+        raise delta_commits.Conflict(f"{table.folder.name} is no longer at version {version}") from error
+    delta_commits.lasting(table, version + 1)
+
+
 def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
     """Writes a checkpoint of version `oldest` and of the newest, where the last before each is `worth` entries back.
 
-    None of a version past which another maintenance, that has taken this one over, has shortened the log meanwhile.
+    The newest names no deleted files then, whichever program wrote it. None is written of a version past which another
+    maintenance, that has taken this one over, has shortened the log meanwhile.
     """
     newest = delta.version(table)
     assert newest is not None, "a table with an oldest kept version exists"
@@ -41,6 +67,9 @@ def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
             DeltaTable(str(table.folder), version=version).create_checkpoint()
             _leave_out_gone(table.folder, version)
             disk.sync(log.written_by(table.folder, version), table.folder)
+    last = _last_checkpoint(table.folder, newest)
+    if last is not None and len(log.written_by(table.folder, last)) > 1:  # one file, as delta-rs and Spark write it
+        _leave_out_gone(table.folder, last)
 
 
 def _leave_out_gone(folder: Path, version: int) -> None:
@@ -56,6 +85,7 @@ def _leave_out_gone(folder: Path, version: int) -> None:
     _replace(checkpoint, buffer.getvalue(), version)
     about = json.loads(newest.read_text(encoding="utf-8"))
     if about["version"] == version:
+        about.pop("checksum", None)  # Spark's, of what stood there before
         about |= {"size": sum(kept), "sizeInBytes": checkpoint.stat().st_size}
         _replace(newest, json.dumps(about, separators=(",", ":")).encode(), version)
 

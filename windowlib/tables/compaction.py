@@ -25,6 +25,9 @@ from windowlib.tables.prepare import TableChange
 
 SMALL_BYTES = 16 << 20  # a file below this is small
 LARGE_BYTES = 64 << 20  # so much is put into one file
+SIZES = dict.fromkeys(("run_metrics", "dq_results", "source_files", "watermarks"), (256 << 10, 1 << 20))
+"""The same two of tables of whose past a run needs a little here and there: the log's statistics choose the file, and
+its footer, which is read whole, is short."""
 CLOSED, OPEN, OPEN_DAY = 2, 8, 64  # files of one partition that are worth it
 ROWS_PER_GROUP = 65_536  # a group of a file is read at once
 SORTED: Mapping[str, str] = {
@@ -57,10 +60,10 @@ def groups(
     Files of `seen_ids` whose newest ids are not in one `bucket_ms` stay apart: they are dropped whole in time. So do
     those of `result_changes` that say of an erased key that it went.
     """
-    column = SORTED[name]
+    column, (small_bytes, large_bytes) = SORTED[name], SIZES.get(name, (SMALL_BYTES, LARGE_BYTES))
     together: dict[tuple[object, ...], list[DataFile]] = {}
     for file in files:
-        if file.size_bytes < SMALL_BYTES and file.partition.get("cause") != FORGET:
+        if file.size_bytes < small_bytes and file.partition.get("cause") != FORGET:
             time = (int(file.high["timestamp_ms"]) // bucket_ms,) if name == "seen_ids" and file.high else ()
             together.setdefault((*sorted(map(str, file.partition.items())), *time), []).append(file)
     for found in together.values():
@@ -68,7 +71,7 @@ def groups(
         least = (CLOSED if is_closed(found[0].partition) else OPEN_DAY) if by_day else OPEN
         if len(found) >= least:
             in_order = sorted(found, key=lambda file: (column in file.low, _low(file, column), file.path))
-            yield from (files for files in _bins(in_order) if len(files) > 1)
+            yield from (files for files in _bins(in_order, large_bytes) if len(files) > 1)
 
 
 def _low(file: DataFile, column: str) -> str:
@@ -76,10 +79,10 @@ def _low(file: DataFile, column: str) -> str:
     return f"{value:+030d}" if isinstance(value, int) else str(value)
 
 
-def _bins(files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+def _bins(files: Sequence[DataFile], large_bytes: int) -> Iterator[list[DataFile]]:
     one, size_bytes = list[DataFile](), 0
     for file in files:
-        if one and size_bytes + file.size_bytes > LARGE_BYTES:
+        if one and size_bytes + file.size_bytes > large_bytes:
             yield one
             one, size_bytes = [], 0
         one, size_bytes = [*one, file], size_bytes + file.size_bytes

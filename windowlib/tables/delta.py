@@ -7,6 +7,7 @@ names them (`windowlib.tables.delta_commits`) no reader sees them.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,24 @@ def files(table: Table, at: int | None) -> list[DataFile]:
         return []
     pinned = table.at(at)
     if at not in table.listed:
-        table.listed = {at: _files(table.folder, pinned)}
+        table.listed = {at: _described(table.folder, _listed(pinned))}
     found: list[DataFile] = table.listed[at]
     return found
+
+
+def files_where(table: Table, at: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
+    """The files of version `at` that `chosen` takes, of a table with a row for each; the others become no objects.
+
+    A row has `path` and what the log says: partition values as `partition.NAME`, statistics as `min.NAME`, `max.NAME`.
+    """
+    if at is None:
+        return []
+    listed = _listed(table.at(at))
+    return _described(table.folder, listed.filter(chosen(listed)))
+
+
+def _listed(table: DeltaTable) -> pa.Table:
+    return pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
 
 
 def row_count(table: Table, at: int | None) -> int:
@@ -64,9 +80,7 @@ def row_count(table: Table, at: int | None) -> int:
     return sum(pq.read_metadata(table.folder / path).num_rows if rows is None else rows for path, rows in known)
 
 
-def _files(folder: Path, table: DeltaTable) -> list[DataFile]:
-    actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
-
+def _described(folder: Path, actions: pa.Table) -> list[DataFile]:
     def rows(prefix: str) -> list[dict[str, Any]]:
         names = [name for name in actions.column_names if name.startswith(prefix)]
         short = [name.removeprefix(prefix) for name in names]

@@ -151,8 +151,8 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
         have, want = _columns(table.at(start).schema()), _columns(schema)
-        stays = {file.path for file in delta.files(table, start)} - {file.path for file in changes.remove}
-        if have != want and not stays and (not changes.remove or _may_be_added(name, have, want)):
+        may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
+        if may_change and not _stay(table, start, changes.remove):
             columns = schema.to_json()  # of an empty table, or with all its files
         else:
             _same_columns(table, start, schema)
@@ -168,6 +168,10 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
         tuple(map(logged, remove)),
         columns,
     )
+
+
+def _stay(table: Table, start: int, removed: Sequence[DataFile]) -> set[str]:
+    return {file.path for file in delta.files(table, start)} - {file.path for file in removed}
 
 
 def _columns(of: Schema) -> dict[str, str]:

@@ -22,7 +22,7 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
     With each comes the greatest value in those that are left: None where none is.
     """
     file = pq.ParquetFile(path)
-    highs = {group: _bounds(file, group, by)[1] for group in range(file.num_row_groups)}
+    highs = {group: high for group, (_, high) in enumerate(_bounds(file, by))}
     order = sorted(highs, key=lambda group: (highs[group] is None, highs[group] or 0, group), reverse=True)
     if not order or any(high is None for high in highs.values()):
         yield _read(file, order, schema), None
@@ -35,18 +35,18 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
 def holding(path: Path, column: str, may_hold: Callable[[Any, Any], bool], schema: pa.Schema) -> pa.Table:
     """The row groups of a file of whose column's least and greatest value `may_hold` is true."""
     file = pq.ParquetFile(path)
-    bounds = ((group, *_bounds(file, group, column)) for group in range(file.num_row_groups))
-    return _read(file, [group for group, low, high in bounds if low is None or may_hold(low, high)], schema)
+    bounds = enumerate(_bounds(file, column))
+    return _read(file, [group for group, (low, high) in bounds if low is None or may_hold(low, high)], schema)
 
 
-def _bounds(file: pq.ParquetFile, group: int, column: str) -> tuple[Any, Any]:
-    """The least and greatest value of a column in a group; two None where they are not known."""
-    about = file.metadata.row_group(group)
-    for number in range(about.num_columns):
-        if about.column(number).path_in_schema == column:
-            found = about.column(number).statistics
-            return (found.min, found.max) if found is not None and found.has_min_max else (None, None)
-    return None, None
+def _bounds(file: pq.ParquetFile, column: str) -> list[tuple[Any, Any]]:
+    """The least and greatest value of a column in each group; two None where they are not known."""
+    about, names = file.metadata, file.schema
+    number = next((number for number in range(about.num_columns) if names.column(number).path == column), None)
+    if number is None:
+        return [(None, None)] * file.num_row_groups
+    found = (about.row_group(group).column(number).statistics for group in range(file.num_row_groups))
+    return [(one.min, one.max) if one is not None and one.has_min_max else (None, None) for one in found]
 
 
 def _read(file: pq.ParquetFile, groups: list[int], schema: pa.Schema) -> pa.Table:

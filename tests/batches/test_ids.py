@@ -1,0 +1,81 @@
+"""Which files of `seen_ids` a batch looks at: those that may hold one of its ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import Schema
+
+from tests.runs.schedules import no_spark
+from windowlib.batches import figures
+from windowlib.batches.figures import ids_repeated
+from windowlib.batches.ids import seen_files
+from windowlib.batches.pinned import Pinned
+from windowlib.tables import data_files, delta_commits
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.meaning import SEEN_IDS
+from windowlib.tables.opened import Tables
+from windowlib.tables.publish import Changes
+
+SEEN = pa.schema([("event_id", pa.string()), ("timestamp_ms", pa.int64())])
+BATCHES = 30
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Any:
+    """Of a pipeline whose batches 0 to 29 have each admitted the ids N-0 to N-9; the next has a file to read."""
+    tables = Tables(tmp_path / "warehouse")
+    created = delta_commits.create(tables[SEEN_IDS.name], Schema.from_arrow(SEEN))
+    files = [seen(tables, [f"{number:03}-{digit}" for digit in range(10)]) for number in range(BATCHES)]
+    version = delta_commits.commit(tables[SEEN_IDS.name], created, add=files)
+    source = SimpleNamespace(format="parquet", event_id="id", path=tmp_path, in_files=lambda column: column)
+    return SimpleNamespace(
+        definition=SimpleNamespace(source=source, root=tables.root),
+        tables=Pinned(tables, {SEEN_IDS.name: version}, no_spark()),
+        plan=SimpleNamespace(files=[SimpleNamespace(path="new.parquet")]),
+    )
+
+
+def seen(tables: Tables, ids: list[str]) -> DataFile:
+    rows = [{"event_id": one, "timestamp_ms": 1} for one in ids]
+    return data_files.write(tables[SEEN_IDS.name].folder, pa.Table.from_pylist(rows, SEEN))
+
+
+def looked_at(inputs: Any, ids: pa.Array) -> list[str]:
+    """The least id of each file that is looked at where a batch has these."""
+    pq.write_table(pa.table({"id": ids}), inputs.definition.source.path / "new.parquet")
+    return sorted(file.low["event_id"] for file in seen_files(inputs))
+
+
+def test_all_ids_of_the_horizon_were_read_for_one_new_event(inputs: Any) -> None:
+    assert looked_at(inputs, pa.array(["030-0", "031-9"])) == []
+    assert looked_at(inputs, pa.array(["007-3", None])) == ["007-0"]
+    assert looked_at(inputs, pa.array([None, None], pa.string())) == []
+
+
+@pytest.mark.parametrize("ids", [pa.array([7, 8]), pa.array([b"007-3"]), pa.array(["000-5", "029-5"])])
+def test_all_are_read_where_footers_do_not_say_which(inputs: Any, ids: pa.Array) -> None:
+    assert len(looked_at(inputs, ids)) == BATCHES
+
+
+def test_more_files_than_there_are_of_ids_are_not_opened_for_it(inputs: Any) -> None:
+    inputs.plan.files *= BATCHES + 1
+    assert len(seen_files(inputs)) == BATCHES
+
+
+def test_the_figure_of_repeated_ids_opens_the_files_that_may_have_them(
+    inputs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    rows_of = figures.rows_of
+    monkeypatch.setattr(figures, "rows_of", lambda of, one, names: opened.append(one.path) or rows_of(of, one, names))
+    for ids, repeated, files in ((["030-0"], 0, 1), (["007-3", "007-99"], 1, 2)):
+        opened.clear()
+        new = seen(inputs.tables.opened, ids)
+        assert ids_repeated(inputs, {SEEN_IDS.name: Changes(add=[new])}) == repeated
+        assert len(set(opened)) == files

@@ -1,0 +1,109 @@
+"""A table's log is short wherever it is opened: a checkpoint every ten entries, without files that are deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Schema
+
+from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline
+from windowlib.batches.planning import ledger_of
+from windowlib.runs.advance import advance
+from windowlib.runs.maintenance import maintain
+from windowlib.tables import checkpoints, data_files, delta, delta_commits, disk
+from windowlib.tables.foreign import foreign_changes
+from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
+from windowlib.tables.opened import Table
+
+NUMBERS = pa.schema([("number", pa.int64())])
+OF_BEFORE = {
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 365 days",
+}
+
+
+def replaced_often(folder: Path, commits: int) -> Table:
+    """A table of one row in one file, which each commit replaces; the files of before are deleted."""
+    table = Table(folder)
+    version = delta_commits.create(table, Schema.from_arrow(NUMBERS))
+    for number in range(commits):
+        made = data_files.write(folder, pa.table({"number": [number]}, NUMBERS))
+        old = delta.files(table, version)
+        version = delta_commits.commit(table, version, add=[made], remove=old)
+        for file in old:
+            (folder / file.path).unlink()
+    return table
+
+
+def entries_to_read(folder: Path) -> int:
+    """How many entries a process reads that opens a table: those after its newest checkpoint."""
+    names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
+    last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
+    return sum(name.endswith(".json") and int(name[:20]) > last for name in names)
+
+
+def removals_repeated(folder: Path) -> list[str]:
+    """The removed files that the newest checkpoint names."""
+    newest = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
+    return [one["path"] for one in pq.read_table(newest)["remove"].to_pylist() if one and one["path"]]
+
+
+def test_a_table_is_opened_with_ten_entries_however_many_there_are(tmp_path: Path) -> None:
+    replaced_often(tmp_path, 28)
+    assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
+
+
+def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Path) -> None:
+    table = replaced_often(tmp_path, 28)
+    newest = delta.version(table)
+    assert newest is not None
+    assert removals_repeated(tmp_path)
+    held = [file.path for file in delta.files(table, newest)]
+    checkpoints.checkpoint(table, newest)
+    assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
+    assert removals_repeated(tmp_path) == []
+    again = Table(tmp_path)
+    assert [file.path for file in delta.files(again, delta.version(again))] == held
+
+
+def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(delta_commits.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
+    table = replaced_often(tmp_path, 12)  # as if a year had passed
+    assert entries_to_read(tmp_path) < 12
+    assert checkpoints.can_open(tmp_path, 0)
+    assert delta.files(table, 0) == []
+
+
+def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    definition = pipeline(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_commits, "CONFIGURATION", OF_BEFORE)
+        for number in (1, 2):
+            arrive(tmp_path, number)
+            advance(definition, no_spark)
+    root = definition.root
+    DeltaTable(root / "results").alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+    maintain(definition, "ann")
+    there = [name for name in (*COMMIT_ORDER, LEDGER.name) if (root / name).exists()]
+    settings = {name: DeltaTable(root / name).metadata().configuration for name in there}
+    assert settings.pop("results") == {**delta_commits.CONFIGURATION, "delta.logRetentionDuration": "interval 9 days"}
+    assert all(one == delta_commits.CONFIGURATION for one in settings.values())
+    ledger = ledger_of(definition)
+    commit = ledger.state().commit
+    assert commit is not None
+    assert foreign_changes(ledger.tables, commit.versions, None) == []
+    arrive(tmp_path, 3)
+    advance(definition, no_spark)
+    Reader(tmp_path).watch()
+    versions = {name: DeltaTable(root / name).version() for name in COMMIT_ORDER if (root / name).exists()}
+    maintain(definition, "ann")
+    assert {name: DeltaTable(root / name).version() for name in versions} == versions
