@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
 from windowlib.definition.aggregate_sql import columns_used
+from windowlib.definition.dialect_rules import dialect
 from windowlib.definition.durations import parse_duration
 from windowlib.definition.expression_types import misfits
 from windowlib.definition.file import MAX_WINDOWS_PER_EVENT
@@ -51,6 +52,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _explosion(window, _table(raw, "checks"))
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
+    yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values())
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
     if schema:
@@ -162,15 +164,6 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
     if source.get("format") in ("json", "csv") and "schema" not in source:
         yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
-    dialect = _table(source, "dialect")
-    if dialect and source.get("format") not in ("json", "csv"):
-        yield Mistake("source.dialect", "has a meaning for json and csv alone; leave it out")
-    if source.get("format") == "json":
-        for key in ("delimiter", "quote", "escape", "header"):
-            if key in dialect:
-                yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
-    if dialect.get("encoding") == "UTF-16" and not dialect.get("multi_line", source.get("format") == "csv"):
-        yield Mistake("source.dialect.encoding", "UTF-16 can be read with multi_line = true alone")
     for key in ("include", "exclude"):
         if key in source and source.get("format") == "delta":
             yield Mistake(f"source.{key}", "has no meaning for a Delta table, whose log names its files; leave it out")
