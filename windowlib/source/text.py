@@ -21,6 +21,7 @@ from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
+from windowlib.source import surrogates
 from windowlib.source.found import SourceError
 from windowlib.source.spelling import Spelling, as_text, spelled
 
@@ -37,8 +38,11 @@ def check_file(definition: Definition, path: Path) -> None:
     """Raises `SourceError` for a file that is packed so, `StateMismatch` for a header that does not fit."""
     if path.suffix.casefold() in UNREADABLE:
         raise SourceError(f"{path} is packed in a way that is not read: unpack it, or pack it as .gz or .bz2")
+    dialect = definition.source.dialect
     if definition.source.format == "csv":
         columns_of(definition, path)
+    elif dialect.multi_line or dialect.encoding != "UTF-8":
+        surrogates.check_whole(path, dialect.encoding)
 
 
 def columns_of(definition: Definition, path: Path) -> list[str]:
@@ -123,8 +127,28 @@ def _may_have_longer_records(definition: Definition, path: Path) -> bool:
 
 
 def _json(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
-    options = {"multiLine": bool(definition.source.dialect.multi_line)}
-    return _loaded(spark, definition, list(definition.source.columns), paths, options)
+    """The records of JSON files; those in which half a character may be are parsed line by line."""
+    columns, dialect = list(definition.source.columns), definition.source.dialect
+    whole = bool(dialect.multi_line)
+    if whole or dialect.encoding != "UTF-8":
+        return _loaded(spark, definition, columns, paths, {"multiLine": whole})
+    by_line = [path for path in paths if surrogates.may_be_in(Path(path))]
+    others = [path for path in paths if path not in by_line]
+    parts = [_loaded(spark, definition, columns, others, {})] if others else []
+    return balanced(lambda a, b: a.unionByName(b), [*parts, *([_lines(spark, definition, by_line)] if by_line else [])])
+
+
+def _lines(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+    """The same of lines that are read as texts; one with half a character stands in CORRUPT."""
+    read = spark.read.text([*map(no_pattern, paths)])
+    read = read.select("value", read.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+    schema = _as_read(definition, list(definition.source.columns))
+    parsed = F.from_json("value", schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT})
+    rows = read.where(F.trim("value") != "").withColumn(names.internal("record"), parsed)
+    fields = [F.col(names.internal("record")).getField(one.name).alias(one.name) for one in schema][:-1]
+    corrupt = F.col(names.internal("record")).getField(names.CORRUPT)
+    corrupt = F.when(surrogates.has_half(F.col("value")), F.col("value")).otherwise(corrupt)
+    return rows.select(*fields, corrupt.alias(names.CORRUPT), names.SOURCE_FILE)
 
 
 def _csv(
