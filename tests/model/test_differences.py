@@ -41,7 +41,7 @@ def test_unlike_flink_a_watermark_that_a_restore_has_forgotten_is_not_sent_again
     assert late == [[], ["e"]]
 
 
-def test_every_difference_is_told_to_its_end() -> None:
+def test_every_difference_is_listed_to_its_end() -> None:
     bullets = differences().split("\n- ")
     assert len(bullets) == 8
     assert all(one.endswith((".", ")")) for one in bullets), bullets

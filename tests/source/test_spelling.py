@@ -23,7 +23,7 @@ AT = datetime(2026, 3, 2, 10, 15, tzinfo=UTC)
 # type, what is written, what it is: a value, None, or malformed
 PLAIN: list[tuple[str, str, Any]] = [
     ("decimal(12,2)", "12,50", MALFORMED),
-    ("decimal(12,2)", "1,250.00", MALFORMED),  # without a locale nobody knows which mark is which
+    ("decimal(12,2)", "1,250.00", MALFORMED),  # without a locale the marks are not known
     ("decimal(12,2)", "-12.5", Decimal("-12.50")),
     ("decimal(12,2)", " 12.500 ", Decimal("12.50")),
     ("decimal(10,2)", "0.005", MALFORMED),

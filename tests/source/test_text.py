@@ -134,7 +134,7 @@ CHARACTERS = {r"ab?": "ab?", r"ab\ud83d\ude00": "ab\U0001f600", r"ab\\ud83d": r"
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-def test_half_a_character_is_no_question_mark(spark: SparkSession, tmp_path: Path) -> None:
+def test_half_a_character_is_not_a_question_mark(spark: SparkSession, tmp_path: Path) -> None:
     records = [f'{{"user": "{user}", "at_ms": {AT}, "value": 1}}\n' for user in (*HALVES, *CHARACTERS)]
     files = {"1.json": "".join(records).encode(), "2.json": f'{{"user": "ab?", "at_ms": {AT}, "value": 1}}'.encode()}
     results = sorted((user, 1 + (user == "ab?"), 1 + (user == "ab?"), None) for user in CHARACTERS.values())

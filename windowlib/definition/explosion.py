@@ -21,7 +21,7 @@ INTERVALS = ("continuous_event_time", "continuous_processing_time")
 
 @dataclass(frozen=True, slots=True)
 class Explosion:
-    """What makes an event into many results: the key to change, how many they are at the most, in words."""
+    """What makes an event into many results: the key to change, how many they are at most, in words."""
 
     key: str
     results: int
@@ -70,7 +70,7 @@ def notes(window: AnyWindow) -> list[str]:
 
 
 def _ms(duration: Any) -> int:
-    """As it was written, or as it was read; 0 for what is no duration, which is reported already."""
+    """As it was written, or as it was read; 0 for what is not a duration, which is reported already."""
     try:
         return duration if isinstance(duration, int) else max(0, parse_duration(duration))
     except ValueError:

@@ -35,7 +35,7 @@ NOT_ONE_VALUE = r"[\x01\r\n]"
 class Spelling:
     """How the values of some files are written.
 
-    in_json: an empty text is no value, and numbers are written as JSON has them, whatever the locale
+    in_json: an empty text is not a null, and numbers are written as JSON has them, whatever the locale
     floored: what is less than a microsecond does not matter
     """
 

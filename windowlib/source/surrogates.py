@@ -1,4 +1,4 @@
-r"""Halves of surrogate pairs in JSON: `"\ud83d"` alone is no character, and engines read a question mark for it.
+r"""Halves of surrogate pairs in JSON: `"\ud83d"` alone is not a character, and engines read a question mark for it.
 
 So a record that has one is malformed: files in which one may be are read line by line, as texts first. Where a record
 has no line of its own, the file is refused.
@@ -45,7 +45,7 @@ def check_whole(path: Path, encoding: str) -> None:
     text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
     if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
         raise SourceError(
-            f"{path} has half of a surrogate pair, such as \\ud83d alone, which is no character. Repair it, or set it"
+            f"{path} has half of a surrogate pair, such as \\ud83d alone, which is not a character. Repair it, or set it"
             " aside; in files with a record on each line such a record is malformed, and the others count"
         )
 
