@@ -25,7 +25,7 @@ endef
 export CACHE_OF_THIS_ENVIRONMENT
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all check lint bench wheel docs airflow clean
+.PHONY: help setup demo test test-all matrix check lint bench wheel docs airflow clean
 .SUFFIXES:
 
 help:  ## what can be made
@@ -45,6 +45,11 @@ test: check  ## every check and test, Spark and Airflow included, but for the lo
 test-all: check  ## the long tests too, more random examples, and every test on each engine it fits
 	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q
 	@WINDOWLIB_TEST_ALL=1 $(RUN) pytest -q --engine sail -m "$(ON_SAIL)"
+
+matrix: setup  ## every cell of what is proved, on both engines, and the page of what they came to
+	-@WINDOWLIB_TEST_ALL=1 WINDOWLIB_KEEP_MATRIX=1 $(RUN) pytest -q tests/engines/test_matrix.py -k every_cell
+	-@WINDOWLIB_TEST_ALL=1 WINDOWLIB_KEEP_MATRIX=1 $(RUN) pytest -q tests/engines/test_matrix.py -k every_cell --engine sail
+	@$(RUN) docs.reference
 
 check: .venv/.ready  ## format, lint, types, architecture, doctests, tests without Spark
 	@$(MAKE) --no-print-directory -j2 lint .jars/.ready  # the one reads, the other mostly waits

@@ -38,7 +38,7 @@ def page() -> str:
     parts: dict[str, Callable[[], str]] = {
         "story": _story,
         "overview": _overview,
-        "differences": _differences,
+        "differences": differences,
         "triggers": lambda: _kinds("trigger", TRIGGER_SECTIONS),
         "evictors": lambda: _kinds("evictor", EVICTOR_SECTIONS),
     }
@@ -92,9 +92,9 @@ def _keys(section: type[Chosen]) -> str:
     return "<br>".join(lines)
 
 
-def _differences() -> str:
+def differences() -> str:
     """What the operator's own definition says of them."""
-    return "\n".join(line for line in (operator.__doc__ or "").splitlines() if line.startswith("- "))
+    return "\n".join(line for line in (operator.__doc__ or "").splitlines() if line.startswith(("- ", "  ")))
 
 
 def _plate(plate: Plate) -> str:

@@ -7,29 +7,47 @@ from collections.abc import Iterator, Sequence
 from docs.reference.markdown import table
 from tests.engines.matrix import TOO_LARGE, Column, columns, unproved
 from tests.engines.matrix_aggregates import AGGREGATES
+from tests.engines.matrix_run import kept
 from tests.engines.matrix_values import BATCHES, TYPES
 from tests.engines.test_matrix import WINDOWS
 
 CHECKED = BATCHES - 1  # once the windows have fired, and after the late events
 INTRO = """# What is proved
 
-Each cell of this matrix is an aggregate, of a column of one type, over hostile values, through whole pipelines:
-{windows} windows before 1970, three batches, the last of them late. What is published after the second and the third
-is compared with exact arithmetic in Python, never with another engine. Sums and averages of floats and doubles may
-differ by 1e-9 of their value; everything else must be equal. NaN is greater than every other number, and zeros are
-equal whatever their sign.
+Each cell of this matrix is an aggregate, of a column of one type, over hostile values, through whole pipelines before
+1970: {windows}. There are three batches, the last of them late where windows are of time. What is published after the
+second and the third, and after a rerun, is compared with exact arithmetic in Python, never with another engine.
 
-{cells:,} cells are right on Spark, {on_sail:,} of them on Sail. What Sail does not compute exactly it refuses by type,
-when a batch is planned and before anything is read.
+What an engine computes in doubles may differ by 1e-9 of its value: sums, averages, products, variances, deviations,
+covariances, correlations, medians and percentiles of floats and doubles, and of whole numbers and decimals those that
+are doubles themselves (averages of whole numbers, quotients, products, variances and what follows them). Everything
+else must be equal: sums of whole numbers and of decimals, with `try_sum` too, averages of decimals, extremes, counts,
+sets. NaN is greater than every other number, and zeros are equal whatever their sign.
 
-This page is made from the matrix (`tests/engines/matrix.py`)."""
+There are {cells:,} cells for each kind of window on Spark, {on_sail:,} of them on Sail. What Sail does not compute
+exactly it refuses by type, when a batch is planned and before anything is read. {often}
+
+{outcomes}
+
+This page is made from the matrix (`tests/engines/matrix.py`), and from what the last run of all cells came to
+(`make matrix`)."""
+KINDS = {
+    "tumbling": "tumbling windows",
+    "session": "sessions",
+    "count": "windows of a number of events",
+    "evictor": "tumbling windows with an evictor, for which the operator itself runs",
+}
+OFTEN = "`make test` runs some columns of each, in turn; `make test-all` every one. When all were run last:"
 
 
 def page() -> str:
     """The page, in Markdown."""
     every = list(columns())
     trusted = [one for one in every if unproved(one) is None]
-    intro = INTRO.format(windows=" and ".join(WINDOWS), cells=_cells(every), on_sail=_cells(trusted))
+    windows = "; ".join(KINDS[name] for name in WINDOWS)
+    intro = INTRO.format(
+        windows=windows, cells=_cells(every), on_sail=_cells(trusted), often=OFTEN, outcomes=_outcomes()
+    )
     parts = [
         intro,
         "## Aggregates",
@@ -48,7 +66,16 @@ TOO_LARGE_TEXT = (
 
 
 def _cells(found: Sequence[Column]) -> int:
-    return sum(len(one.type.cases) for one in found) * len(WINDOWS) * CHECKED
+    return sum(len(one.type.cases) for one in found) * CHECKED
+
+
+def _outcomes() -> str:
+    """What the last run of all cells came to, as it was written down."""
+    rows = []
+    for name, one in kept().items():
+        engine, window = name.split(", ")
+        rows.append((engine.capitalize(), KINDS[window], one.date, one.commit, f"{one.cells:,}", str(one.wrong)))
+    return table(("Engine", "Windows", "Day", "Commit", "Cells compared", "Wrong"), rows)
 
 
 def _aggregates() -> Iterator[tuple[str, str, str]]:

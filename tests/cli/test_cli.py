@@ -252,6 +252,26 @@ def test_plan(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("window", "note"),
+    [
+        (
+            'type = "sliding"\nsize = "1h"\nslide = "1s"',
+            "an event is in 3,600 windows, each of them a result of its key",
+        ),
+        (
+            'type = "tumbling"\nsize = "1h"\ntrigger = { type = "continuous_event_time", interval = "2s" }',
+            "a window fires 1,800 times, each time a result of its key",
+        ),
+    ],
+)
+def test_a_plan_says_that_an_event_becomes_many_results(pipeline: Path, window: str, note: str) -> None:
+    before, rest = pipeline.read_text().split("[window]")
+    pipeline.write_text(f"{before}[window]\n{window}\n[aggregates]{rest.split('[aggregates]')[1]}")
+    assert note in call("plan", pipeline).stdout
+    assert json.loads(call("plan", pipeline, "--json").stdout)["notes"][0].startswith(note)
+
+
 def test_a_plan_says_that_more_files_may_wait(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline.write_text(pipeline.read_text().replace("[source]", "[source]\nmax_files_per_run = 1", 1))
     frozen = Plan(1, 1_500, None, 0, (SourceFile("a.parquet", 9, 1, 1),), "f", "{}")

@@ -167,6 +167,17 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
             "window.slide: an event would be in 86,400,000 windows, each of them a result of its key; slide by more, or"
             " allow it: checks.max_windows_per_event = 86400000 (now 10,000)",
         ),
+        (
+            {**TUMBLING, "window.size": '"1d"', "window.trigger": '{type = "continuous_event_time", interval = "1ms"}'},
+            "window.trigger.interval: a window would fire 86,400,000 times, each time a result of its key; let it fire"
+            " less often, or allow it: checks.max_windows_per_event = 86400000 (now 10,000)",
+        ),
+        (
+            {
+                "window.trigger": '{type = "purging", of = {type = "continuous_processing_time", interval = "30ms"}}',
+            },
+            "window.trigger.of.interval: a window would fire 60,000 times",
+        ),
         ({**SLIDING, "checks.max_windows_per_event": "1"}, "each of them a result of its key; slide by more, or allow"),
         ({"aggregates": "3"}, "aggregates: must be a table, given 3"),
         ({"aggregates.events": None, "aggregates.total": None}, "aggregates: missing; allowed: [aggregates] with"),

@@ -1,23 +1,24 @@
-"""The definition of the guide to web analytics, over made-up logs in several files, against plain Python."""
+"""The definition of the guide to web analytics, over logs as servers write them, against plain Python."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.access_log import made_up_log
+from tests.access_log import LINE, TIME, made_up_log
 from tests.docs.pages import DOCS, Page
 from windowlib.definition.definition import load_definition
-from windowlib.engines.sail import is_sail
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
@@ -57,24 +58,42 @@ def _visit(visit: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def requests_of(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """The requests of log lines in the combined format, in the order in which they arrive from one file."""
+    found = []
+    for line in lines:
+        parts = LINE.match(line)
+        assert parts, line
+        request = re.sub(r"\\(.)", r"\1", parts["request"])
+        size = None if parts["size"] == "-" else int(parts["size"])
+        found.append(
+            {
+                "client": parts["client"],
+                "at": datetime.strptime(parts["time"], TIME),
+                "request": request,
+                "page": request.split(" ")[1],
+                "status": int(parts["status"]),
+                "bytes": size,
+            }
+        )
+    return sorted(found, key=lambda one: (one["at"], json.dumps([one["request"], one["status"], str(one["bytes"])])))
+
+
 @pytest.mark.spark
-@pytest.mark.embedded
+@pytest.mark.classic
 def test_the_guide_s_definition_finds_the_visits_of_a_log(spark: SparkSession, tmp_path: Path) -> None:
     code = {block.about: block.text for block in Page(DOCS / "guides" / "web-analytics.md").blocks if block.about}
-    script: dict[str, Any] = {"__name__": "log_to_parquet"}
-    exec(compile(code["log_to_parquet.py"], "log_to_parquet.py", "exec"), script)
-    requests = list(script["requests"](made_up_log(600, seed=3)))
-    (tmp_path / "incoming").mkdir()
-    (tmp_path / "visits.toml").write_text(
-        code["visits.toml"].replace("[watermark]", "max_files_per_run = 1\n[watermark]")
-    )
-    definition = load_definition(tmp_path / "visits.toml")
-    definition = definition.model_copy(update={"engine": "sail" if is_sail(spark) else "spark"})
+    (tmp_path / "logs").mkdir()
+    text = code["visits.toml"].replace("[source.schema]", "max_files_per_run = 1\n[source.schema]")
+    (tmp_path / "visits.toml").write_text(text)
+    definition, lines = load_definition(tmp_path / "visits.toml"), made_up_log(600, seed=3)
+    requests = list[dict[str, Any]]()
     for number in range(FILES):
-        path = tmp_path / "incoming" / f"{number}.parquet"
-        part = requests[len(requests) * number // FILES : len(requests) * (number + 1) // FILES]
-        pq.write_table(pa.Table.from_pylist(part, script["SCHEMA"]), path)
+        path = tmp_path / "logs" / f"{number}.log.gz"
+        part = lines[len(lines) * number // FILES : len(lines) * (number + 1) // FILES]
+        path.write_bytes(gzip.compress("".join(f"{line}\n" for line in part).encode()))
         os.utime(path, ns=(number + 1, number + 1))
+        requests += requests_of(part)
     advance(definition, lambda: spark)
     advance(definition, lambda: spark, finish=True)
     expected = {(visit["client"], visit["window_start"]): visit for visit in visits_of(requests)}

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.engines.matrix_more import MORE
 from tests.engines.matrix_oracle import Aggregate, Oracle, added, exactly, float_sum, in_time, known, rank
-from tests.engines.matrix_values import WHOLE, Type, is_decimal, is_float, is_number
+from tests.engines.matrix_values import NESTED, WHOLE, Type, has_order, is_decimal, is_float, is_number
 
 
 def least(of: Type, values: Sequence[Any]) -> Any:
@@ -87,7 +87,7 @@ def _not_float(one: Type) -> bool:
 
 
 def _plain(one: Type) -> bool:
-    return one.shown not in ("struct", "array")
+    return one.shown not in NESTED
 
 
 def _is(*shown: str) -> Callable[[Type], bool]:
@@ -96,8 +96,8 @@ def _is(*shown: str) -> Callable[[Type], bool]:
 
 AGGREGATES = (
     Aggregate("count", "count({c})", lambda one: True, lambda of, values: len(known(values))),
-    Aggregate("min", "min({c})", lambda one: True, least),
-    Aggregate("max", "max({c})", lambda one: True, greatest),
+    Aggregate("min", "min({c})", has_order, least),
+    Aggregate("max", "max({c})", has_order, greatest),
     Aggregate("sum", "sum({c})", is_number, added, nearly=True),
     Aggregate("avg", "avg({c})", is_number, mean, nearly=True),
     Aggregate("first", "first({c})", lambda one: True, lambda of, values: in_time(values)[0]),

@@ -15,7 +15,7 @@ from operator import and_, or_, xor
 from typing import Any
 
 from tests.engines.matrix_oracle import Aggregate, Oracle, added, in_time, known, rank
-from tests.engines.matrix_values import WHOLE, Type, is_number, times
+from tests.engines.matrix_values import NESTED, WHOLE, Type, has_order, is_number, times
 
 
 def _whole(one: Type) -> bool:
@@ -46,7 +46,7 @@ def _some(one: Type) -> bool:
 
 
 def _plain(one: Type) -> bool:
-    return one.shown not in ("struct", "array")
+    return one.shown not in NESTED
 
 
 def _all_of(test: Callable[[Sequence[Any]], Any]) -> Oracle:
@@ -182,8 +182,8 @@ MORE = (
     Aggregate("bit_and", "bit_and({c})", _whole, _all_of(lambda present: reduce(and_, present))),
     Aggregate("bit_or", "bit_or({c})", _whole, _all_of(lambda present: reduce(or_, present))),
     Aggregate("bit_xor", "bit_xor({c})", _whole, _all_of(lambda present: reduce(xor, present))),
-    Aggregate("min_by", "min_by(at, {c})", _any, _time_at(min)),
-    Aggregate("max_by", "max_by(at, {c})", _any, _time_at(max)),
+    Aggregate("min_by", "min_by(at, {c})", has_order, _time_at(min)),
+    Aggregate("max_by", "max_by(at, {c})", has_order, _time_at(max)),
     Aggregate("max_by filter", "max_by(at, {c}) filter (where {c} = {c})", _some_numbers,
               _time_at(max)),
     Aggregate("max_by time", "max_by({c}, at)", _some, lambda of, values: in_time(values)[-1]),
@@ -194,7 +194,7 @@ MORE = (
     Aggregate("covar_pop", "covar_pop({c}, nth)", _pairs, _spread(0, pairs=True), nearly=True),
     Aggregate("covar_samp", "covar_samp({c}, nth)", _some_numbers, _spread(1, pairs=True), nearly=True),
     Aggregate("corr", "corr({c}, nth)", _pairs, _correlation, nearly=True),
-    Aggregate("count distinct", "count(distinct {c})", _any, lambda of, values: len(_different(values))),
+    Aggregate("count distinct", "count(distinct {c})", has_order, lambda of, values: len(_different(values))),
     Aggregate("collect_set", "collect_set({c})", _plain, _set),
     Aggregate("collect_list", "collect_list({c})", _any, lambda of, values: known(in_time(values))),
     Aggregate("median", "median({c})", is_number, _percentile(0.5), nearly=True),

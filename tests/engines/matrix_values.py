@@ -190,12 +190,32 @@ TYPES = (
         ),
     ),
     Type(
+        "reading",
+        pa.struct([("x", pa.float64()), ("n", pa.int64())]),
+        "struct of doubles",
+        _cases(
+            NaN=([{"x": NAN, "n": 1}], [{"x": 5.0, "n": 2}], [{"x": -7.5, "n": 3}]),
+            infinities=([{"x": INF, "n": 1}], [{"x": -INF, "n": INT64}], [{"x": 0.5, "n": -INT64}]),
+            nulls_inside=([{"x": None, "n": 1}], [{"x": 0.1, "n": None}], [{"x": None, "n": None}]),
+        ),
+    ),
+    Type(
+        "tags",
+        pa.map_(pa.string(), pa.int64()),
+        "map",
+        _cases(
+            plain=([{"a": 1, "b": -1}], [{}], [{"": INT64}]),
+            nulls_inside=([{"a": None}], [{"é": 0, "a b": None}], [{"a": 7}]),
+        ),
+    ),
+    Type(
         "list",
         pa.list_(pa.int32()),
         "array",
         _cases(plain=([[1, 2]], [[]], [[1]]), nulls_inside=([[None]], [[1, None]], [[0]])),
     ),
 )
+NESTED = ("struct", "struct of doubles", "map", "array")
 BY_COLUMN = {one.column: one for one in TYPES}
 CASES = max(len(one.cases) for one in TYPES)
 WHOLE = ("tinyint", "smallint", "int", "bigint")
@@ -204,6 +224,11 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 def is_number(one: Type) -> bool:
     """Whether it can be added."""
     return one.shown in WHOLE or is_float(one) or is_decimal(one)
+
+
+def has_order(one: Type) -> bool:
+    """Whether its values are less or greater than others, or equal: maps are not."""
+    return one.shown != "map"
 
 
 def is_float(one: Type) -> bool:

@@ -15,6 +15,7 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
+from windowlib.source import surrogates
 from windowlib.tables.read import read_table
 
 DEFINITION = """
@@ -124,6 +125,41 @@ def test_json(spark: SparkSession, tmp_path: Path) -> None:
     whole = {"1.json": json.dumps(rows, indent=1).encode(), "2.json.gz": gzip.compress(json.dumps(rows[0]).encode())}
     results = [("é\n", 3, 4, 'a "b"')]
     assert counted(pipeline(tmp_path / "2", whole, "multi_line = true", "json"), spark) == (results, [])
+
+
+HALVES = [r"ab\ud83d", r"\udc00ab", r"ab\ude00\ud83d", r"ab\\\ud83d"]  # no characters
+CHARACTERS = {r"ab?": "ab?", r"ab\ud83d\ude00": "ab\U0001f600", r"ab\\ud83d": r"ab\ud83d", r"\u00e9": "é"}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+def test_half_a_character_is_not_a_question_mark(spark: SparkSession, tmp_path: Path) -> None:
+    records = [f'{{"user": "{user}", "at_ms": {AT}, "value": 1}}\n' for user in (*HALVES, *CHARACTERS)]
+    files = {"1.json": "".join(records).encode(), "2.json": f'{{"user": "ab?", "at_ms": {AT}, "value": 1}}'.encode()}
+    results = sorted((user, 1 + (user == "ab?"), 1 + (user == "ab?"), None) for user in CHARACTERS.values())
+    assert counted(pipeline(tmp_path, files, kind="json"), spark) == (results, ["malformed"] * len(HALVES))
+
+
+@pytest.mark.parametrize("user", [*HALVES, *CHARACTERS])
+def test_half_a_character_in_a_file_of_one_record_is_refused(tmp_path: Path, user: str) -> None:
+    record = f'[{{"user":\n"{user}", "at_ms": {AT}, "value": 1}}]'.encode()
+    definition = pipeline(tmp_path, {"1.json": record}, "multi_line = true", "json")
+    if user in CHARACTERS:
+        assert plan(definition, clock)
+        return
+    with pytest.raises(WindowError, match=r"1\.json has half of a surrogate pair"):
+        plan(definition, clock)
+
+
+def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surrogates, "CHUNK_BYTES", 5)
+    file = tmp_path / "1.json"
+    for before in range(12):
+        file.write_text("x" * before + r"\ud83d")
+        assert surrogates.may_be_in(file)
+    file.write_text(r"xxx\u00d8\u0d83")
+    assert not surrogates.may_be_in(file)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.batches.may_run import formulas_changed, lateness_changed
     from windowlib.batches.planning import ledger_of
     from windowlib.batches.planning import plan as freeze
+    from windowlib.definition import explosion
     from windowlib.source.folder import left_out
     from windowlib.source.marker import marker_of, words
     from windowlib.tables.ledger import Waiting
@@ -93,7 +94,9 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     lateness = frozen and lateness_changed(frozen, commit)
     lines += [f"  {lateness}"] if lateness else []
-    record = _plan_record(definition, frozen) | ({"left_out": out} if out else {})
+    notes = explosion.notes(definition.window)
+    lines += [f"  {note}" for note in notes]
+    record = _plan_record(definition, frozen) | ({"notes": notes} if notes else {}) | ({"left_out": out} if out else {})
     record |= {"listing": words(definition, since)} if since else {}
     record |= {"formulas_changed": changed} if changed else {}
     record |= {"lateness_changed": lateness} if lateness else {}

@@ -84,7 +84,8 @@ class Checks(Section):
     max_windows_per_event: int = Field(
         default=MAX_WINDOWS_PER_EVENT,
         ge=1,
-        description="of sliding windows: a definition whose events would be in more windows than this is refused",
+        description="a definition is refused whose events would be in more sliding windows than this, or whose windows"
+        " would fire more often by intervals",
     )
     verify_sample: Share = Field(
         default=0.0, description="0 to 1: of so many keys Airflow verifies the windows after each advance; 0: of none"

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
 from windowlib.definition.aggregate_sql import columns_used
-from windowlib.definition.durations import parse_duration
+from windowlib.definition.dialect_rules import dialect
+from windowlib.definition.explosion import too_many
 from windowlib.definition.expression_types import misfits
-from windowlib.definition.file import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.mistakes import Mistake, given, listed, nearest
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
@@ -48,9 +48,10 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _results(source, window, aggregates)
     yield from _duplicates(source)
     yield from _gap(window)
-    yield from _explosion(window, _table(raw, "checks"))
+    yield from too_many(window, _table(raw, "checks"))
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
+    yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values())
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
     if schema:
@@ -117,21 +118,6 @@ def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
         yield Mistake("window.gap", f"need either gap or gap_column, given {got}; allowed: {allowed}")
 
 
-def _explosion(window: dict[str, Any], checks: dict[str, Any]) -> Iterator[Mistake]:
-    """Sliding windows of which an event is in so many that it would become as many results."""
-    try:
-        size_ms, slide_ms = parse_duration(window.get("size")), parse_duration(window.get("slide"))
-    except ValueError:
-        return
-    at_most = checks.get("max_windows_per_event", MAX_WINDOWS_PER_EVENT)
-    if window.get("type") == "sliding" and slide_ms > 0 and isinstance(at_most, int):
-        windows = -(-size_ms // slide_ms)
-        if windows > at_most:
-            problem = f"an event would be in {windows:,} windows, each of them a result of its key"
-            allow = f"checks.max_windows_per_event = {windows}"
-            yield Mistake("window.slide", f"{problem}; slide by more, or allow it: {allow} (now {at_most:,})")
-
-
 def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
     """Code of the user's own gives columns that must be declared, and takes the place of [aggregates]."""
     output = _table(window, "output")
@@ -162,15 +148,6 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
     if source.get("format") in ("json", "csv") and "schema" not in source:
         yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
-    dialect = _table(source, "dialect")
-    if dialect and source.get("format") not in ("json", "csv"):
-        yield Mistake("source.dialect", "has a meaning for json and csv alone; leave it out")
-    if source.get("format") == "json":
-        for key in ("delimiter", "quote", "escape", "header"):
-            if key in dialect:
-                yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
-    if dialect.get("encoding") == "UTF-16" and not dialect.get("multi_line", source.get("format") == "csv"):
-        yield Mistake("source.dialect.encoding", "UTF-16 can be read with multi_line = true alone")
     for key in ("include", "exclude"):
         if key in source and source.get("format") == "delta":
             yield Mistake(f"source.{key}", "has no meaning for a Delta table, whose log names its files; leave it out")

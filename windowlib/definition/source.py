@@ -42,14 +42,17 @@ class Dialect(Section):
     )
     timestamp_format: TimeFormat | None = Field(
         default=None,
-        description='how times are written, such as "dd.MM.yyyy HH:mm:ss", in Spark\'s letters; without it as ISO 8601',
+        description='how times are written, such as "dd.MM.yyyy HH:mm:ss", in Spark\'s letters; without it as ISO 8601,'
+        " with the day; another text is malformed",
     )
     time_zone: TimeZone | None = Field(
         default=None, description='the zone of times that are written without one, such as "Europe/Berlin"; else UTC'
     )
     locale: Locale | None = Field(
         default=None,
-        description='whose decimals and names of months, such as "de-DE" for 1.234,5; else "en-US"',
+        description='whose names of months and, in CSV, numbers with decimals, such as "de-DE" for 1.234,5; without it'
+        " a point stands before decimals, and nothing between thousands; another text, and one with more digits than"
+        " its type has, is malformed",
     )
     multi_line: bool | None = Field(
         default=None,

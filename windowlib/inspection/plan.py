@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from windowlib.definition import explosion
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration as duration
 from windowlib.definition.several import sharing_refusal
@@ -26,8 +27,6 @@ BY_NUMBER = (
     "which window an event is in follows from its running number in its key, so numbers are counted in order of arrival"
     " and slices of consecutive events are put together"
 )
-
-MANY_WINDOWS = 1_000  # of an event: more are worth a note
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +146,7 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("first and last follow event time, then arrival: they aggregate by sorting, which is slower")
     if isinstance(spec.assigner, DynamicSession) and not general:
         notes.append("a gap for each event: events share a slice only where their times are equal")
-    match spec.assigner:
-        case Sliding(size_ms=size_ms, slide_ms=slide_ms) if size_ms > MANY_WINDOWS * slide_ms:
-            notes.append(f"an event is in {-(-size_ms // slide_ms):,} windows, each of them a result of its key")
+    notes += explosion.notes(definition.window)
     if not definition.source.key:
         notes.append("without a key the events or slices of a batch meet in one task")
     if definition.fires_often:

@@ -3,7 +3,7 @@
 One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
 flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
 watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
-EvictingWindowOperator do. It differs on purpose in five points:
+EvictingWindowOperator do. It differs on purpose in eight points:
 
 - The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
 - An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
@@ -11,6 +11,11 @@ EvictingWindowOperator do. It differs on purpose in five points:
 - A window whose cleanup timer a trigger has deleted goes in silence when that time comes (Flink keeps it for ever).
 - Where the state goes on under another allowed lateness (`resume`), what has been cleaned up stays late (Flink would
   begin such a window again, empty, and fire a part of it), and windows past a shorter one go at once (Flink: never).
+- Near the ends of 64 bits a window's start and end are what they come to (Flink's wrap round, to the other end of
+  time), and one without end fires by intervals twice more at the end of the input (Flink: for every interval of time).
+- To the time evictor an element without a time is the oldest, unless it comes first (Flink fails at it).
+- Sent again after a restore (`resend_watermark`), a watermark is the one since the restore before, if there was any
+  (Flink: the last that the source has sent).
 """
 
 from __future__ import annotations

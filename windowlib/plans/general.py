@@ -243,7 +243,8 @@ def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
         "last_event_time": f"if({fired}, timestamp_millis(last_event_ms), null)",
     }
     if run.outputs is None:
-        results |= {name: f"if({fired}, {sql}, null)" for name, sql in finishes(step.aggregates).items()}
+        outputs = finishes(step.aggregates, guarded=step.engine.guarded)
+        results |= {name: f"if({fired}, {sql}, null)" for name, sql in outputs.items()}
     else:
         results |= {name: quoted(OUTPUT + name) for name in run.outputs}
     shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}

@@ -146,10 +146,23 @@ class Out:
 
 def _array(column: pa.Field, values: list[Any]) -> pa.Array:
     try:
-        return pa.array(values, column.type)
+        return null_inside(pa.array(values, column.type))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
         name = column.name.removeprefix(OUTPUT)
         raise FunctionFailed(f"a value of {name} does not fit its type {column.type}: {error}") from error
+
+
+def null_inside(found: pa.Array) -> pa.Array:
+    """The same, in which the fields of a null struct are null: Arrow writes zeros there, which engines may read.
+
+    >>> made = pa.array([None, {"a": {"b": 1}}], pa.struct([("a", pa.struct([("b", pa.int64())]))]))
+    >>> null_inside(made).field("a").field("b").to_pylist() == [None, 1], made.field("a").field("b").to_pylist()
+    (True, [0, 1])
+    """
+    if not pa.types.is_struct(found.type):
+        return found
+    parts = [null_inside(part) for part in found.flatten()]
+    return pa.StructArray.from_arrays(parts, fields=[*found.type], mask=found.is_null())
 
 
 def element_row(stored: Mapping[str, Any]) -> list[Any]:

@@ -21,10 +21,13 @@ from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
+from windowlib.source import surrogates
 from windowlib.source.found import SourceError
+from windowlib.source.spelling import Spelling, as_text, spelled
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
 
 UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
 CHUNK_BYTES = 1 << 20
@@ -35,8 +38,11 @@ def check_file(definition: Definition, path: Path) -> None:
     """Raises `SourceError` for a file that is packed so, `StateMismatch` for a header that does not fit."""
     if path.suffix.casefold() in UNREADABLE:
         raise SourceError(f"{path} is packed in a way that is not read: unpack it, or pack it as .gz or .bz2")
+    dialect = definition.source.dialect
     if definition.source.format == "csv":
         columns_of(definition, path)
+    elif dialect.multi_line or dialect.encoding != "UTF-8":
+        surrogates.check_whole(path, dialect.encoding)
 
 
 def columns_of(definition: Definition, path: Path) -> list[str]:
@@ -121,8 +127,28 @@ def _may_have_longer_records(definition: Definition, path: Path) -> bool:
 
 
 def _json(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
-    options = {"multiLine": bool(definition.source.dialect.multi_line)}
-    return _loaded(spark, definition, list(definition.source.columns), paths, options)
+    """The records of JSON files; those in which half a character may be are parsed line by line."""
+    columns, dialect = list(definition.source.columns), definition.source.dialect
+    whole = bool(dialect.multi_line)
+    if whole or dialect.encoding != "UTF-8":
+        return _loaded(spark, definition, columns, paths, {"multiLine": whole})
+    by_line = [path for path in paths if surrogates.may_be_in(Path(path))]
+    others = [path for path in paths if path not in by_line]
+    parts = [_loaded(spark, definition, columns, others, {})] if others else []
+    return balanced(lambda a, b: a.unionByName(b), [*parts, *([_lines(spark, definition, by_line)] if by_line else [])])
+
+
+def _lines(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+    """The same of lines that are read as texts; one with half a character stands in CORRUPT."""
+    read = spark.read.text([*map(no_pattern, paths)])
+    read = read.select("value", read.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+    schema = _as_read(definition, list(definition.source.columns))
+    parsed = F.from_json("value", schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT})
+    rows = read.where(F.trim("value") != "").withColumn(names.internal("record"), parsed)
+    fields = [F.col(names.internal("record")).getField(one.name).alias(one.name) for one in schema][:-1]
+    corrupt = F.col(names.internal("record")).getField(names.CORRUPT)
+    corrupt = F.when(surrogates.has_half(F.col("value")), F.col("value")).otherwise(corrupt)
+    return rows.select(*fields, corrupt.alias(names.CORRUPT), names.SOURCE_FILE)
 
 
 def _csv(
@@ -145,18 +171,31 @@ def _csv(
 def _loaded(
     spark: SparkSession, definition: Definition, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
 ) -> DataFrame:
-    source = definition.source
-    schema = ", ".join(f"{quoted(name)} {source.columns.get(name, 'string')}" for name in columns)
     form: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-    dialect = source.dialect
-    if dialect.encoding != "UTF-8":
-        form["encoding"] = dialect.encoding
-    written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}
-    written |= {"timeZone": dialect.time_zone, "locale": dialect.locale}
-    form |= {option: value for option, value in written.items() if value}
-    reader = spark.read.schema(f"{schema}, {names.CORRUPT} string").options(**form, **options)
-    loaded = reader.format(source.format).load([*map(no_pattern, paths)])
+    if definition.source.dialect.encoding != "UTF-8":
+        form["encoding"] = definition.source.dialect.encoding
+    reader = spark.read.schema(_as_read(definition, columns)).options(**form, **options)
+    loaded = reader.format(definition.source.format).load([*map(no_pattern, paths)])
     return loaded.select("*", loaded.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+
+
+def _declared(definition: Definition, columns: Sequence[str]) -> StructType:
+    """The types of columns of a file; those that the schema does not name are texts."""
+    from pyspark.sql.types import DataType, StructType
+
+    kinds = definition.source.columns
+    found = DataType.fromDDL(", ".join(f"{quoted(name)} {kinds.get(name, 'string')}" for name in columns))
+    assert isinstance(found, StructType)
+    return found
+
+
+def _as_read(definition: Definition, columns: Sequence[str]) -> StructType:
+    """What Spark reads of a record: numbers with decimals and times as texts, and CORRUPT."""
+    from pyspark.sql.types import StructType
+
+    found = as_text(_declared(definition, columns))
+    assert isinstance(found, StructType)
+    return found.add(names.CORRUPT, "string")
 
 
 def _path(path: str) -> str:
@@ -164,22 +203,30 @@ def _path(path: str) -> str:
 
 
 def _decoded(loaded: DataFrame, definition: Definition, columns: Sequence[str]) -> DataFrame:
-    """The declared columns; a record with something that could not be decoded stands in CORRUPT, as JSON."""
-    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
-
-    broken = F.lit(False)
-    for field in loaded.schema:
-        if field.name in columns and isinstance(field.dataType, StringType | ArrayType | MapType | StructType):
-            broken = broken | _is_broken(F.col(quoted(field.name)), isinstance(field.dataType, StringType))
-    if definition.source.format == "csv":
+    """The declared columns; a record of which something cannot be decoded, or read, stands in CORRUPT, as JSON."""
+    in_json, source = definition.source.format == "json", definition.source
+    broken, values = F.lit(False), dict[str, "Column"]()
+    for number, field in enumerate(_declared(definition, columns)):
+        own, time = F.col(quoted(field.name)), field.name == source.in_files(source.timestamp)
+        found = spelled(own, field.dataType, Spelling(source.dialect, in_json, floored=time))
+        values[name := names.internal(f"value{number}")] = found.value
+        broken = broken | _not_decoded(own, as_text(field.dataType)) | found.broken_by(F.col(name))
+    if not in_json:
         last = columns[-1]  # of a file with two kinds of line breaks: one of them is left at the end of each line
-        if definition.source.columns.get(last, "string") == "string":
+        if source.columns.get(last, "string") == "string":
             broken = broken | F.coalesce(F.col(quoted(last)).endswith("\r"), F.lit(False))
     whole = F.to_json(F.struct(*map(quoted, columns)))
     corrupt = F.make_valid_utf8(F.coalesce(F.col(names.CORRUPT), F.when(broken, whole))).alias(names.CORRUPT)
-    return loaded.select(*map(quoted, definition.source.columns), corrupt, names.SOURCE_FILE)
+    read = dict(zip(columns, map(F.col, values), strict=True))
+    valued = loaded.withColumns(values)
+    return valued.select(*(read[name].alias(name) for name in source.columns), corrupt, names.SOURCE_FILE)
 
 
-def _is_broken(value: Column, is_text: bool) -> Column:
-    text = value if is_text else F.to_json(value)
+def _not_decoded(value: Column, kind: DataType) -> Column:
+    """Whether something in a value that was read as this could not be decoded; of texts, and of what holds them."""
+    from pyspark.sql.types import AtomicType, StringType
+
+    if isinstance(kind, AtomicType) and not isinstance(kind, StringType):
+        return F.lit(False)
+    text = value if isinstance(kind, StringType) else F.to_json(value)
     return F.coalesce(text.contains(NOT_DECODED), F.lit(False))

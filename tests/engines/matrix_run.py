@@ -1,0 +1,51 @@
+"""What the last run of all cells came to: written by the test of the matrix where it is asked to, shown by the page.
+
+`make matrix` runs every cell on both engines and keeps the outcome, right or wrong, next to this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+KEPT = Path(__file__).with_name("matrix_run.json")
+IS_KEPT = bool(os.environ.get("WINDOWLIB_KEEP_MATRIX"))  # as `make matrix` sets it
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one engine and one kind of windows: the day, the commit, how many cells were compared, and were wrong."""
+
+    date: str
+    commit: str
+    cells: int
+    wrong: int
+
+
+def keep(engine: str, window: str, cells: int, wrong: int) -> None:
+    """Writes an outcome over the one before of the same engine and windows."""
+    now = Outcome(datetime.now(UTC).date().isoformat(), _commit(), cells, wrong)
+    known = {name: asdict(one) for name, one in kept().items()} | {f"{engine}, {window}": asdict(now)}
+    KEPT.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def kept() -> Mapping[str, Outcome]:
+    """The outcomes by engine and windows."""
+    return {name: Outcome(**one) for name, one in json.loads(KEPT.read_text()).items()} if KEPT.exists() else {}
+
+
+def _commit() -> str:
+    """The commit of the code, and whether it was changed since."""
+    said = subprocess.run(
+        ["git", "describe", "--always", "--abbrev=7", "--dirty=, changed", "--exclude=*"],
+        cwd=KEPT.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return said.stdout.strip()

@@ -1,0 +1,47 @@
+"""What the operator does otherwise than Flink, on purpose, where few will look; the list is in its own definition."""
+
+from __future__ import annotations
+
+from docs.gallery.page import differences
+from windowlib.model.aggregates import Count
+from windowlib.model.assigners import Session, Tumbling
+from windowlib.model.elements import Element, Watermark
+from windowlib.model.evictors import TimeEvictor
+from windowlib.model.operator import run
+from windowlib.model.spec import WindowSpec
+from windowlib.model.state import OperatorState
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
+from windowlib.replay.scenarios import replay
+
+
+def test_unlike_flink_windows_near_the_ends_of_time_do_not_wrap_round() -> None:
+    [first] = Tumbling(10).assign(MIN_TIME_MS + 1)
+    [last] = Session(gap_ms=10).assign(MAX_TIME_MS - 1)
+    assert first.start_ms < MIN_TIME_MS < first.end_ms
+    assert last == TimeWindow(MAX_TIME_MS - 1, MAX_TIME_MS + 9)
+    state = OperatorState()
+    assert run(WindowSpec(Session(gap_ms=10), Count()), state, [Element("a", MAX_TIME_MS - 1), Watermark(0)]) == []
+    assert state.in_flight == [("a", last)]
+
+
+def test_unlike_flink_the_time_evictor_takes_an_element_without_a_time_for_the_oldest() -> None:
+    kept = TimeEvictor(keep_ms=5).kept([Element("a", 7), Element("a", None), Element("a", 3), Element("a", 2)])
+    assert [element.timestamp_ms for element in kept] == [7, 3]
+    untimed = [Element("a", None), Element("a", 7), Element("a", 1)]
+    assert TimeEvictor(keep_ms=5).kept(untimed) == untimed
+
+
+def test_unlike_flink_a_watermark_that_a_restore_has_forgotten_is_not_sent_again() -> None:
+    steps = [{"watermark": 9}, {"snapshot_restore": True}, {"snapshot_restore": True, "resend_watermark": True}]
+    element = {"element": {"key": "a", "ts": 2, "value": 1, "id": "e"}}
+    window = {"assigner": {"type": "tumbling", "size_ms": 10}, "function": "count"}
+    late = [
+        replay({**window, "steps": [*given, element]})["steps"][-1]["late"] for given in (steps, steps[:1] + steps[2:])
+    ]
+    assert late == [[], ["e"]]
+
+
+def test_every_difference_is_listed_to_its_end() -> None:
+    bullets = differences().split("\n- ")
+    assert len(bullets) == 8
+    assert all(one.endswith((".", ")")) for one in bullets), bullets

@@ -1,0 +1,38 @@
+"""Rules of `[source.dialect]` that concern several keys at once, over the TOML as it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from windowlib.definition.locales import decimal_mark
+from windowlib.definition.mistakes import Mistake, given
+
+WITH_DECIMALS = re.compile(r"\b(?:float|real|double|decimal|dec|numeric)\b")
+
+
+def dialect(form: Any, said: Mapping[str, Any], kinds: Iterable[str]) -> Iterator[Mistake]:
+    """What is wrong with a dialect of files in this format, whose columns are of these types."""
+    if said and form not in ("json", "csv"):
+        yield Mistake("source.dialect", "has a meaning for json and csv alone; leave it out")
+    if form == "json":
+        for key in ("delimiter", "quote", "escape", "header"):
+            if key in said:
+                yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
+    if said.get("encoding") == "UTF-16" and not said.get("multi_line", form == "csv"):
+        yield Mistake("source.dialect.encoding", "UTF-16 can be read with multi_line = true alone")
+    if any(WITH_DECIMALS.search(kind.casefold()) for kind in kinds):
+        yield from _numbers(form, said.get("locale"))
+
+
+def _numbers(form: Any, locale: Any) -> Iterator[Mistake]:
+    """Numbers with decimals are read as their locale writes them: it must be known how."""
+    if not isinstance(locale, str):
+        return
+    mark, key = decimal_mark(locale), "source.dialect.locale"
+    if form == "json" and mark != ".":
+        yield Mistake(key, f"numbers of JSON are written with a point, in {given(locale)} too; leave it out")
+    elif mark is None:
+        problem = f"how numbers are written in {given(locale)} is not known"
+        yield Mistake(key, f"{problem}; declare them as string, or as whole numbers")

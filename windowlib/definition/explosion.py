@@ -1,0 +1,77 @@
+"""How many results an event becomes: sliding windows that hold it, and firings of a window by intervals.
+
+Windows that slide by a millisecond, or fire at every one, make a table of a batch before anyone has seen it: a
+definition is refused where it would exceed `checks.max_windows_per_event`, and from `MANY` on said in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from windowlib.definition.durations import parse_duration
+from windowlib.definition.file import MAX_WINDOWS_PER_EVENT
+from windowlib.definition.mistakes import Mistake
+from windowlib.definition.windows import AnyWindow
+
+MANY = 1_000  # results of an event: more are worth a note
+INTERVALS = ("continuous_event_time", "continuous_processing_time")
+
+
+@dataclass(frozen=True, slots=True)
+class Explosion:
+    """What makes an event into many results: the key to change, how many they are at most, in words."""
+
+    key: str
+    results: int
+    words: str
+    instead: str
+
+
+def explosions(window: Mapping[str, Any]) -> Iterator[Explosion]:
+    """Of `[window]`, as it was written or as it was read: of sliding windows, and of a trigger that fires by intervals.
+
+    >>> [one.words for one in explosions({"type": "sliding", "size": "1h", "slide": "1s"})]
+    ['an event would be in 3,600 windows, each of them a result of its key']
+    """
+    size_ms, slide_ms = _ms(window.get("size", window.get("gap"))), _ms(window.get("slide"))
+    if window.get("type") == "sliding" and size_ms and slide_ms:
+        windows = -(-size_ms // slide_ms)
+        words = f"an event would be in {windows:,} windows, each of them a result of its key"
+        yield Explosion("window.slide", windows, words, "slide by more")
+    trigger, key = window.get("trigger"), "window.trigger"
+    while isinstance(trigger, Mapping):
+        interval_ms = _ms(trigger.get("interval"))
+        if trigger.get("type") in INTERVALS and size_ms and interval_ms:
+            firings = -(-size_ms // interval_ms)
+            words = f"a window would fire {firings:,} times, each time a result of its key"
+            yield Explosion(f"{key}.interval", firings, words, "let it fire less often")
+        trigger, key = trigger.get("of"), f"{key}.of"
+
+
+def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[Mistake]:
+    """The mistakes of a definition that exceeds its bound."""
+    at_most = checks.get("max_windows_per_event", MAX_WINDOWS_PER_EVENT)
+    for one in explosions(window) if isinstance(at_most, int) else ():
+        if one.results > at_most:
+            allow = f"checks.max_windows_per_event = {one.results}"
+            yield Mistake(one.key, f"{one.words}; {one.instead}, or allow it: {allow} (now {at_most:,})")
+
+
+def notes(window: AnyWindow) -> list[str]:
+    """What is worth a note of windows that are allowed."""
+    found = explosions(window.model_dump(by_alias=True))
+    return [
+        f"{one.words.replace(' would be', ' is').replace(' would fire', ' fires')} ({one.key})"
+        for one in found
+        if one.results > MANY
+    ]
+
+
+def _ms(duration: Any) -> int:
+    """As it was written, or as it was read; 0 for what is not a duration, which is reported already."""
+    try:
+        return duration if isinstance(duration, int) else max(0, parse_duration(duration))
+    except ValueError:
+        return 0
