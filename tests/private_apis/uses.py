@@ -17,7 +17,7 @@ TEXTS = re.compile(
     r"_?PYSPARK_[A-Z_]+|\bSPARK_[A-Z_]+|-XX:[+-]?\w+|-X(?:log|share)\b|--add-opens|org\.apache\.spark\.(?!sql\.delta)[\w.]*\w"
     r"|(?<![\w.])spark\.(?:sql|python|databricks)\.[\w.]*\w"
 )
-PLACES = re.compile(rf"(?:{'|'.join(sorted(PACKAGES))})\.")  # a text by which the module of a class is told
+PLACES = re.compile(rf"(?:{'|'.join(sorted(PACKAGES))})\.")  # a text that the module of a class begins with
 
 
 def uses(file: Path, public: Set[str], own: Set[str]) -> Iterator[str]:
