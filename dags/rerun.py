@@ -16,6 +16,45 @@ from windowlib.airflow.pipelines import files_for_reruns, pipelines_folder
 from windowlib.airflow.pools import BY_WEIGHT, LIGHT, RERUNS
 from windowlib.airflow.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
 
+FORM = {
+    "from": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="From",
+        description="Inclusive, in the zone at the lower left; empty: from the first result on. Windows that"
+        " meet the range are recomputed.",
+    ),
+    "to": Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        title="To",
+        description="Exclusive; empty: to the end of the last result.",
+    ),
+    "reason": Param("", type="string", title="Reason", description="Why; kept with the batch."),
+    "dry_run": Param(True, type="boolean", title="Dry run", description="Show what would change, and stop there."),
+    "preview": Param(
+        None,
+        type=["null", "string"],
+        title="Preview",
+        description="The id of one made before, to apply it without making it again; From and To are its own.",
+    ),
+    "approval": Param(
+        True,
+        type="boolean",
+        title="Wait for approval",
+        description="Apply the preview only after it has been approved.",
+    ),
+    "accept_gap": Param(
+        False,
+        type="boolean",
+        title="Accept missing files",
+        description="Go on where files of the source are gone: their events are removed from the windows.",
+    ),
+}
+"""What the operator is asked, but for the pipeline."""
+
 
 def rerun_dag(pipelines: dict[str, str]) -> DAG:
     """The DAG over these pipelines; there must be one."""
@@ -29,43 +68,7 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
         doc_md=rerun_page(names),
         params={
             "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows are recomputed."),
-            "from": Param(
-                None,
-                type=["null", "string"],
-                format="date-time",
-                title="From",
-                description="Inclusive, in the zone at the lower left; empty: from the first result on. Windows that"
-                " meet the range are recomputed.",
-            ),
-            "to": Param(
-                None,
-                type=["null", "string"],
-                format="date-time",
-                title="To",
-                description="Exclusive; empty: to the end of the last result.",
-            ),
-            "reason": Param("", type="string", title="Reason", description="Why; kept with the batch."),
-            "dry_run": Param(
-                True, type="boolean", title="Dry run", description="Show what would change, and stop there."
-            ),
-            "preview": Param(
-                None,
-                type=["null", "string"],
-                title="Preview",
-                description="The id of one made before, to apply it without making it again; From and To are its own.",
-            ),
-            "approval": Param(
-                True,
-                type="boolean",
-                title="Wait for approval",
-                description="Apply the preview only after it has been approved.",
-            ),
-            "accept_gap": Param(
-                False,
-                type="boolean",
-                title="Accept missing files",
-                description="Go on where files of the source are gone: their events are removed from the windows.",
-            ),
+            **FORM,
         },
         default_args={"pool": LIGHT.name, "retries": 0, "retry_delay": timedelta(minutes=1), **BY_WEIGHT},
     ) as dag:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from windowlib import _AT_FIRST_USE, _ONCE_HERE
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "windowlib"
 ORDER = (
@@ -33,8 +35,27 @@ def imports(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def defined(name: str) -> str:
+    """Where a name that the face offers is defined; any other name as it is.
+
+    >>> defined("windowlib.spark_views"), defined("windowlib.Session"), defined("windowlib.triggers.Trigger")
+    ('windowlib.tables.read.spark_views', 'windowlib.model.assigners.Session', 'windowlib.model.triggers.Trigger')
+    """
+    package, _, rest = name.partition(".")
+    short = rest.partition(".")[0]
+    if package != "windowlib":
+        return name
+    if short in _AT_FIRST_USE:
+        return ".".join(_AT_FIRST_USE[short])
+    return f"windowlib.model.{rest}" if short in _ONCE_HERE.split() else OFFERED.get(rest, name)
+
+
 def top(module: str) -> str:
     return module.partition(".")[0]
+
+
+OFFERED = {one.rpartition(".")[2]: one for one in imports(PACKAGE / "__init__.py")}
+"""The names that the face imports, each with the module that defines it."""
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -53,7 +74,7 @@ def arrows(root: Path) -> dict[str, set[str]]:
         return name if name in known else name.rpartition(".")[0]
 
     return {
-        name: {imported(one) for one in imports(file)} & known.keys() - {name, "windowlib"}
+        name: {imported(defined(one)) for one in imports(file)} & known.keys() - {name, "windowlib"}
         for name, file in known.items()
         if name not in ("windowlib", "windowlib.__main__")  # the face, and what starts the command line
     }
@@ -116,6 +137,16 @@ def test_a_planted_import_upwards_and_a_planted_circle_are_noticed(tmp_path: Pat
     assert circles(arrows(tmp_path)) == ["windowlib.runs.high -> windowlib.tables.low -> windowlib.runs.high"]
 
 
+def test_a_planted_import_upwards_through_the_face_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "windowlib" / "definition").mkdir(parents=True)
+    (tmp_path / "windowlib" / "tables").mkdir()
+    (tmp_path / "windowlib" / "tables" / "read.py").write_text("def spark_views(): ...\n")
+    low = tmp_path / "windowlib" / "definition" / "low.py"
+    for text in ("from windowlib import spark_views", "def late():\n    from windowlib import Session, spark_views"):
+        low.write_text(f"{text}\n")
+        assert upwards(tmp_path) == ["windowlib.definition.low imports windowlib.tables.read"]
+
+
 @pytest.mark.parametrize("file", MODEL, ids=lambda file: file.name)
 def test_the_model_imports_the_standard_library_and_itself(file: Path) -> None:
     foreign = {name for name in imports(file) if top(name) not in sys.stdlib_module_names}
@@ -143,3 +174,76 @@ def test_the_pattern_notices_what_only_the_classic_api_has() -> None:
         ".rdd",
         "_jvm",
     ]
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+
+MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 40, 6
+MAY_HAVE_MORE_PARAMETERS = {
+    **dict.fromkeys(
+        (
+            *("cli/forget.py: forget", "cli/late.py: readmit", "cli/migrate.py: migrate", "cli/operate.py: rollback"),
+            *("cli/operate.py: advance_watermark", "cli/rerun.py: rerun", "cli/run.py: run", "cli/verify.py: verify"),
+        ),
+        "a command: typer reads its options from the signature",
+    ),
+    "definition/define.py: define": "public: a definition in Python, whose keys are its parameters",
+    "runs/advance.py: advance": "public: authors' own code calls it by these names",
+}
+
+
+def sized_files(root: Path) -> list[Path]:
+    return sorted(file for folder in ("windowlib", "jobs", "dags") for file in (root / folder).rglob("*.py"))
+
+
+def functions(root: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every function, by its file and name."""
+    for file in sized_files(root):
+        place = str(file.relative_to(root)).removeprefix("windowlib/")
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{place}: {node.name}", node
+
+
+def long_files(root: Path) -> list[str]:
+    return [
+        str(file.relative_to(root)) for file in sized_files(root) if len(file.read_text().splitlines()) > MOST_LINES
+    ]
+
+
+def long_functions(root: Path) -> list[str]:
+    """With signature and docstring, without decorators."""
+    found = ((name, (node.end_lineno or 0) - node.lineno + 1) for name, node in functions(root))
+    return [f"{name} has {lines} lines" for name, lines in found if lines > MOST_LINES_OF_A_FUNCTION]
+
+
+def with_many_parameters(root: Path) -> set[str]:
+    """Functions whose callers must say too much; `self` and `cls` do not count."""
+
+    def count(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+        given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        return sum(one.arg not in ("self", "cls") for one in given)
+
+    return {name for name, node in functions(root) if count(node) > MOST_PARAMETERS}
+
+
+def test_no_file_is_longer_than_a_reader_keeps_in_mind() -> None:
+    assert long_files(ROOT) == []
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    assert long_functions(ROOT) == []
+
+
+def test_no_function_takes_more_parameters_than_it_may() -> None:
+    assert with_many_parameters(ROOT) == MAY_HAVE_MORE_PARAMETERS.keys()
+
+
+def test_planted_sizes_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    long = "def long() -> None:\n" + "    print()\n" * MOST_LINES_OF_A_FUNCTION
+    wide = "class A:\n    def wide(self, a, b, c, *, d, e, f, g): ...\n    def narrow(self, a, b, c, d, e, f): ...\n"
+    (tmp_path / "jobs" / "planted.py").write_text(long + wide + "#\n" * MOST_LINES)
+    assert long_files(tmp_path) == ["jobs/planted.py"]
+    assert long_functions(tmp_path) == ["jobs/planted.py: long has 41 lines"]
+    assert with_many_parameters(tmp_path) == {"jobs/planted.py: wide"}

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.private_apis.uses import private_names, uses
+from tests.private_apis.uses import private_names, uses, uses_of_settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = "docs/contributing/private-apis.md"
 NAME = re.compile(r"`([^`]+)`")
-DEEP_MODULE = re.compile(r"(pyspark|airflow|great_expectations|deltalake)\.[\w.]+")
+DEEP_MODULE = re.compile(r"(pyspark|airflow|great_expectations|deltalake|sqlglot)\.[\w.]+|pydantic_core")
 HELD: dict[str, set[str]] = defaultdict(set)  # by file, what tests of this file hold
 
 
@@ -62,6 +62,8 @@ def scanned(root: Path, public: set[str]) -> dict[str, set[str]]:
     files = sorted((root / "windowlib").rglob("*.py"))
     own = private_names(files)
     found = {str(file.relative_to(root)): set(uses(file, public, own)) for file in files}
+    settings = (root / "windowlib").rglob("*.properties")
+    found |= {str(file.relative_to(root)): set(uses_of_settings(file, public)) for file in settings}
     return {file: names for file, names in found.items() if names}
 
 

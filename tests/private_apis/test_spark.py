@@ -6,15 +6,17 @@ import inspect
 import os
 import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.private_apis.page import holds, listed, printed
-from tests.private_apis.uses import private_names
-from windowlib.engines import jvm
+from tests.private_apis.uses import private_names, uses_of_settings
+from windowlib.engines import connect, jars, jvm
 from windowlib.engines import spark as our_spark
 from windowlib.engines.warm import engine
+from windowlib.runs.spark_errors import _is_sparks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,3 +128,86 @@ def test_pyspark_is_looked_for_without_importing_it() -> None:
 @holds("engines/spark.py", "sys.modules")
 def test_a_session_that_is_active_is_noticed(spark: SparkSession) -> None:
     assert not our_spark._is_needed("local[1]", {})
+
+
+INTERNAL = (
+    "spark.sql.csv.parser.columnPruning.enabled",
+    "spark.sql.maxConcurrentOutputFileWriters",
+    "spark.sql.codegen.cache.maxEntries",
+    "spark.sql.codegen.aggregate.fastHashMap.capacityBit",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold",
+    "spark.python.sql.dataFrameDebugging.enabled",
+)
+
+
+def knows(spark: SparkSession, setting: str) -> bool:
+    """Whether Spark itself reads a setting: one of a session, or one that only a new session can have."""
+    from pyspark.errors import AnalysisException
+
+    if spark.conf.isModifiable(setting):
+        return True
+    try:
+        spark.conf.set(setting, "1")
+    except AnalysisException as error:
+        return error.getCondition() == "CANNOT_MODIFY_STATIC_CONFIG"
+    return False
+
+
+@pytest.mark.spark
+@pytest.mark.classic
+@holds("engines/spark.py", *INTERNAL)
+def test_spark_knows_the_settings_that_it_calls_internal(spark: SparkSession) -> None:
+    assert {name for name in INTERNAL if not knows(spark, name)} == set()
+    assert not knows(spark, "spark.sql.noSuchSetting")
+    documented = {row[0] for row in spark.sql("SET -v").collect()}
+    assert documented & set(INTERNAL) == set(), "public by now: name it at the end of the page"
+
+
+@holds("engines/spark.py", "spark.databricks.delta.snapshotPartitions")
+def test_delta_knows_its_setting() -> None:
+    """Delta registers it when its classes are loaded; its name is in them, without what all of them begin with."""
+    names = [name for jar in jars.for_delta() for name in texts_of(jar, "DeltaSQLConf")]
+    assert any(b"snapshotPartitions" in one for one in names)
+
+
+def texts_of(jar: Path, classes: str) -> list[bytes]:
+    with zipfile.ZipFile(jar) as opened:
+        return [opened.read(name) for name in opened.namelist() if classes in name]
+
+
+LOGGERS = sorted(set(uses_of_settings(our_spark.LOGGING, set())))
+
+
+@holds("engines/log4j2.properties", *LOGGERS)
+def test_loggers_are_named_after_classes_that_are_there() -> None:
+    jars = [zipfile.ZipFile(jar) for jar in (jvm.spark_home() / "jars").glob("spark-*.jar")]
+    there = {name for jar in jars for name in jar.namelist()}
+    assert [name for name in LOGGERS if f"{name.replace('.', '/')}.class" not in there] == []
+
+
+@holds("engines/connect.py", "getGrpcStatusCode", "pyspark.", "grpc.")
+@holds("runs/spark_errors.py", "pyspark.", "py4j.")
+def test_errors_say_where_they_are_from_and_what_a_server_answered() -> None:
+    import grpc
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    gone = SparkConnectGrpcException("no answer", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
+    assert connect.lost(gone)
+    assert not connect.lost(SparkConnectGrpcException("no", grpc_status_code=grpc.StatusCode.INTERNAL))
+    with grpc.insecure_channel("127.0.0.1:1") as channel, pytest.raises(grpc.RpcError) as refused:
+        channel.unary_unary("/no/such")(b"", timeout=5)
+    assert connect.lost(refused.value)
+    assert all(_is_sparks(error.__new__(error)) for error in (Py4JJavaError, PySparkException))
+    assert not _is_sparks(ValueError())
+
+
+def test_requests_have_the_fields_that_are_looked_into() -> None:
+    with listed("pyspark.sql.connect.proto"):
+        from pyspark.sql.connect import proto
+
+        expression, cast = proto.Expression.DESCRIPTOR, proto.Expression.Cast.DESCRIPTOR
+        assert "expression_string" in {field.name for field in expression.oneofs_by_name["expr_type"].fields}
+        assert "expression" in expression.fields_by_name["expression_string"].message_type.fields_by_name
+        assert {"type", "type_str"} <= {*cast.fields_by_name.keys()}

@@ -7,12 +7,17 @@ import re
 from collections.abc import Iterator, Set
 from pathlib import Path
 
-PACKAGES = {"pyspark", "py4j", "airflow", "great_expectations", "deltalake", "pyarrow", "pysail", "grpc", "structlog"}
+PACKAGES = {
+    *("pyspark", "py4j", "airflow", "great_expectations", "deltalake", "pyarrow", "pysail", "grpc", "structlog"),
+    *("sqlglot", "pydantic", "pydantic_core", "google"),
+}
 MACHINERY = {"gc", "ctypes", "importlib.abc", "importlib.machinery", "importlib.util"}
 INTERPRETER = {"sys.modules", "sys.meta_path", "sys.path", "os.fork", "os._exit"}
 TEXTS = re.compile(
     r"_?PYSPARK_[A-Z_]+|\bSPARK_[A-Z_]+|-XX:[+-]?\w+|-X(?:log|share)\b|--add-opens|org\.apache\.spark\.(?!sql\.delta)[\w.]*\w"
+    r"|(?<![\w.])spark\.(?:sql|python|databricks)\.[\w.]*\w"
 )
+PLACES = re.compile(rf"(?:{'|'.join(sorted(PACKAGES))})\.")  # a text that the module of a class begins with
 
 
 def uses(file: Path, public: Set[str], own: Set[str]) -> Iterator[str]:
@@ -32,8 +37,17 @@ def uses(file: Path, public: Set[str], own: Set[str]) -> Iterator[str]:
                 yield attr
             case ast.keyword(arg="preexec_fn"):
                 yield "preexec_fn"
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
+                if name not in own and (re.match(r"_[^_]", name) or name != name.casefold()):
+                    yield name
             case ast.Constant(value=str(text)) if node in texts:
-                yield from set(TEXTS.findall(text)) - public
+                yield from {*TEXTS.findall(text), *PLACES.findall(text if PLACES.fullmatch(text) else "")} - public
+
+
+def uses_of_settings(file: Path, public: Set[str]) -> Iterator[str]:
+    """The same of a file of settings, whose comments use nothing."""
+    lines = (line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    yield from (name for line in lines for name in TEXTS.findall(line) if name not in public)
 
 
 def private_names(files: list[Path]) -> set[str]:

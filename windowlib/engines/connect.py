@@ -59,7 +59,7 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], h
             spark.conf.set(name, value)
     except Exception as error:
         close(spark)
-        if lost(error) or type(error).__module__.startswith("grpc"):
+        if lost(error) or type(error).__module__.startswith("grpc."):
             raise Unreachable(f"{place} answers, but not as a Spark Connect server: {_first_line(error)}") from error
         raise
     for name, value in own.items():
@@ -84,7 +84,7 @@ def close(spark: SparkSession) -> None:
 def lost(error: BaseException) -> bool:
     """Whether an error says that the server, or the session on it, is gone."""
     module = type(error).__module__
-    if not module.startswith(("pyspark.", "grpc")):
+    if not module.startswith(("pyspark.", "grpc.")):
         return False
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
     status = getattr(code(), "name", "") if callable(code) else ""

@@ -10,9 +10,7 @@ happens: its standard input is a pipe.
 * *The quick compiler.* `-XX:TieredStopAtLevel=1` leaves out the optimising compiler, which in a process of one small
   batch costs more than it saves. For a long run it is the other way round: the caller says which it is.
 
-Measured on 2026-11-22: the process of a run over a million session events, medians of three turns on a busy machine
-with 2 cores, in processor seconds (wall time varied too much to be quoted): 17.9 as it is; 28.0 without the archive;
-27.6 without the quick compiler; 19.9 with Spark's own launcher, begun early in a thread and given both.
+What each saves: `windowlib.engines`.
 
 Where Spark is set up otherwise (`SETTLED_ELSEWHERE`), its own way is left alone. What this file relies on in PySpark
 and Java is listed in `docs/contributing/private-apis.md`.

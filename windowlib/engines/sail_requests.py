@@ -4,6 +4,9 @@ Plans say much of what they compute in SQL. Each request to Sail carries the who
 parsers of one batch of sessions took 10 MB, which stayed until the process ended. So before a request leaves, each
 text in it becomes the tree that Sail's own parser makes of it (`windowlib.engines.sail_sql`). So does the type of each
 cast, which costs less.
+
+A new server (`windowlib.engines.sail`) does not give the parsers back. Measured on 2026-11-24, two processes in turns:
+after sixty batches of one event one without the trees held 807 MB instead of 410, and used 5 % more processor time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An archive of the classes that a run loads, for the JVMs to come; `windowlib setup` makes it.
 
 Two small pipelines are run by `windowlib run`, in a JVM that writes at its end every class that they made it load,
-parsed and verified (class data sharing; `windowlib.engines.jvm` says what that saves). Without it everything works, and
+parsed and verified (class data sharing; `windowlib.engines` says what that saves). Without it everything works, and
 starts more slowly.
 """
 

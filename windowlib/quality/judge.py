@@ -10,10 +10,8 @@ process judges, so an error is raised where it belongs.
 Not by `-m`: at the depth of calls that this adds, a loop in Great Expectations' import lies across two blocks of
 CPython's stack, which allocates one for each call: 1.9 instead of 1.5 seconds until the first answer.
 
-Measured on 2026-11-22 as the start of a JVM was (`windowlib.engines.jvm`): importing Great Expectations in a thread of
-the run costs 22.2 instead of 17.9 processor seconds, and 9.0 instead of 6.2 on Sail, where one of three runs failed
-because two threads imported parts of PySpark at once. Without the lazy imports (`windowlib.quality.lazy_imports`) a run
-on Sail costs 6.9, and with pyspark and sqlalchemy 8.8.
+What a process for it saves, and what it does not import: `windowlib.engines`. In a thread of the run one of three runs
+on Sail failed, because two threads imported parts of PySpark at once.
 """
 
 from __future__ import annotations

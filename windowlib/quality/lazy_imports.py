@@ -1,6 +1,6 @@
 """Packages that Great Expectations imports for a few of its expectations, imported when one of those is used.
 
-Statistics (scipy) and plots (altair) are a quarter of its import, which is most of what a short run waits for.
+Statistics (scipy) and plots (altair) are a quarter of its import. What that saves a run: `windowlib.engines`.
 """
 
 from __future__ import annotations

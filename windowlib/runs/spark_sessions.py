@@ -4,6 +4,8 @@
 `warm`                the engine of this machine, started if it does not run (`windowlib.engines.warm`)
 `sc://host:port`      the Spark Connect end point of a cluster (`windowlib.engines.connect`)
 anything else         a cluster, as `spark-submit` knows it
+
+What an early start saves a run: `windowlib.engines`.
 """
 
 from __future__ import annotations
