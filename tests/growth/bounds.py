@@ -1,0 +1,57 @@
+"""What a pipeline that has grown old must hold to, compared with what it was at its hundredth batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tests.growth.growth import Growth, Measured
+from windowlib.batches.planning import ledger_of
+from windowlib.quality.validations import KEPT_BATCHES
+from windowlib.tables import delta
+from windowlib.tables.maintained import last
+from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE
+
+YOUNG, SETTLED = 100, 500  # batches: what costs are compared with; from where on a process must not grow
+COST, MEMORY = 1.2, 1.1
+OTHERS = KEPT_BATCHES + 60 * len((*COMMIT_ORDER, *OUTSIDE))
+"""Files that there may be besides data files of kept cuts, right after maintenance: the outcomes of checks, and of
+each log the entries and checkpoints of twenty kept batches, of which each writes some entries of the ledger."""
+
+
+def broken(growth: Growth, rows: Sequence[Measured]) -> Iterator[str]:
+    """Sentences about what does not hold; call it right after maintenance."""
+    young = next((one for one in rows if one.batch == YOUNG), None)
+    if young is None or rows[-1].batch <= YOUNG:
+        yield f"nothing to compare: measure batch {YOUNG} and a later one"
+        return
+    old = rows[-1]
+    for what, before, after in (("batch", young.batch_ms, old.batch_ms), ("empty run", young.empty_ms, old.empty_ms)):
+        if after > COST * before:
+            yield f"{what} {old.batch} takes {after:.0f} ms, {after / before:.2f} times the {before:.0f} ms of {YOUNG}"
+    yield from _grown(rows)
+    files, needed = len([path for path in growth.definition.root.rglob("*") if path.is_file()]), needed_files(growth)
+    if files > needed + OTHERS:
+        yield f"{files} files, of which kept cuts need {needed}, and {OTHERS} others are allowed"
+
+
+def _grown(rows: Sequence[Measured]) -> Iterator[str]:
+    """Of the processes that were measured at least twice since their own batch `SETTLED`."""
+    for sitting in dict.fromkeys(one.sitting for one in rows):
+        flat = [one for one in rows if one.sitting == sitting and one.batch - one.since >= SETTLED]
+        first, most = (flat[0], max(flat, key=lambda one: one.memory_mb)) if flat else (None, None)
+        if first and most and most.memory_mb > MEMORY * first.memory_mb:
+            yield f"memory grew from {first.memory_mb:.0f} MB at {first.batch} to {most.memory_mb:.0f} at {most.batch}"
+
+
+def needed_files(growth: Growth) -> int:
+    """The data files that kept cuts name, and those of tables that no batch publishes."""
+    ledger, made = ledger_of(growth.definition, growth.clock), last(growth.definition.root)
+    cuts = [one for one in ledger.commits() if made is None or one.batch_id >= made.kept_from]
+    needed = {
+        (name, file.path)
+        for one in cuts
+        for name, version in one.versions.items()
+        for file in delta.files(ledger.tables[name], version)
+    }
+    live = ((name, delta.files(ledger.tables[name], delta.version(ledger.tables[name]))) for name in OUTSIDE)
+    return len(needed | {(name, file.path) for name, files in live for file in files})
