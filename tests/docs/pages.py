@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import shutil
@@ -193,7 +194,8 @@ def run(command: Command) -> Ended:
         case ["windowlib", "test", *arguments]:  # on Sail, for which this process's Spark leaves no room
             return _ended(command, [sys.executable, "-m", "windowlib", "test", *arguments])
         case ["windowlib", *arguments]:
-            result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # as for a reader who can run it
+            result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "PATH": path})
             return Ended(command, result.exit_code, result.output)
         case ["python", "-m", "venv", *_]:
             return Ended(command, 0, "")  # no network here to fill it from
