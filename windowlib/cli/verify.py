@@ -75,16 +75,17 @@ def verify(
         with progress(console(quiet=as_json)) as show:
             found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
         _keep(definition, found)
-        record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
-        show_outcome(record, None, as_json)
-        if not as_json:
-            show_verified(console(), found)
+        _show(found, as_json)
         if found.differs:
             raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
     if found.found_nothing_to_compare:
-        raise CannotLook(
-            f"nothing was compared: no window of {definition.name} is in what was asked for and can be read"
-        )
+        raise CannotLook(f"nothing was compared: no window of {definition.name} that was asked for can be read")
+
+
+def _show(found: Verified, as_json: bool) -> None:
+    show_outcome(asdict(found) | {"nothing_compared": found.found_nothing_to_compare}, None, as_json)
+    if not as_json:
+        show_verified(console(), found)
 
 
 def _keep(definition: Definition, found: Verified) -> None:

@@ -77,7 +77,7 @@ def _forecast_restore(ledger: Ledger, state: LedgerState) -> Forecast:
     rows, notes = [], list[str]()
     for change in _changed(ledger, state):
         rows.append(rows_changed(change.table, delta.files(change.table, change.newest), files_before(change)))
-        notes += _who_changed(change)
+        notes += change.in_words
     notes += [
         f"batch {row['batch_id']}, an adoption that is not finished, is abandoned"
         for row in _adoption_given_up(state, "", "")
@@ -120,12 +120,6 @@ def _changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:
     return found
 
 
-def _who_changed(change: Foreign) -> list[str]:
-    return [
-        f"{change.name}: version {one.version}, {one.operation}, by {one.user or 'unknown'}" for one in change.entries
-    ]
-
-
 # -- adopt and roll back ----------------------------------------------------------------------------------------------
 
 MEANS = {
@@ -146,7 +140,7 @@ def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Fore
 
 def _forecast_adopt(ledger: Ledger, state: LedgerState) -> Forecast:
     changed, target = _changed(ledger, state), _adopted(ledger, state)
-    notes = [note for change in changed for note in (*_who_changed(change), MEANS.get(change.name, ""))]
+    notes = [note for change in changed for note in (*change.in_words, MEANS.get(change.name, ""))]
     return _forecast(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
 
 

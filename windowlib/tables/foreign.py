@@ -46,6 +46,13 @@ class Foreign:
     def name(self) -> str:
         return self.table.folder.name
 
+    @property
+    def in_words(self) -> list[str]:
+        """Who changed it, a line for each commit."""
+        return [
+            f"{self.name}: version {one.version}, {one.operation}, by {one.user or 'unknown'}" for one in self.entries
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class RowChange:

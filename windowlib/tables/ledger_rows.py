@@ -180,12 +180,8 @@ def abandon_row(plan: Plan) -> dict[str, Any]:
 
 
 def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
+    _check_format(row)
     at_ms = at_ms_of(row)
-    if (row.get("format") or 0) > FORMAT:
-        raise StateMismatch(
-            f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
-            f" reads up to {FORMAT}. {NEWER}"
-        )
     if row["batch_id"] is not None:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
@@ -210,10 +206,8 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
-        case "restore":
-            return state  # what was taken back stands in the tables' logs
-        case "acknowledge":
-            return state  # what is kept quiet decides about no batch: `windowlib.tables.acknowledged`
+        case "restore" | "acknowledge":
+            return state  # of the tables' logs; of notices (`windowlib.tables.acknowledged`): about no batch
         case "migrate_finish":
             return replace(state, kept_migration=row["batch_id"])
         case "clock":
@@ -224,6 +218,14 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         f"row {row['sequence']} of the ledger is of a kind that this version of windowlib does not know:"
         f" {row['kind']}. {NEWER}"
     )
+
+
+def _check_format(row: Mapping[str, Any]) -> None:
+    if (row.get("format") or 0) > FORMAT:
+        raise StateMismatch(
+            f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
+            f" reads up to {FORMAT}. {NEWER}"
+        )
 
 
 def at_ms_of(row: Mapping[str, Any]) -> int:
