@@ -45,8 +45,8 @@ def check_whole(path: Path, encoding: str) -> None:
     text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
     if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
         raise SourceError(
-            f"{path} has half of a surrogate pair, such as \\ud83d alone, which is not a character. Repair it, or set it"
-            " aside; in files with a record on each line such a record is malformed, and the others count"
+            f"{path} has half of a surrogate pair, such as \\ud83d alone, which is not a character. Repair it, or set"
+            " it aside; in files with a record on each line such a record is malformed, and the others count"
         )
 
 
