@@ -49,7 +49,7 @@ class Ended:
 
 def advance_together(
     runs: Sequence[Run],
-    spark: Callable[[], SparkSession],
+    open_spark: Callable[[], SparkSession],
     *,
     on_batch: OnBatch = lambda definition, report: None,
     max_batches: int | None = None,
@@ -64,11 +64,11 @@ def advance_together(
     members = [Member(replace(run, look=listing.files), Ended(run.definition)) for run in runs]
     if working := [member for member in members if member.has_work()]:
         check.preload()
-        session = spark()
+        spark = open_spark()
         with ExitStack() as claims:
             for member in working:
                 claims.push(member.lease)
-            for member, report in _rounds(working, session, listing, max_batches):
+            for member, report in _rounds(working, spark, listing, max_batches):
                 on_batch(member.run.definition, report)
     ends = [member.ended for member in members]
     for end in ends:
