@@ -7,11 +7,15 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
 
+from tests.clicks import clicks
 from windowlib.definition.commands import THIS, WHY, naming, to_paste
+from windowlib.model.errors import WindowError
+from windowlib.runs import exits
 
 PACKAGE = Path(__file__).resolve().parents[2] / "windowlib"
 BY_HAND = re.compile(r"windowlib [a-z][a-z-]*(?: [a-z]+)?(?: --?[a-z-]+)* \{\w*\}")  # {} is what an f-string fills in
@@ -69,3 +73,18 @@ def test_what_is_pasted_reaches_the_program_as_it_is(tmp_path: Path, monkeypatch
 def test_a_sentence_of_the_tables_names_the_definition() -> None:
     said = naming(f"drop it: {to_paste('abandon', THIS, *WHY)}", Path("/my pipelines/clicks.toml"))
     assert said.endswith("""abandon '/my pipelines/clicks.toml' --reason "…\"""")
+
+
+def test_an_error_names_the_definition_as_it_was_given_and_a_notice_by_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    definition, error = clicks(tmp_path, 0), WindowError(f"drop it: {to_paste('abandon', THIS, *WHY)}")
+
+    def fails() -> str:
+        exits.about(definition, Path("clicks.toml"))
+        exits.print_error(error, "run")
+        return exits.in_a_sentence(error)
+
+    assert f"abandon {definition.file} --reason" in copy_context().run(fails)
+    assert "abandon clicks.toml --reason" in capsys.readouterr().err

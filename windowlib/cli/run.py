@@ -207,7 +207,7 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
     codes = []
     for end in ends:
         name = end.definition.name
-        about(end.definition)
+        about(end.definition, end.definition.file)
         if end.reports or end.error:
             keep_metrics(end.definition)
         notify_of(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)

@@ -88,6 +88,13 @@ def _show(found: Verified, as_json: bool) -> None:
         show_verified(console(), found)
 
 
+def _show(found: Verified, as_json: bool) -> None:
+    record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
+    show_outcome(record, None, as_json)
+    if not as_json:
+        show_verified(console(), found)
+
+
 def _keep(definition: Definition, found: Verified) -> None:
     """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
     from deltalake.exceptions import DeltaError

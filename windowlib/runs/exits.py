@@ -111,7 +111,7 @@ pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default
 """Where the command's pipeline has its tables, once that is known: its logs go there."""
 
 pipeline_file: ContextVar[Path | None] = ContextVar("pipeline_file", default=None)
-"""The definition of the command's pipeline, once that is known: commands that are shown name it."""
+"""The definition of the command's pipeline as it was given, once that is known: commands that are shown name it."""
 
 
 def load_pipeline(pipeline: Path) -> Definition:
@@ -119,14 +119,14 @@ def load_pipeline(pipeline: Path) -> Definition:
     from windowlib.definition.definition import load_definition
 
     definition = load_definition(pipeline)
-    about(definition)
+    about(definition, pipeline)
     return definition
 
 
-def about(definition: Definition) -> None:
-    """From now on it is this pipeline that errors are about."""
+def about(definition: Definition, given: Path) -> None:
+    """From now on it is this pipeline that errors are about; `given` is how its file was named."""
     pipeline_folder.set(definition.root)
-    pipeline_file.set(definition.file)
+    pipeline_file.set(given)
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
@@ -162,12 +162,13 @@ def in_a_sentence(error: Exception) -> str:
     """
     error = _explained(error)
     unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, PASSING)
-    return f"{type(error).__name__}: {error}" if unforeseen else _named(str(error))
+    return f"{type(error).__name__}: {error}" if unforeseen else _named(str(error), Path.absolute)
 
 
-def _named(sentence: str) -> str:
+def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
+    """A sentence with the pipeline's definition: as it was given to the command, or where `place` says."""
     file = pipeline_file.get()
-    return sentence if file is None else naming(sentence, file)
+    return sentence if file is None else naming(sentence, place(file))
 
 
 def _explained(error: Exception) -> Exception:

@@ -202,9 +202,8 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
             if between.decision and between.decision.switches:
                 undo = to_paste("migrate", THIS, "--undo", *WHY)
                 raise CannotUndo(
-                    f"batch {between.batch_id} lies between, a migration to another definition ("
-                    f"{between.decision.title}): a rollback does not go across it. `{undo}` takes the newest"
-                    f" migration back; {back}"
+                    f"batch {between.batch_id} lies between, a migration ({between.decision.title}): a rollback does not"
+                    f" go across it. `{undo}` takes the newest migration back; {back}"
                 )
             if between.decision and between.decision.kind == "forget":
                 raise CannotUndo(
