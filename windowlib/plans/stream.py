@@ -7,9 +7,10 @@ rows of several parts, each with few of the columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,7 @@ from windowlib.model.elements import Element
 from windowlib.model.errors import WindowError
 from windowlib.model.state import Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
-from windowlib.plans.folds import ARGUMENT
+from windowlib.plans import names
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 
 MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
@@ -75,7 +76,7 @@ class _Columns:
         else:
             others = ("_kind", "_order", STATE_ROW, CHUNK_ROW)
             self.columns = [name for name in batch.schema.names if name not in keys and name not in others]
-            self.names = [name.removeprefix(READ) for name in self.columns]
+            self.names = [in_value(of_stream(name)) for name in self.columns]
 
     @cached_property
     def lists(self) -> list[list[Any]]:
@@ -167,16 +168,47 @@ def null_inside(found: pa.Array) -> pa.Array:
 
 def element_row(stored: Mapping[str, Any]) -> list[Any]:
     """[timestamp_ms, value, arrival] of a stored element."""
-    value = {name.removeprefix(READ): x for name, x in stored.items()}
+    value = {in_value(name): x for name, x in stored.items()}
     return [value[TIMESTAMP], value, value[ARRIVAL]]
 
 
 def stored_element(timestamp_ms: int, value: Mapping[str, Any], arrival: int) -> Row:
     """An element as it is stored."""
-    plain = {TIMESTAMP: timestamp_ms, ARRIVAL: arrival}
-    return plain | {
-        name if name.startswith(ARGUMENT) else READ + name: x for name, x in value.items() if name not in plain
-    }
+    return {as_stored(name): x for name, x in {**value, TIMESTAMP: timestamp_ms, ARRIVAL: arrival}.items()}
+
+
+@cache
+def as_stored(name: str) -> str:
+    """The field of a stored element for a name in an element's value.
+
+    >>> as_stored(ARRIVAL), as_stored("_arrival")
+    ('_arrival', '_r__arrival')
+    """
+    return "_" + name.removeprefix(names.RESERVED) if names.is_reserved(name) else READ + name
+
+
+def in_stream(name: str) -> str:
+    """The column of the stream for it: PySpark takes a dot, or a backtick, in the name of one for syntax.
+
+    >>> in_stream("a.b`c%"), of_stream(in_stream("a.b`c%"))
+    ('_r_a%2Eb%60c%25', '_r_a.b`c%')
+    """
+    return as_stored(name).replace("%", "%25").replace(".", "%2E").replace("`", "%60")
+
+
+def of_stream(column: str) -> str:
+    """The field of a stored element for a column of the stream."""
+    return unquote(column)
+
+
+@cache
+def in_value(column: str) -> str:
+    """The name in an element's value for that field.
+
+    >>> in_value("_arrival") == ARRIVAL, in_value("_r__arrival")
+    (True, '_arrival')
+    """
+    return column.removeprefix(READ) if column.startswith(READ) else names.internal(column[1:])
 
 
 def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:
