@@ -1,8 +1,8 @@
 """Texts in an expression that would be the time of the run, which a retry does not have again.
 
-Spark takes ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'``, in any case and with blanks or a zone around them,
-for times wherever a constant text becomes a time: by a cast, in a comparison with a time, next to one in ``coalesce``. A
-text with a time of day alone, such as ``'10:30'``, is that of the run's day. So may be what text functions make of constants.
+Spark takes ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'``, in any case, with blanks or a zone around them,
+for times wherever a constant text becomes a time: by a cast, in a comparison with a time, next to one in ``coalesce``.
+A text with a time of day alone, such as ``'10:30'``, is that of the run's day. Text functions can make such texts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 
 from sqlglot import exp
+
+from windowlib.definition.sql_functions import listed
 
 _OF_THE_RUN = re.compile(
     r"(now|today|tomorrow|yesterday)(?![a-z])\s*[\w+:/-]*"  # and perhaps a zone
@@ -19,19 +21,19 @@ _OF_THE_RUN = re.compile(
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
 _MATCHED = (exp.Like, exp.ILike, exp.RegexpLike)
 # What gives a text of texts; what stands in it stays one.
-_TEXTS = frozenset(
+_TEXTS = listed(
     """
     concat concat_ws lower lcase upper ucase initcap trim btrim ltrim rtrim lpad rpad left right substr substring
     substring_index replace reverse repeat translate overlay regexp_replace regexp_extract regexp_substr split_part
     char chr decode elt format_string printf mask soundex to_char to_varchar unbase64 unhex url_decode url_encode
     try_url_decode from_unixtime date_format make_valid_utf8 hex base64 array_join
-    """.split()
+    """
 )
-_ABOUT_TEXTS = frozenset(
+_ABOUT_TEXTS = listed(
     """
     contains startswith endswith instr locate position length char_length find_in_set levenshtein split regexp_count
     regexp_instr regexp_like regexp_extract_all rlike
-    """.split()
+    """
 )
 
 
