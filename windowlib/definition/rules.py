@@ -206,6 +206,9 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
             "source.timestamp_unit",
             f"given {given(unit)}, but the timestamp is {timestamp}, not a number; leave it out",
         )
+    event_id = _type_of(source.get("event_id"), schema)
+    if event_id and not event_id.startswith(spark_types.AS_TEXT):
+        yield Mistake("source.event_id", f"column is {event_id}; {spark_types.NEED_AS_TEXT}")
     gap = _type_of(window.get("gap_column"), schema)
     if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
         yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")

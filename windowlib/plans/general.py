@@ -33,6 +33,7 @@ from windowlib.plans.bounds import within_bounds
 from windowlib.plans.engine import Counters
 from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable, finished
 from windowlib.plans.functions import quoted
+from windowlib.plans.guarded import ordered_as_spark
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.partitions import PARTITION
@@ -193,7 +194,9 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
         arguments.append(F.expr(filtered).alias(in_stream(argument(index))))
     read = [F.col(quoted(name)).alias(in_stream(name)) for name in run.reads]
     times = [F.col(name).alias(in_stream(name)) for name in (TIMESTAMP, ARRIVAL)]
-    return events.select(*step.key_columns, *times, *arguments, *read)
+    types = {field.name: field.dataType.simpleString() for field in events.schema}
+    keys = [F.expr(ordered_as_spark(quoted(key), types[key])).alias(key) for key in step.keys]
+    return events.select(*keys, *times, *arguments, *read)
 
 
 def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:

@@ -6,6 +6,7 @@ rows of several parts, each with few of the columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import groupby
@@ -55,7 +56,7 @@ def segments_of(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Itera
         of_kind = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
         key_of: Sequence[Any] = [None] * batch.num_rows
         if keys:
-            values = [_list(batch.column(key)) for key in keys]
+            values = [_keys(batch.column(key)) for key in keys]
             key_of = values[0] if len(keys) == 1 else list(zip(*values, strict=True))
         taken = [0, 0, 0]
         for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind")), strict=True)):
@@ -85,6 +86,25 @@ class _Columns:
         if self.struct:
             return [_list(column) for column in self.batch.column(self.struct).filter(is_of_kind).flatten()]
         return [_list(column) for column in self.batch.select(self.columns).filter(is_of_kind).columns]
+
+
+def _keys(column: pa.Array) -> list[Any]:
+    """The values of a key column: NaN, which equals nothing, is one object, and so the same key all over."""
+    values = _list(column)
+    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
+        return [_with_one_nan(value) for value in values]
+    return values
+
+
+def _with_one_nan(value: Any) -> Any:
+    match value:
+        case float() if value != value:
+            return math.nan
+        case dict():
+            return {name: _with_one_nan(one) for name, one in value.items()}
+        case list():
+            return [_with_one_nan(one) for one in value]
+    return value
 
 
 def _list(column: pa.Array) -> list[Any]:
