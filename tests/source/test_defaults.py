@@ -14,6 +14,7 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.plans.partitions import DAY_MS
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
 
 HOUR_MS = 60 * MINUTE_MS
 WINDOW = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'
@@ -134,3 +135,25 @@ def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, window))
     again(definition, spark, 3 * 24 * 60, 600)
     assert refused(definition) == ["duplicate"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize(("window", "late_only"), [(WINDOW, True), ('type = "tumbling"\nsize = "10m"', False)])
+def test_a_late_event_that_came_twice_is_readmitted_once(
+    spark: SparkSession, tmp_path: Path, window: str, late_only: bool
+) -> None:
+    """Its id was forgotten when it came again; so was that of one that was counted in time."""
+    text = CLICKS.replace(WINDOW, window).replace('event_id = "id"', 'event_id = "id"\ndedup_horizon = "1h"')
+    definition = clicks(tmp_path, 0, text)
+    late, counted, hours = ("late", MINUTE_MS), ("counted", 0), [(str(n), n * HOUR_MS) for n in range(0, 30, 10)]
+    events(definition, spark, [counted], [hours[1]], [late], [hours[2]], [late, counted])
+    listed = [row["event_id"] for row in read_table(definition, "late_events").to_pylist()]
+    assert sorted(listed) == ["counted", "late", "late"]
+    rerun = Rerun(START_MS, START_MS + HOUR_MS, "", "ann", late_only=late_only)
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=rerun)
+    assert windows(definition)[0] == (0, 2)
+    assert report.figures["late_readmitted"] == 1
+    readmitted = [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()]
+    assert sorted(readmitted, key=bool) == [None, None, report.batch_id]

@@ -51,6 +51,8 @@ class Findings:
         """The late events that the rerun brings into a window."""
         if self.closure.is_empty:
             return late.where("false")
+        if self.read.again is not None:
+            late = late.join(self.read.again, ["source_file", "source_row"], "left_anti")
         chosen = late.where("window_start IS NOT NULL").where(is_chosen(inputs, self.closure.windows))
         if self.closure.by_chains:
             time = "unix_millis(event_time)"
