@@ -18,6 +18,7 @@ from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import general, names
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import Given
+from windowlib.plans.names import internal
 from windowlib.plans.step import Step
 from windowlib.plans.stream import COUNTERS, ELEMENT, MAP, STORED
 from windowlib.plans.worker import Worker
@@ -62,7 +63,7 @@ MADE = pa.schema(
             "timing": TEXT,
             "replaced": pa.list_(BOUNDS),
             "arrival": LONG,
-            **dict.fromkeys(COUNTERS, LONG),
+            **dict.fromkeys(map(internal, COUNTERS), LONG),
         }.items()
     )
 )
@@ -212,7 +213,7 @@ def _outcome(made: Sequence[dict[str, Any]]) -> Outcome:
         (row["key"], old["window_start_ms"], old["window_end_ms"]) for row in results for old in row["replaced"] or ()
     }
     arrivals = {part: [row["arrival"] for row in made if row["part"] == part] for part in ("dropped", "hole")}
-    counters = {name: sum(row[name] for row in made if row["part"] == "task") for name in COUNTERS}
+    counters = {name: sum(row[internal(name)] for row in made if row["part"] == "task") for name in COUNTERS}
     numbers = [(row["key"], row["window_start_ms"], row["window_end_ms"], row["firing"]) for row in results]
     return Outcome(fired, numbers, arrivals["dropped"], arrivals["hole"], replaced, counters)
 

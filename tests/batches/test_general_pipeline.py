@@ -169,6 +169,23 @@ def published(definition: Definition) -> list[tuple[Any, ...]]:
     )
 
 
+def test_nan_is_one_key_and_so_is_zero(spark: SparkSession, tmp_path: Path) -> None:
+    """As Spark groups them, whatever their bits; over batches, too."""
+    window = '[window]\ntype = "tumbling"\nsize = "1h"\nevictor = { type = "count", n = 9 }\n'
+    definition = pipeline(tmp_path, window + COUNTS, batches=0)
+    schema = EVENTS.set(0, pa.field("user", pa.float64()))
+    for batch in range(2):
+        keys = [float("nan"), -float("nan"), 0.0, -0.0, 1.5, float("nan")]
+        rows = [{"user": key, "at": batch * SECOND, "v": 1, "id": str(number)} for number, key in enumerate(keys)]
+        pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "incoming" / f"{batch}.parquet")
+    run(definition, spark, finish=True)
+    assert sorted((str(row["user"]), row["events"]) for row in _rows(definition, "results")) == [
+        ("0.0", 4),
+        ("1.5", 2),
+        ("nan", 6),
+    ]
+
+
 def late(emitted: Sequence[Sequence[Output]]) -> list[str]:
     return sorted(one.element.value["id"] for outputs in emitted for one in outputs if isinstance(one, Late))
 

@@ -117,6 +117,19 @@ def test_aggregates_are_found(sql: str, output: str, aggregates: list[str]) -> N
         ("max(any(x))", r"did you mean bool_or\?"),
         ("max(regexp_replace(x))", "is not a SQL expression"),
         ("sum(x) \x01", "control character"),
+        ("count(*) filter (where at > 'now')", "has the text 'now', which is a time of the run"),
+        ("max(timestamp 'Now UTC')", "has the text 'Now UTC'"),
+        ("count(*) filter (where at between '2026-03-02' and ' TODAY ')", "has the text ' TODAY '"),
+        ("max(date 'today')", "has the text 'today'"),
+        ("max(cast('now' as timestamp))", "has the text 'now'"),
+        ("max(to_date('tomorrow'))", "has the text 'tomorrow'"),
+        ("max(hour(('yesterday')))", "has the text 'yesterday'"),
+        ("max(coalesce(at, 'now'))", "has the text 'now'"),
+        ("max(array('now', at)[0])", "has the text 'now'"),
+        ("count(*) filter (where at > '10:30')", "has the text '10:30'"),
+        ("count(*) filter (where at > concat('no', 'w'))", r"makes a text of constants: CONCAT\('no', 'w'\)"),
+        ("count(*) filter (where at > lower('NOW'))", "makes a text of constants"),
+        ("count(*) filter (where at > 'no' || 'w')", "makes a text of constants"),
     ],
 )
 def test_what_cannot_be_merged_is_refused(sql: str, reason: str) -> None:
@@ -137,6 +150,10 @@ def test_what_cannot_be_merged_is_refused(sql: str, reason: str) -> None:
         "max(timestampdiff(minute, a, b))",
         "max(date '2026-03-02')",
         "max(`current_user`)",
+        "bool_or(lower(page) = 'now' or page like 'today')",
+        "count(*) filter (where ('now') = trim(page) or contains(page, 'today') or page = 'nowhere')",
+        "max(timestamp 'epoch') filter (where at > '2026-03-02 10:30')",
+        "'n=' || count(*)",
     ],
 )
 def test_what_gives_the_same_for_the_same_row_is_allowed(sql: str) -> None:

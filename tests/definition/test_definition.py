@@ -138,6 +138,10 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({**CSV, "source.event_id": '"id"'}, 'source.event_id: column "id" is not in source.schema'),
         ({**CSV, "aggregates.n": '"sum(vale)"'}, 'aggregates.n: column "vale" is not in source.schema; did you mean v'),
         (
+            {**CSV, "source.event_id": '"ts"'},
+            "source.event_id: column is timestamp; need a string, a whole number, a decimal, a date or a boolean",
+        ),
+        (
             {**CSV, "window.gap": None, "window.gap_column": '"user_id"'},
             "window.gap_column: column is string; need a whole number of ms",
         ),

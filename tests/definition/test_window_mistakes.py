@@ -235,9 +235,9 @@ def test_mistakes_in_a_trigger(tmp_path: Path, trigger: str, message: str) -> No
             "window.evictor.of: column is timestamp; need a number, such as bigint or double",
         ),
         (
-            '{type = "delta", of = "_arrival", threshold = 5}',
-            'window.evictor.of: "_arrival" is a name that windowlib uses itself; rename it: source.rename = {'
-            ' "_arrival" = "another name" }',
+            '{type = "delta", of = "_windowlib_arrival", threshold = 5}',
+            'window.evictor.of: "_windowlib_arrival" is a name that windowlib uses itself; rename it:'
+            ' source.rename = { "_windowlib_arrival" = "another name" }',
         ),
     ],
 )

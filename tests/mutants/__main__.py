@@ -27,7 +27,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.mutants.mutations import Mutant, mutants
+from tests.mutants.mutations import Mutant, mutants_of
 from tests.mutants.runner import Runner
 
 ROOT = Path(__file__).parent.parent.parent
@@ -52,7 +52,7 @@ class Outcome:
 
 def sampled(file: Path, seed: int, count: int) -> list[Mutant]:
     """The mutants of a file that a seed draws, in the order of its text."""
-    found = mutants(file.read_text())
+    found = mutants_of(file)
     return sorted(random.Random(f"{seed} {file.name}").sample(found, min(count, len(found))))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 SWAPS: dict[type[ast.AST], str] = {
     ast.Lt: "<=",
@@ -25,6 +27,16 @@ SWAPS: dict[type[ast.AST], str] = {
 }
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "least": "greatest", "greatest": "least"}
 NO_CODE = (ast.Import, ast.ImportFrom, ast.Raise, ast.Assert, ast.Pass, ast.JoinedStr)  # a sentence is not a rule
+# What rules are made of in the SQL that plans write. Types (``array<…>``) and lambdas (``->``) have no blanks around.
+SQL = re.compile(
+    r"(?<=\s)(?:<=|>=|<>|<|>|=|\+|-)(?=\s)|(?<!PRECEDING )\b(?:AND|OR)\b|\bNOT (?=\(|_)"
+    r"|\b(?:min|max|least|greatest)(?=\()|(?<=[+-] )\d+(?=L?\b)"
+)
+SQL_SWAPS = {
+    **{"<=": "<", "<": "<=", ">=": ">", ">": ">=", "=": "<>", "<>": "=", "+": "-", "-": "+"},
+    **{"AND": "OR", "OR": "AND", "NOT ": "", "min": "max", "max": "min", "least": "greatest", "greatest": "least"},
+}
+PUT_IN = re.compile(r"\{\{|\}\}|\{[^{}]*\}")  # into an f-string: no SQL
 
 
 @dataclass(frozen=True, order=True)
@@ -47,14 +59,27 @@ class Mutant:
         return text[: self.start] + self.new + text[self.end :]
 
 
-def mutants(text: str) -> list[Mutant]:
-    """All mutants of a module, in the order of its text. Annotations, imports, errors and texts stay."""
-    return sorted(set(_Walk(text).found(ast.parse(text))))
+def mutants(text: str, *, with_sql: bool = False) -> list[Mutant]:
+    """All mutants of a module, in the order of its text. Annotations, imports, errors and texts stay.
+
+    `with_sql`: its texts are SQL, as far as they look like it, whose rules change, too.
+
+    >>> text = 'late = f"{end} - 1 <= {late} AND kept"'
+    >>> [mutant.planted(text)[9:-1] for mutant in mutants(text, with_sql=True)]
+    ['{end} + 1 <= {late} AND kept', '{end} - 2 <= {late} AND kept', '{end} - 1 < {late} AND kept', \
+'{end} - 1 <= {late} OR kept']
+    """
+    return sorted(set(_Walk(text, with_sql).found(ast.parse(text))))
+
+
+def mutants_of(file: Path) -> list[Mutant]:
+    """Those of a file: the rules of plans are SQL for the most part."""
+    return mutants(file.read_text(), with_sql="plans" in file.parts)
 
 
 class _Walk:
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, with_sql: bool) -> None:
+        self.text, self.with_sql = text, with_sql
         self.starts = [0]
         for line in text.splitlines(keepends=True):
             self.starts.append(self.starts[-1] + len(line))
@@ -76,6 +101,11 @@ class _Walk:
         return self.mutant(node, *self.span(node), new)
 
     def found(self, node: ast.AST) -> Iterator[Mutant]:
+        match node:
+            case ast.Expr(value=ast.Constant()):  # a docstring
+                return
+            case ast.JoinedStr() | ast.Constant(value=str()) if self.with_sql:
+                yield from self.in_sql(node)
         if isinstance(node, NO_CODE):
             return
         yield from self.here(node)
@@ -118,6 +148,13 @@ class _Walk:
                 yield self.whole(node, "pass")
             case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
                 yield self.whole(value, "None")
+
+    def in_sql(self, node: ast.expr) -> Iterator[Mutant]:
+        first, end = self.span(node)
+        plain = PUT_IN.sub(lambda found: "x" * len(found[0]), self.text[first:end])
+        for found in SQL.finditer(plain):
+            new = f"{int(found[0]) + 1}" if found[0].isdecimal() else SQL_SWAPS[found[0]]
+            yield self.mutant(node, first + found.start(), first + found.end(), new)
 
     def operator(self, node: ast.expr, left: ast.expr, right: ast.expr, op: ast.AST) -> Iterator[Mutant]:
         if type(op) in SWAPS:

@@ -6,7 +6,7 @@ from pathlib import Path
 from shutil import copytree
 
 from tests.mutants.__main__ import ROOT, files, named, survivors
-from tests.mutants.mutations import mutants
+from tests.mutants.mutations import mutants, mutants_of
 from tests.mutants.runner import Runner
 
 CODE = '''
@@ -35,10 +35,20 @@ def test_every_kind_of_change() -> None:
     }
 
 
+def test_rules_in_the_sql_of_plans_are_changed() -> None:
+    text = (ROOT / "windowlib/plans/sessions.py").read_text()
+    of_sql = {*mutants_of(ROOT / "windowlib/plans/sessions.py")} - {*mutants(text)}
+    planted = {mutant.planted(text).splitlines()[mutant.line - 1].strip() for mutant in of_sql}
+    assert 'dropped = f"{last} < {LATE_IN}"' in planted
+    assert 'kept = f"NOT ({dropped}) AND {last} >= {LATE_OUT}"' in planted
+    assert '"window_start_ms": "max(window_start_ms)",' in planted
+    assert not [mutant for mutant in of_sql if "<" in mutant.old and mutant.planted(text).count("<=<")]
+
+
 def test_every_mutant_is_python() -> None:
     for file in files([]):
         text = file.read_text()
-        for mutant in mutants(text)[::7]:
+        for mutant in mutants_of(file)[::7]:
             compile(mutant.planted(text), file.name, "exec")
 
 
@@ -46,7 +56,7 @@ def test_survivors_with_a_reason_are_there() -> None:
     known: dict[str, set[tuple[str, str, str]]] = {}
     for file, line, change in survivors():
         if file not in known:
-            known[file] = {named(file, mutant) for mutant in mutants((ROOT / file).read_text())}
+            known[file] = {named(file, mutant) for mutant in mutants_of(ROOT / file)}
         assert (file, line, change) in known[file], f"{file} has no such mutant any more: {line}: {change}"
 
 

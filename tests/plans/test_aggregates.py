@@ -201,3 +201,15 @@ def test_no_aggregate_needs_no_types(spark: SparkSession) -> None:
     aggregates = AggregateSet((), ())
     assert typed(aggregates, spark.range(1)) == aggregates
     assert partial_names(aggregates.aggregates) == []
+
+
+@pytest.mark.classic
+def test_values_of_several_columns_are_one_whatever_the_bits_of_their_zeros(spark: SparkSession) -> None:
+    """In one batch, where nothing is merged: -0.0 is 0.0, and NaN one."""
+    known = "(0.0D, 'a'), (-0.0D, 'a'), (double('NaN'), 'a'), (-double('NaN'), 'a'), (0.0D, 'b')"
+    rows = spark.sql(f"SELECT 0L AS timestamp_ms, 0L AS arrival, d, s FROM VALUES {known} AS rows(d, s)")
+    sql = {"pairs": "count(distinct d, s)", "lists": "count(distinct array(d))", "most": "mode(struct(d, s)).d"}
+    aggregates = typed(read_aggregates(sql), with_internal(rows))
+    found = with_internal(rows).agg(*partials(aggregates.aggregates))
+    [row] = found.selectExpr(*(f"{sql} AS {name}" for name, sql in finishes(aggregates).items())).collect()
+    assert (row["pairs"], row["lists"], row["most"]) == (3, 2, 0.0)

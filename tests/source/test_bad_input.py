@@ -117,6 +117,29 @@ def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: st
         plan(definition, clock)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(pa.array([[1]]), pa.array([{"a": 1}]), pa.array([1.5]), pa.array([b"1"])),
+        pa.array([START_MS], pa.timestamp("ms")),
+    ],
+    ids=lambda given: str(given.type),
+)
+def test_an_event_id_whose_values_have_no_text_of_their_own(tmp_path: Path, given: pa.Array) -> None:
+    text = PLAIN.replace("[source]", '[source]\nevent_id = "id"')
+    definition, _ = with_file(tmp_path, {**GOOD, "id": given}, text)
+    with refused(SourceError, "source.event_id = 'id' is ", "in the files; need a string, a whole number, a decimal"):
+        plan(definition, clock)
+
+
+@pytest.mark.parametrize("given", [pa.array([0.5]), pa.array(["5"])], ids=lambda given: str(given.type))
+def test_a_gap_that_is_not_a_whole_number(tmp_path: Path, given: pa.Array) -> None:
+    text = PLAIN.replace('gap = "10m"', 'gap_column = "gap"')
+    definition, _ = with_file(tmp_path, {**GOOD, "gap": given}, text)
+    with refused(SourceError, "window.gap_column = 'gap' is ", "in the files; need a whole number of ms"):
+        plan(definition, clock)
+
+
 def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
     nested = pa.array([[1]], pa.list_(pa.timestamp("ns")))
     definition, path = with_file(tmp_path, {**GOOD, "seen": nested})

@@ -27,13 +27,35 @@ OURS = [
     *("window_start", "window_end", "batch_id", "timing", "part", "before", "state", "event_time", "event_id", "key"),
     *("source_file", "source_row", "readmitted_by", "end_partition", "last_event_ms", "p0_sum", "value", "path"),
     *("_corrupt", "_source_file", "_source_row", "_metadata", "_bucket", "_island", "_repeated", "_first", "_number"),
-    *("_timestamp_ms", "_arrival", "_argument_0", "_r_value", "_kind", "_file", "_path", "_batch", "_key0", "_chosen"),
+    *(
+        "_timestamp_ms",
+        "_arrival",
+        "_argument_0",
+        "_argument_1",
+        "_r_value",
+        "_kind",
+        "_file",
+        "_path",
+        "_batch",
+        "_key0",
+        "_chosen",
+    ),
 ]
 STRANGE = [
     *("a.b", "a b", "a`b", 'a"b', "it's", "é 🙂", "select", "{0}", "a;b", "a=b", "a%b", "a/b", "a,b", "(a)", "1", "#"),
 ]
 NAMES = [*OURS, *STRANGE]
 FEW = ["reason", "batch_id", "a.b", "a`b"]
+SEEN = """
+import json
+
+class Seen:
+    def process(self, contents, context):
+        yield {"seen": json.dumps([value for value in contents])}
+
+    def clear(self, context):
+        pass
+"""
 OTHERS = {name: 1_000 + number for number, name in enumerate(NAMES)}
 SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), *((name, pa.int64()) for name in NAMES)])
 HEAD = """
@@ -145,6 +167,51 @@ def key_and_gap(spark: SparkSession, folder: Path, key: str, gap: str) -> None:
     assert (refused["reason"], json.loads(refused["raw"])[shown]) == ("bad_gap", 7)
 
 
+def compared_by_trigger_and_evictor(spark: SparkSession, folder: Path, name: str, summed: str) -> None:
+    """One column that a trigger and an evictor look into, and another that is summed, by the operator."""
+    window = {
+        "type": "global",
+        "trigger": {"type": "delta", "of": name, "threshold": 3},
+        "evictor": {"type": "delta", "of": name, "threshold": 15},
+    }
+    aggregates = {"total": f"sum({quoted(summed)})", "n": f"count({quoted(summed)})"}
+    definition = pipeline(folder, window, {"key": ["k"], "timestamp": "t"}, aggregates)
+
+    def event(value: int, more: int) -> dict[str, Any]:
+        return {"k": "a", "t": START_MS + value, name: value, summed: more}
+
+    run(definition, spark, [event(0, 1), event(1, 20), event(5, 300)], [event(6, 4_000), event(20, 50_000)])
+    assert results(definition, "n", "total") == [(2, 54_000), (3, 321)]  # what is 15 or more below 20 has left
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize("name", ["_argument_0", "_arrival", "a`b"])
+def test_a_name_that_trigger_and_evictor_compare(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    compared_by_trigger_and_evictor(spark, tmp_path, name, "_argument_1" if name == "_argument_0" else "_r_value")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_every_name_that_own_code_reads(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(SEEN)
+    window = {
+        "type": "tumbling_count",
+        "size": 2,
+        "function": "own:Seen",
+        "reads": NAMES,
+        "output": {"seen": "string"},
+    }
+    definition = pipeline(tmp_path, window, {"key": ["k"], "timestamp": "t"}, {})
+    run(definition, spark, [{"k": "a", "t": START_MS}], [{"k": "a", "t": START_MS, NAMES[0]: 7}])
+    [(seen,)] = results(definition, "seen")
+    values = [{name: one[name] for name in NAMES} for one in json.loads(seen)]
+    assert values == [OTHERS, {**OTHERS, NAMES[0]: 7}]
+    assert all(name.startswith("_windowlib_") for one in json.loads(seen) for name in {*one} - {*NAMES})
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
@@ -169,6 +236,7 @@ def test_a_name_as_key_and_one_as_gap(spark: SparkSession, tmp_path: Path, name:
 def test_the_other_names(spark: SparkSession, tmp_path: Path, name: str) -> None:
     time_and_id_and_values(spark, tmp_path / "1", name)
     key_and_gap(spark, tmp_path / "2", name, NAMES[NAMES.index(name) - 1])
+    compared_by_trigger_and_evictor(spark, tmp_path / "3", name, NAMES[NAMES.index(name) - 1])
 
 
 @pytest.mark.spark

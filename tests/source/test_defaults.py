@@ -14,6 +14,7 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.plans.partitions import DAY_MS
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
 
 HOUR_MS = 60 * MINUTE_MS
 WINDOW = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'
@@ -83,13 +84,76 @@ def test_an_event_in_a_hole_moves_the_watermark(spark: SparkSession, tmp_path: P
         (WINDOW.replace("2h", "7d"), 7 * DAY_MS + 15 * MINUTE_MS),
         ('type = "tumbling"\nsize = "30d"', 30 * DAY_MS + 5 * MINUTE_MS),
         ('type = "sliding"\nsize = "20h"\nslide = "1h"\nallowed_lateness = "4h"', DAY_MS + 5 * MINUTE_MS),
-        ('type = "tumbling_count"\nsize = 3', DAY_MS),
+        ('type = "tumbling_count"\nsize = 3', None),
+        ('type = "session"\ngap_column = "value"', None),
+        ('type = "tumbling"\nsize = "1h"\ntime = "processing"', None),
     ],
 )
-def test_ids_are_remembered_while_an_event_is_not_late(tmp_path: Path, window: str, horizon_ms: int) -> None:
+def test_ids_are_remembered_while_an_event_is_not_late(tmp_path: Path, window: str, horizon_ms: int | None) -> None:
     assert clicks(tmp_path, 0, CLICKS.replace(WINDOW, window)).dedup_horizon_ms == horizon_ms
 
 
 def test_what_an_author_says_counts(tmp_path: Path) -> None:
     said = CLICKS.replace('event_id = "id"', 'event_id = "id"\ndedup_horizon = "1h"')
     assert clicks(tmp_path, 0, said).dedup_horizon_ms == HOUR_MS
+
+
+def again(definition: Definition, spark: SparkSession, minutes: int, step: int) -> int:
+    """Counts the events of one key that come every `step` minutes for so long, of which the first comes again, last."""
+    rows = [(str(minute), minute * MINUTE_MS) for minute in range(0, minutes, step)]
+    events(
+        definition,
+        spark,
+        rows[:2],
+        rows[2 : len(rows) // 2],
+        rows[len(rows) // 2 :],
+        [rows[0]],
+        [("z", minutes * MINUTE_MS)],
+    )
+    return len(rows) + 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize("more", ["", '\nevictor = { type = "count", n = 1000 }'])
+def test_an_event_that_comes_again_is_not_counted_in_a_session_that_has_lasted_for_days(
+    spark: SparkSession, tmp_path: Path, more: str
+) -> None:
+    window = f'type = "session"\ngap = "30m"{more}'
+    definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, window))
+    count = again(definition, spark, 3 * 24 * 60, 20)
+    assert refused(definition) == ["duplicate"]
+    assert windows(definition) == [(0, count)]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize("window", ['type = "tumbling_count"\nsize = 2', 'type = "session"\ngap_column = "value"'])
+def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, window))
+    again(definition, spark, 3 * 24 * 60, 600)
+    assert refused(definition) == ["duplicate"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize(("window", "late_only"), [(WINDOW, True), ('type = "tumbling"\nsize = "10m"', False)])
+def test_a_late_event_that_came_twice_is_readmitted_once(
+    spark: SparkSession, tmp_path: Path, window: str, late_only: bool
+) -> None:
+    """Its id was forgotten when it came again; so was that of one that was counted in time."""
+    text = CLICKS.replace(WINDOW, window).replace('event_id = "id"', 'event_id = "id"\ndedup_horizon = "1h"')
+    definition = clicks(tmp_path, 0, text)
+    late, counted, hours = ("late", MINUTE_MS), ("counted", 0), [(str(n), n * HOUR_MS) for n in range(0, 30, 10)]
+    events(definition, spark, [counted], [hours[1]], [late], [hours[2]], [late, counted])
+    listed = [row["event_id"] for row in read_table(definition, "late_events").to_pylist()]
+    assert sorted(listed) == ["counted", "late", "late"]
+    rerun = Rerun(START_MS, START_MS + HOUR_MS, "", "ann", late_only=late_only)
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=rerun)
+    assert windows(definition)[0] == (0, 2)
+    assert report.figures["late_readmitted"] == 1
+    readmitted = [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()]
+    assert sorted(readmitted, key=bool) == [None, None, report.batch_id]

@@ -228,3 +228,29 @@ def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, t
         arrive(tmp_path, number, FIRST, [row(number, 1)]).rename(tmp_path / "incoming" / folder / f"{number}.parquet")
         run(definition, spark)
     assert [one["most"] for one in read_table(definition, "results").to_pylist()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "lost"),
+    [
+        ("double", pa.array([1, 2, 3, 2**53 + 1]), str(2**53 + 1)),
+        ("double", pa.array([5, None, 2**63 - 1]), str(2**63 - 1)),
+        ("float", pa.array([float("nan"), 0.5, 0.1]), "0.1"),
+        ("double", pa.array([float("nan"), 0.5, 2.0**60]), None),
+        ("double", pa.array([None, 2**53, -(2**60)]), None),
+    ],
+)
+def test_a_declared_type_that_does_not_hold_a_value(
+    tmp_path: Path, declared: str, given: pa.Array, lost: str | None
+) -> None:
+    definition = pipeline(tmp_path, {"most": "max(whole)"})
+    source = definition.source.model_copy(update={"columns": {"whole": declared}})
+    definition = definition.model_copy(update={"source": source})
+    times = pa.array([START_MS] * len(given), pa.timestamp("ms", "UTC"))
+    table = pa.table({"user": pa.array([1] * len(given), pa.int32()), "at": times, "whole": given})
+    pq.write_table(table, tmp_path / "incoming" / "1.parquet")
+    if lost is None:
+        assert plan(definition, clock)
+        return
+    with pytest.raises(StateMismatch, match=f"column 'whole' of .*1.parquet is .*, which cannot hold {lost}"):
+        plan(definition, clock)

@@ -50,6 +50,20 @@ def test_a_row_group_without_bounds_leaves_the_whole_column_without(tmp_path: Pa
     assert bounds_of(found) == ({}, {}, {"a": 0})
 
 
+YEAR_10000_S = 253_402_300_800
+
+
+@pytest.mark.parametrize(
+    "late",
+    [pa.array([YEAR_10000_S * 1_000_000], pa.timestamp("us", "UTC")), pa.array([2_932_897], pa.date32())],
+    ids=str,
+)
+def test_a_time_beyond_the_year_9999_leaves_its_column_without(tmp_path: Path, late: pa.Array) -> None:
+    now = pa.array([0], pa.int32()).cast(late.type) if pa.types.is_date(late.type) else pa.array([0], late.type)
+    columns = {"late": pa.concat_arrays([now, now, late]), "a": pa.array([5, 4, 6])}
+    assert bounds_of(footer(tmp_path / "a.parquet", columns)) == ({"a": 4}, {"a": 6}, {"late": 0, "a": 0})
+
+
 MOMENT = datetime(2026, 3, 2, 1, 2, 3, 4_005, tzinfo=UTC)
 
 
@@ -64,6 +78,7 @@ MOMENT = datetime(2026, 3, 2, 1, 2, 3, 4_005, tzinfo=UTC)
         ("x" * LONGEST_TEXT, "x" * LONGEST_TEXT, "x" * LONGEST_TEXT),
         ("x" * (LONGEST_TEXT + 1), "x" * LONGEST_TEXT, None),
         (MOMENT, "2026-03-02T01:02:03.004Z", "2026-03-02T01:02:03.005Z"),
+        (datetime.max.replace(tzinfo=UTC), "9999-12-31T23:59:59.999Z", None),
         (MOMENT - timedelta(microseconds=5), "2026-03-02T01:02:03.004Z", "2026-03-02T01:02:03.004Z"),
     ],
 )

@@ -59,7 +59,7 @@ class Pinned:
         return self.spark.read.schema(schema).parquet(*self._paths(table, chosen))
 
     def rows_with_file(self, table: str, files: Sequence[DataFile]) -> DataFrame | None:
-        """The rows of some files of a table, with _file: the path or URI of each row's; None without files."""
+        """The rows of some files of a table, with FILE: the path or URI of each row's; None without files."""
         if not files:
             return None
         schema = publish.spark_schema(self.opened[table], self.versions[table])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import Admitted
 from windowlib.batches.windows_job import Windows
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.rejects import in_holes, late_events, quarantined
@@ -27,7 +28,7 @@ def rejected(
     return {
         "quarantine": _quarantine(inputs, given, seen, windows),
         "late_events": _late_events(inputs, step, given, events, seen, windows),
-        "seen_ids": _seen_ids(inputs, step, events),
+        "seen_ids": _seen_ids(inputs, step, events, windows),
     }
 
 
@@ -56,7 +57,7 @@ def _late_events(
     return Changes(files, schema=publish.table_schema(rows.schema, rows.columns, {}))
 
 
-def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None) -> Changes:
+def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Windows) -> Changes:
     """New ids in; files whose every id is past the horizon out."""
     of = inputs.definition.source
     if not of.event_id:
@@ -66,5 +67,14 @@ def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None) -> Changes:
         event_id = F.col(quoted(of.event_id)).cast("string").alias("event_id")
         ids = events.select(event_id, F.col(names.TIMESTAMP_MS).alias("timestamp_ms"))
         new = inputs.staged.append(ids.where("event_id IS NOT NULL"), "seen_ids")
-    oldest_ms = step.watermark_out_ms - inputs.definition.dedup_horizon_ms
-    return Changes(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= oldest_ms])
+    forgotten_ms = forgotten_up_to(inputs, step, windows.changes.get("open_windows", Changes()))
+    return Changes(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= forgotten_ms])
+
+
+def forgotten_up_to(inputs: Inputs, step: Step, in_flight: Changes) -> int:
+    """The ids of events up to this time are forgotten after a batch that changes windows in flight so."""
+    gone, kind = {file.path for file in in_flight.remove}, inputs.definition.plan
+    stays = [file for file in inputs.tables.files("open_windows") if file.path not in gone]
+    ending, (start, _) = kind.ending([*stays, *in_flight.add], step), kind.bounds
+    first_ms = min((file.low.get(start, MIN_TIME_MS) for file in ending), default=MAX_TIME_MS)
+    return inputs.definition.forgets_ids_up_to(step.watermark_out_ms, first_ms)

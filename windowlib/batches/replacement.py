@@ -18,6 +18,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.batches.windows_job import Windows
+from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
@@ -30,6 +31,8 @@ from windowlib.tables.statistics import may_hold_any
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+BY, NEW, OLD, FIRINGS = map(names.internal, ("by", "new", "old", "firings"))
+ROWS_BEFORE, ROWS_NOW = map(names.internal, ("rows_before", "rows_now"))
 KEPT, CHANGED, ADDED, REMOVED = "kept", "changed", "added", "removed"
 
 
@@ -62,34 +65,34 @@ def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
 
     columns = [quoted(name) for name in step.result_names]
     number = F.lit(1) if step.outputs is None else F.col("result_number")
-    by = F.struct("window_start", "window_end").alias("_by")  # the window that takes the place
-    named = new.select(*step.key_columns, by, F.explode("replaced").alias("_old")).select(
+    by = F.struct("window_start", "window_end").alias(BY)  # the window that takes the place
+    named = new.select(*step.key_columns, by, F.explode("replaced").alias(OLD)).select(
         *step.key_columns,
-        F.timestamp_millis("_old.window_start_ms").alias("window_start"),
-        F.timestamp_millis("_old.window_end_ms").alias("window_end"),
-        "_by",
+        F.timestamp_millis(f"{OLD}.window_start_ms").alias("window_start"),
+        F.timestamp_millis(f"{OLD}.window_end_ms").alias("window_end"),
+        BY,
     )
     if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
         named = named.distinct()
     marked = old.join(named, [*step.keys, "window_start", "window_end"], "left")
-    kept = marked.where("_by IS NULL").select(*columns, F.lit(KEPT).alias("part"))
-    gone = marked.where("_by IS NOT NULL").select(*columns, "_by", F.lit(False).alias("_new"))
-    both = gone.unionByName(new.select(*columns, by, F.lit(True).alias("_new")))
+    kept = marked.where(f"{BY} IS NULL").select(*columns, F.lit(KEPT).alias("part"))
+    gone = marked.where(f"{BY} IS NOT NULL").select(*columns, BY, F.lit(False).alias(NEW))
+    both = gone.unionByName(new.select(*columns, by, F.lit(True).alias(NEW)))
 
-    of_one = Window.partitionBy(*step.key_columns, "_by")
-    is_new, same_bounds = F.col("_new"), F.col("_by") == F.struct("window_start", "window_end")
+    of_one = Window.partitionBy(*step.key_columns, BY)
+    is_new, same_bounds = F.col(NEW), F.col(BY) == F.struct("window_start", "window_end")
     facts = {
-        "_firings": F.max(F.when(~is_new, F.col("firing"))).over(of_one),
-        "_rows_before": F.max(F.when(~is_new & same_bounds, number)).over(of_one),
-        "_rows_now": F.max(F.when(is_new, number)).over(of_one),
+        FIRINGS: F.max(F.when(~is_new, F.col("firing"))).over(of_one),
+        ROWS_BEFORE: F.max(F.when(~is_new & same_bounds, number)).over(of_one),
+        ROWS_NOW: F.max(F.when(is_new, number)).over(of_one),
     }
-    part = F.when(is_new, F.when(number <= F.col("_rows_before"), CHANGED).otherwise(ADDED)).when(
-        ~same_bounds | (number > F.col("_rows_now")), REMOVED
+    part = F.when(is_new, F.when(number <= F.col(ROWS_BEFORE), CHANGED).otherwise(ADDED)).when(
+        ~same_bounds | (number > F.col(ROWS_NOW)), REMOVED
     )
     replacing = both.withColumns(facts).withColumns(
         {
             "part": part,
-            "firing": F.when(is_new, F.coalesce("_firings", F.lit(0)) + 1).otherwise(F.col("firing")),
+            "firing": F.when(is_new, F.coalesce(FIRINGS, F.lit(0)) + 1).otherwise(F.col("firing")),
             "batch_id": F.lit(step.batch_id).cast("long"),
         }
     )

@@ -106,7 +106,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 def _plan_record(definition: Definition, frozen: Plan | None) -> dict[str, object]:
     guards: dict[str, object] = {"max_future_skew": format_duration(definition.watermark.max_future_skew_ms)}
     if definition.source.event_id:
-        guards["dedup_horizon"] = format_duration(definition.dedup_horizon_ms)
+        guards["dedup_horizon"] = _horizon(definition.dedup_horizon_ms)
     if frozen is None:
         return {"batch_id": None, "files": 0, **guards}
     times = {"plan_time": iso_instant(frozen.plan_time_ms), "watermark": iso_instant(frozen.watermark_in_ms)}
@@ -119,8 +119,21 @@ def _guards(definition: Definition) -> str:
     said = f"  events more than {skew} ahead of the clock go to quarantine (watermark.max_future_skew)"
     if not definition.source.event_id:
         return said
-    horizon = format_duration(definition.dedup_horizon_ms)
-    return f"{said}\n  event ids are remembered for {horizon} behind the watermark (source.dedup_horizon)"
+    horizon_ms, safe_ms = definition.dedup_horizon_ms, definition.safe_horizon_ms
+    if horizon_ms is None:
+        why = "no event is late for these windows, so one may always come again"
+        return f"{said}\n  event ids are remembered for ever: {why} (source.dedup_horizon bounds it)"
+    said += (
+        f"\n  event ids are remembered for {format_duration(horizon_ms)} behind the watermark (source.dedup_horizon)"
+    )
+    if safe_ms is None or horizon_ms < safe_ms:
+        enough = "no horizon is long enough" if safe_ms is None else f"{format_duration(safe_ms)} is long enough"
+        said += f"; an event that comes again after that is counted twice where it is not late: {enough}"
+    return said
+
+
+def _horizon(horizon_ms: int | None) -> str | None:
+    return None if horizon_ms is None else format_duration(horizon_ms)
 
 
 def _plan_line(definition: Definition, frozen: Plan | None) -> str:

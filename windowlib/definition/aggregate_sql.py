@@ -16,6 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from windowlib.definition.sql_functions import refuse_unknown, refuse_words, unknown
+from windowlib.definition.sql_times import refuse_times_of_the_run
 from windowlib.plans.aggregate_calls import Call, call, calls, parsed
 from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
@@ -64,6 +65,7 @@ def _read(sql: str, found: list[Aggregate]) -> str:
         raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
     refuse_unknown(sql)
     refuse_words(_written_again(root.this))
+    refuse_times_of_the_run(root.this)
     for node in calls(root):
         outer, aggregate = _aggregate(node)
         if aggregate not in found:

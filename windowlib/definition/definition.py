@@ -31,6 +31,7 @@ from windowlib.definition.windows import own_classes
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.keyed import updates_results
 from windowlib.model.spec import WindowSpec
+from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.partitions import DAY_MS
@@ -78,16 +79,36 @@ class Definition(DefinitionFile):
         return spec_of(self.window, self.expressions, parts)
 
     @property
-    def dedup_horizon_ms(self) -> int:
-        """How far behind the watermark event ids are remembered.
+    def dedup_horizon_ms(self) -> int | None:
+        """How far behind the watermark event ids are remembered; None: for ever.
 
         Unless the author says it: for as long as an event is not late by itself, so that one which comes again is found
         out, and for at least a day.
         """
-        if self.source.dedup_horizon_ms is not None:
-            return self.source.dedup_horizon_ms
-        span_ms = getattr(self.window, "size_ms", None) or getattr(self.window, "gap_ms", None) or 0
+        return self.source.dedup_horizon_ms if self.source.dedup_horizon_ms is not None else self.safe_horizon_ms
+
+    @property
+    def safe_horizon_ms(self) -> int | None:
+        """The least horizon by which no event that comes again is counted twice; None: none is, without an end.
+
+        An event has no end to its own window, or one that only itself knows, where windows are global, count events, go
+        by processing time or the author's code, or by a gap of each event's own.
+        """
+        span_ms: int | None = getattr(self.window, "size_ms", None) or getattr(self.window, "gap_ms", None)
+        if span_ms is None or self.window.time == "processing":
+            return None
         return max(DAY_MS, span_ms + self.window.allowed_lateness_ms + self.watermark.out_of_orderness_ms)
+
+    def forgets_ids_up_to(self, watermark_ms: int, first_start_ms: int) -> int:
+        """The ids of events up to this time are forgotten at a watermark; the first window in flight starts then.
+
+        An event that is late by itself is counted where it touches a session in flight, however long that has lasted:
+        unless the author says a horizon, it is behind the start of the first session, too.
+        """
+        if self.dedup_horizon_ms is None:
+            return MIN_TIME_MS
+        lasts = getattr(self.window, "gap_ms", None) is not None and self.source.dedup_horizon_ms is None
+        return max(MIN_TIME_MS, min(watermark_ms, first_start_ms if lasts else watermark_ms) - self.dedup_horizon_ms)
 
     @property
     def fires_often(self) -> bool:

@@ -6,7 +6,6 @@ keys are wrong.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -31,7 +30,6 @@ KEY_COLUMNS = RESULT_COLUMNS | {
     "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "results",
     "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
 }  # fmt: skip
-OF_ELEMENT = re.compile(r"_timestamp_ms|_arrival|_x[0-9]+")  # names in a value that Python code sees
 NUMBERS_IN_JSON = tuple(kind for kind in spark_types.NUMBERS if kind not in ("decimal", "dec", "numeric"))
 
 
@@ -141,7 +139,7 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
         if folded.count(name.casefold()) > 1:
             yield Mistake("window.reads", f"names {given(name.casefold())} twice")
     for key, name in [*(("window.reads", name) for name in names), *_compared(window)]:
-        if OF_ELEMENT.fullmatch(name):
+        if is_reserved(name):
             yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; {_renaming(name)}")
 
 
@@ -208,6 +206,9 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
             "source.timestamp_unit",
             f"given {given(unit)}, but the timestamp is {timestamp}, not a number; leave it out",
         )
+    event_id = _type_of(source.get("event_id"), schema)
+    if event_id and not event_id.startswith(spark_types.AS_TEXT):
+        yield Mistake("source.event_id", f"column is {event_id}; {spark_types.NEED_AS_TEXT}")
     gap = _type_of(window.get("gap_column"), schema)
     if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
         yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")

@@ -74,8 +74,10 @@ class Source(Section):
     event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
     dedup_horizon_ms: Positive | None = duration(
         "dedup_horizon",
-        "how far behind the watermark event ids are remembered; without it as long as an event is not late by itself"
-        " (window or gap, allowed lateness and out of orderness together), and at least a day",
+        "how far behind the watermark event ids are remembered; without it as long as an event that comes again could"
+        " be counted twice: window or gap, allowed lateness and out of orderness together, at least a day; behind"
+        " the start of the first session in flight, too. Where no event is late (count and global windows, processing"
+        " time, `gap_column`) for ever",
         None,
     )
     include: Patterns = Field(

@@ -11,6 +11,18 @@ ALLOWED = (
 )
 WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
+AS_TEXT = (
+    *WHOLE_NUMBERS,
+    "decimal",
+    "dec",
+    "numeric",
+    "string",
+    "boolean",
+    "date",
+)  # each value has one text of its own
+NEED_AS_TEXT = (
+    "need a string, a whole number, a decimal, a date or a boolean, of which each value has one text of its own"
+)
 WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary")
 
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")

@@ -16,11 +16,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, WRITTEN_OUT
 
 
-def _listed(names: str) -> frozenset[str]:
+def listed(names: str) -> frozenset[str]:
+    """Names that stand one after another in a text."""
     return frozenset(names.split())
 
 
-SCALAR = _listed(
+SCALAR = listed(
     """
     coalesce if ifnull nanvl nullif nullifzero nvl nvl2 zeroifnull equal_null isnan isnotnull isnull abs acos acosh
     asin asinh atan atan2 atanh bin bround cbrt ceil ceiling conv cos cosh cot csc degrees e exp expm1 factorial floor
@@ -49,7 +50,7 @@ SCALAR = _listed(
     to_json parse_url try_parse_url url_decode url_encode try_url_decode typeof hll_sketch_estimate hll_union
     """
 )
-ANOTHER_EACH_TIME = _listed(
+ANOTHER_EACH_TIME = listed(
     """
     rand randn random randstr uniform uuid shuffle now curdate current_date current_time current_timestamp
     localtimestamp current_timezone monotonically_increasing_id spark_partition_id input_file_name
@@ -84,7 +85,7 @@ INSTEAD = {
     ),
 }  # fmt: skip
 # What stands in an expression without being a function, as it is written again with every name of a column in quotes.
-_WORDS = _listed(
+_WORDS = listed(
     """
     and or not in is null true false case when then else end between like ilike rlike regexp as filter where distinct
     interval div escape from asc desc nulls first last any some all nan ignore respect string boolean tinyint byte

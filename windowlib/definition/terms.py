@@ -43,7 +43,7 @@ def terms_of(definition: Definition) -> str:
         "source.path": str(source.path),
         "source.schema": source.columns,
         "source.max_files_per_run": source.max_files_per_run,
-        "source.dedup_horizon": format_duration(definition.dedup_horizon_ms),
+        "source.dedup_horizon": _optional(definition.dedup_horizon_ms),
         "watermark.out_of_orderness": format_duration(watermark.out_of_orderness_ms),
         "watermark.idle_timeout": _optional(watermark.idle_timeout_ms),
         "watermark.max_future_skew": format_duration(watermark.max_future_skew_ms),

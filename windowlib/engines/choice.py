@@ -84,16 +84,15 @@ def _is_proved(node: exp.Expr) -> bool:
 
 
 def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """The rows of Parquet files below `base` as `schema`, and _file: the path or URI of the file of each."""
-    from pyspark.sql import functions as F
-
+    """The rows of Parquet files below `base` as `schema`, and FILE: the path or URI of the file of each."""
     from windowlib.engines.sail import is_sail
     from windowlib.engines.sail_files import rows_of_files
 
     if is_sail(spark):
         rows = rows_of_files(spark, base, paths, schema)
-        return rows.withColumnRenamed(names.SOURCE_FILE, "_file").drop(names.SOURCE_ROW)
-    return spark.read.schema(schema).parquet(*paths).withColumn("_file", F.col("_metadata.file_path"))
+        return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
+    read = spark.read.schema(schema).parquet(*paths)
+    return read.withColumn(names.FILE, read.metadataColumn("_metadata")["file_path"])
 
 
 def engine_of(spark: SparkSession) -> Engine:

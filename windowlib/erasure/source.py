@@ -99,7 +99,7 @@ def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_a
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
     by_hash = erased.digest_of(raw.frame, [*values], secret) == F.lit(erased.digest(secret, [*values.values()]))
     ids = F.collect_set(F.col(quoted(event_id)).cast("string")) if event_id else F.lit(None)
-    time_ms = admission.timestamp_ms(_times(definition))
+    time_ms = admission.timestamp_ms(_times(definition), raw.frame)
     found = (
         raw.frame.where(by_value | by_hash)
         .groupBy(names.SOURCE_FILE)

@@ -129,7 +129,9 @@ def _jobs(definition: Definition) -> list[str]:
     if source.format in ("json", "csv"):
         found.append("parsing: the text is read once")
     if source.event_id:
-        found.append(f"duplicates: two jobs, by {source.event_id}, over {duration(definition.dedup_horizon_ms)}")
+        horizon_ms = definition.dedup_horizon_ms
+        over = "all that came before" if horizon_ms is None else duration(horizon_ms)
+        found.append(f"duplicates: two jobs, by {source.event_id}, over {over}")
     by_time = may_suffice(spec.assigner, by_event_time=spec.time == "event")
     by_footers = source.format in ("parquet", "delta") and not source.event_id and by_time
     when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""

@@ -67,7 +67,9 @@ def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     if admission.has_holes:
         bounds[LATE_UP_TO_MS] = admission.late_up_to_ms
     timed = engine.with_values(rows, bounds) if bounds else rows
-    judged = timed.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission)).withColumn(names.REASON, reason(admission))
+    judged = timed.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows)).withColumn(
+        names.REASON, reason(admission)
+    )
     if names.EVENT_TIME not in map(str.casefold, rows.columns):
         judged = judged.withColumn(names.EVENT_TIME, F.col(names.TIMESTAMP_MS))
     if admission.erased:
@@ -75,10 +77,18 @@ def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     return judged.drop(*bounds) if bounds else judged
 
 
-def timestamp_ms(admission: Admission) -> Column:
-    """Event time floored to whole milliseconds; null where it is missing or does not fit."""
+def _is_fraction(rows: DataFrame, admission: Admission) -> bool:
+    """Whether the event time is a number with digits after the point."""
+    kinds = {field.name.casefold(): field.dataType.typeName() for field in rows.schema}
+    return kinds.get(admission.timestamp.casefold()) in ("float", "double", "decimal")
+
+
+def timestamp_ms(admission: Admission, rows: DataFrame) -> Column:
+    """Event time of `rows` floored to whole milliseconds; null where it is missing or does not fit."""
     name = quoted(admission.timestamp)
     column = F.col(name)
+    if admission.timestamp_unit and _is_fraction(rows, admission):
+        return _floored(name, admission.timestamp_unit)
     match admission.timestamp_unit:
         case None:
             return thousandth(f"unix_micros(cast({name} AS timestamp))")
@@ -88,6 +98,20 @@ def timestamp_ms(admission: Admission) -> Column:
             return thousandth(f"cast({name} AS bigint)")
         case _:
             return column.cast("long")
+
+
+def _floored(number: str, unit: str) -> Column:
+    """Whole milliseconds of a double or decimal, by its digits as it is written: 0.3 is not the double that is near it.
+
+    What is nearer below 0 than its digits show is below 0. NaN and infinities are not times: null.
+    """
+    digits = (
+        "decimal(32, 20)" if unit == "s" else "decimal(38, 20)"
+    )  # the product has its 20 digits after the point, too
+    exact = f"try_cast({number} AS {digits})"
+    whole = f"cast(floor({exact}{' * 1000' if unit == 's' else ''}) AS bigint)"
+    floored = f"if({number} < 0 AND {exact} = 0, -1L, {whole})"
+    return thousandth(floored) if unit == "us" else F.expr(floored)
 
 
 def thousandth(units: str) -> Column:

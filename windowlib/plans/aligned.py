@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from windowlib.plans.engine import Counters
 
+REWRITTEN = names.internal("rewritten")
+
 
 def advance(
     events: DataFrame | None,
@@ -57,7 +59,7 @@ def advance(
     events:  the source's columns, TIMESTAMP_MS (ARRIVAL where an aggregate needs it)        one row per admitted event
              (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
     state:   key, state_window_start_ms, state_window_end_ms, partials,
-             rewritten (bool: the row's file is replaced by this step, not only read)        one row per key and slice
+             REWRITTEN (bool: the row's file is replaced by this step, not only read)        one row per key and slice
     earliest_ms: the least max_timestamp_ms of a window that may fire - a window that has passed fires
              again only if the batch touches it, so it ends after the batch's first event
     returns: key, state window bounds, partials, `results`, `replaced`, part, end_partition  see windowlib.plans.step
@@ -85,20 +87,20 @@ def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Step) -> DataFrame:
-    """The batch's slices and those in flight: also before (elements it had before the batch), rewritten."""
+    """The batch's slices and those in flight: also before (elements it had before the batch), REWRITTEN."""
     columns = [*map(quoted, step.keys), "state_window_start_ms", *step.partial_names]
     parts = []
     if new is not None:
-        parts.append(new.selectExpr(*columns, "0L AS before", "true AS rewritten"))
+        parts.append(new.selectExpr(*columns, "0L AS before", f"true AS {REWRITTEN}"))
     if state is not None:
-        parts.append(state.selectExpr(*columns, "elements AS before", "rewritten"))
+        parts.append(state.selectExpr(*columns, "elements AS before", REWRITTEN))
     # What makes one window lies in one task from here on, so windows need no shuffle of their own. A tumbling window is
     # one slice, and the slices of a batch that several tasks read lie so already.
     window_of = step.keys if grid.overlap else [*step.keys, "state_window_start_ms"]
     together = step.engine.together(parts, window_of)
     if len(parts) == 1:
         return together
-    flags = [F.sum("before").alias("before"), F.max("rewritten").alias("rewritten")]
+    flags = [F.sum("before").alias("before"), F.max(REWRITTEN).alias(REWRITTEN)]
     return together.groupBy(*step.key_columns, "state_window_start_ms").agg(*step.merges(), *flags)
 
 
@@ -128,7 +130,7 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, co
     """
     more = {"events_due": events_due(grid), **miscounted(step)}
     rows = counted(slices, counters, dropped="_dropped", kept="_kept", more=more)
-    rows = rows.selectExpr("*", "_kept AND rewritten AS _stays")
+    rows = rows.selectExpr("*", f"_kept AND {REWRITTEN} AS _stays")
     if combine:
         rows = _combined(rows, step)
     slice_itself = "if(_stays, array(cast(null AS bigint)), cast(array() AS array<bigint>))"

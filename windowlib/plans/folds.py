@@ -14,12 +14,13 @@ from typing import Any
 
 from windowlib.model import aggregates
 from windowlib.model.errors import InvalidSpec
+from windowlib.plans import names
 from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate
 from windowlib.plans.mergeable.basic import greatest
 from windowlib.plans.mergeable.function import TIMESTAMP, Add, Fold, Value
 
-ARGUMENT = "_argument_"
+ARGUMENT = names.internal("argument_")
 
 
 def argument(index: int) -> str:
@@ -45,7 +46,7 @@ class Folds:
     with ``own``'s result in its place.
 
     >>> folds = Folds((Aggregate("sum", "v"),))
-    >>> folds.add(folds.create_accumulator(), {"_timestamp_ms": 5, "_arrival": 0, "_argument_0": 3})
+    >>> folds.add(folds.create_accumulator(), {TIMESTAMP: 5, argument(0): 3})
     [1, 5, 3]
     """
 

@@ -33,22 +33,36 @@ from windowlib.plans.bounds import within_bounds
 from windowlib.plans.engine import Counters
 from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable, finished
 from windowlib.plans.functions import quoted
+from windowlib.plans.guarded import ordered_as_spark
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
-from windowlib.plans.stream import CHUNK_ROW, COUNTERS, ELEMENT, MAP, OUTPUT, READ, STATE_ROW, STORED
+from windowlib.plans.stream import (
+    CHUNK_ROW,
+    COUNTERS,
+    ELEMENT,
+    MAP,
+    OUTPUT,
+    READ,
+    STATE_ROW,
+    STORED,
+    as_stored,
+    in_stream,
+    of_stream,
+)
 from windowlib.plans.worker import TASK, Worker
 
 FIRINGS = "array<struct<window_start_ms:bigint,window_end_ms:bigint,firing:int>>"
 # An element counts once for each window that holds it; retired is what is neither there any more nor was refused.
+_BEFORE, _TAKEN, _DROPPED, _HOLES, _AFTER, _RETIRED_ROWS = map(names.internal, COUNTERS)
 FIGURES = {
-    "elements_before": "n_before",
-    "elements_dropped": "n_dropped",
-    "elements_in_holes": "n_holes",
-    "elements_kept": "n_after",
-    "elements_retired": "n_before + n_taken - n_holes - n_dropped - n_after",
-    "rows_retired": "n_retired_rows",
+    "elements_before": _BEFORE,
+    "elements_dropped": _DROPPED,
+    "elements_in_holes": _HOLES,
+    "elements_kept": _AFTER,
+    "elements_retired": f"{_BEFORE} + {_TAKEN} - {_HOLES} - {_DROPPED} - {_AFTER}",
+    "rows_retired": _RETIRED_ROWS,
 }
 BOUNDS = ("window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")
 STATE = ("contents_from", "state", "fired", "next_event_ms", "next_processing_ms")
@@ -177,10 +191,12 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
         given = {**aggregate.arguments, "x": aggregate.argument_sql or "1"}
         sql = FUNCTIONS[aggregate.function].element.format(**given)
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
-        arguments.append(F.expr(filtered).alias(argument(index)))
-    read = [F.col(quoted(name)).alias(READ + name) for name in run.reads]
-    times = [F.col(names.TIMESTAMP_MS).alias(TIMESTAMP), F.col(names.ARRIVAL).alias(ARRIVAL)]
-    return events.select(*step.key_columns, *times, *arguments, *read)
+        arguments.append(F.expr(filtered).alias(in_stream(argument(index))))
+    read = [F.col(quoted(name)).alias(in_stream(name)) for name in run.reads]
+    times = [F.col(name).alias(in_stream(name)) for name in (TIMESTAMP, ARRIVAL)]
+    types = {field.name: field.dataType.simpleString() for field in events.schema}
+    keys = [F.expr(ordered_as_spark(quoted(key), types[key])).alias(key) for key in step.keys]
+    return events.select(*keys, *times, *arguments, *read)
 
 
 def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
@@ -195,7 +211,7 @@ def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataF
         numbered = (F.lit(STORED).alias("_kind"), F.col("batch_id").alias("_order"))
         parts.append(contents.select(*step.key_columns, *numbered, row))
     if elements is not None:
-        parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(ARRIVAL)}))
+        parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(in_stream(ARRIVAL))}))
     return step.engine.union(parts)
 
 
@@ -223,14 +239,14 @@ def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable
     yield from (typed(OUTPUT + name, kind) for name, kind in (run.outputs or {}).items())
     yield from (typed("firing", "int"), typed("result_number", "int"), typed("timing", "string"))
     yield from (typed("replaced", WINDOWS), typed("arrival", "bigint"))
-    yield from (typed(name, "bigint") for name in COUNTERS)
+    yield from (typed(names.internal(name), "bigint") for name in COUNTERS)
 
 
 def _contents_type(stream: DataFrame, step: Step) -> ArrayType:
     """An element as it is stored: its times and its value."""
-    value = [f for f in stream.schema if f.name.startswith((READ, ARGUMENT)) and f.name not in step.keys]
-    times = [StructField(TIMESTAMP, LongType()), StructField(ARRIVAL, LongType())]
-    return ArrayType(StructType([*times, *(StructField(f.name, f.dataType) for f in value)]))
+    value = [f for f in stream.schema if f.name.startswith((READ, as_stored(ARGUMENT))) and f.name not in step.keys]
+    times = [StructField(as_stored(name), LongType()) for name in (TIMESTAMP, ARRIVAL)]
+    return ArrayType(StructType([*times, *(StructField(of_stream(f.name), f.dataType) for f in value)]))
 
 
 def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:

@@ -8,6 +8,7 @@ gives Spark's answers on it: NaN is greater than every other number, and a sum t
 from __future__ import annotations
 
 from windowlib.plans.averages import WIDEST
+from windowlib.plans.sql_kinds import fields_of
 
 
 def sum_of_longs(argument: str) -> str:
@@ -35,11 +36,19 @@ def extreme(function: str, argument: str, floats: str) -> str:
 
 
 def ordered_as_spark(argument: str, kind: str | None) -> str:
-    """A value as others are compared with it: one NaN, and one zero, whatever their bits.
+    """A value as others are compared with it: one NaN, and one zero, whatever their bits; in structs and arrays, too.
 
-    >>> ordered_as_spark("x", "int")
-    'x'
+    >>> ordered_as_spark("x", "int"), ordered_as_spark("x", "struct<a:int,b:string>")
+    ('x', 'x')
     """
+    if kind is None or not ("float" in kind or "double" in kind):
+        return argument
+    if kind.startswith("array<"):
+        element = f"e{argument.count('->')}"
+        return f"transform({argument}, {element} -> {ordered_as_spark(element, kind[len('array<') : -1])})"
+    if fields := fields_of(kind):
+        parts = (f"'{name}', {ordered_as_spark(f'({argument}).`{name}`', of)}" for name, of in fields.items())
+        return f"if(({argument}) is null, null, named_struct({', '.join(parts)}))"
     if kind not in ("float", "double"):
         return argument
     nan, zero = f"{kind}('NaN')", f"cast(0 as {kind})"

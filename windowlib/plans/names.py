@@ -19,6 +19,8 @@ SOURCE_FILE = RESERVED + "source_file"  # a URI or path
 SOURCE_ROW = RESERVED + "source_row"  # from 0 in its file
 WINDOW_START_MS = RESERVED + "window_start_ms"  # of the window that a late event missed
 WINDOW_END_MS = RESERVED + "window_end_ms"
+FILE = RESERVED + "file"  # of a table's row: the path or URI of the file that holds it
+BEFORE = RESERVED + "before"  # of a result that differs: the values that it had
 EVENT_TIME = "timestamp_ms"  # what a definition calls the event time, where the source has no such column
 
 

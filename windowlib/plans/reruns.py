@@ -23,28 +23,30 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 ADDED, CHANGED, REMOVED = "entered", "changed", "withdrawn"  # as previews, and names of figures, have them
+CHOSEN, CHAIN_START_MS, CHAIN_END_MS = map(names.internal, ("chosen", "chain_start_ms", "chain_end_ms"))
+NEW, OLD = map(names.internal, ("new", "old"))
 NEARLY = 1e-9  # doubles that differ by less of the greater one are equal: their sums depend on the order of adding
 
 
 def chains(intervals: Sequence[DataFrame], asked: TimeRange | None, step: Step) -> DataFrame:
     """The chains of touching intervals that a rerun replaces: those that meet `asked`, or that hold a chosen event.
 
-    intervals: key, window_start_ms, window_end_ms, chosen (bool)                      events, windows that are known
+    intervals: key, window_start_ms, window_end_ms, CHOSEN (bool)                      events, windows that are known
     asked:     None: only chains with a chosen interval
-    returns:   key, chain_start_ms, chain_end_ms                                       one row per key and chain
+    returns:   key, CHAIN_START_MS, CHAIN_END_MS                                       one row per key and chain
     """
     joined = step.engine.with_islands(step.engine.union(intervals), step.keys)
     chain = joined.groupBy(*step.key_columns, "_island").agg(
-        F.min("window_start_ms").alias("chain_start_ms"),
-        F.max("window_end_ms").alias("chain_end_ms"),
-        F.max("chosen").alias("chosen"),
+        F.min("window_start_ms").alias(CHAIN_START_MS),
+        F.max("window_end_ms").alias(CHAIN_END_MS),
+        F.max(CHOSEN).alias(CHOSEN),
     )
     wanted = (
-        F.col("chosen")
+        F.col(CHOSEN)
         if asked is None
-        else (F.col("chain_start_ms") < asked.to_ms) & (F.col("chain_end_ms") > asked.from_ms)
+        else (F.col(CHAIN_START_MS) < asked.to_ms) & (F.col(CHAIN_END_MS) > asked.from_ms)
     )
-    return chain.where(wanted).select(*step.key_columns, "chain_start_ms", "chain_end_ms")
+    return chain.where(wanted).select(*step.key_columns, CHAIN_START_MS, CHAIN_END_MS)
 
 
 def own_windows(events: DataFrame, step: Step) -> DataFrame:
@@ -58,13 +60,12 @@ def in_chains(rows: DataFrame, known: DataFrame, step: Step, start: str, end: st
 
     A chain holds all that touches it, so an interval lies in one wholly, or outside.
     """
-    first, last = names.internal("chain_start_ms"), names.internal("chain_end_ms")
     named = known.select(
         *(F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(step.keys)),
-        F.col("chain_start_ms").alias(first),
-        F.col("chain_end_ms").alias(last),
+        CHAIN_START_MS,
+        CHAIN_END_MS,
     )
-    within = (F.expr(start) >= F.col(first)) & (F.expr(end) <= F.col(last))
+    within = (F.expr(start) >= F.col(CHAIN_START_MS)) & (F.expr(end) <= F.col(CHAIN_END_MS))
     for i, key in enumerate(step.keys):
         within = within & (F.col(names.internal(f"key{i}")) == F.col(quoted(key)))
     return rows.join(named, within, "left_semi" if inside else "left_anti")
@@ -74,26 +75,26 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     """What must change in `results` so that it shows `new` and not `old`; rows with equal values stay.
 
     new:     the columns of `results`                                 what the windows of the rerun should show
-    old:     the columns of `results`, _file                          what they show
-    returns: the columns of `results` (of a removed row as it was), before (struct of the values it had, null where
-             there was none), _file (of the row before), part (added, changed, removed), end_partition (the day)
+    old:     the columns of `results`, FILE                           what they show
+    returns: the columns of `results` (of a removed row as it was), BEFORE (struct of the values it had, null where
+             there was none), FILE (of the row before), part (added, changed, removed), end_partition (the day)
     """
     identity = [*step.keys, "window_start", "window_end"]
     values = ["last_event_time", *step.output_names]
     rest = [*map(quoted, [*values, "firing", "timing"])]
     types = {field.name: field.dataType for field in new.schema}
-    both = new.select(*map(quoted, identity), F.struct(*rest).alias("_new")).join(
-        old.select(*map(quoted, identity), F.struct(*rest).alias("_old"), "_file"), identity, "full_outer"
+    both = new.select(*map(quoted, identity), F.struct(*rest).alias(NEW)).join(
+        old.select(*map(quoted, identity), F.struct(*rest).alias(OLD), names.FILE), identity, "full_outer"
     )
 
     def of(side: str, name: str) -> Column:
         return F.col(f"{side}.{quoted(name)}")
 
-    removed, added = F.col("_new").isNull(), F.col("_old").isNull()
-    changed = balanced(or_, [~equal(of("_new", name), of("_old", name), types[name]) for name in values])
-    shown = {name: F.when(removed, of("_old", name)).otherwise(of("_new", name)) for name in values}
-    shown["firing"] = F.coalesce(of("_old", "firing"), F.lit(0)) + F.when(removed, 0).otherwise(1)
-    shown["timing"] = F.when(removed, of("_old", "timing")).otherwise("late")
+    removed, added = F.col(NEW).isNull(), F.col(OLD).isNull()
+    changed = balanced(or_, [~equal(of(NEW, name), of(OLD, name), types[name]) for name in values])
+    shown = {name: F.when(removed, of(OLD, name)).otherwise(of(NEW, name)) for name in values}
+    shown["firing"] = F.coalesce(of(OLD, "firing"), F.lit(0)) + F.when(removed, 0).otherwise(1)
+    shown["timing"] = F.when(removed, of(OLD, "timing")).otherwise("late")
     shown["batch_id"] = F.lit(step.batch_id).cast("long")
     differing = both.withColumn("part", F.when(added, ADDED).when(removed, REMOVED).when(changed, CHANGED)).where(
         "part IS NOT NULL"
@@ -101,8 +102,8 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     return differing.select(
         *map(quoted, identity),
         *(column.cast(types[name]).alias(name) for name, column in shown.items()),
-        F.when(~added, F.struct(*(of("_old", name).alias(name) for name in values))).alias("before"),
-        "_file",
+        F.when(~added, F.struct(*(of(OLD, name).alias(name) for name in values))).alias(names.BEFORE),
+        names.FILE,
         "part",
         F.expr(RESULT_DAY).alias(PARTITION),
     )

@@ -31,6 +31,25 @@ def decimal_of(kind: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def fields_of(kind: str) -> dict[str, str]:
+    """The fields of a struct whose names are plain words; nothing of another type.
+
+    >>> fields_of("struct<a:struct<b:int,c:string>,d:decimal(4,2),e:array<double>>")
+    {'a': 'struct<b:int,c:string>', 'd': 'decimal(4,2)', 'e': 'array<double>'}
+    """
+    if not kind.startswith("struct<"):
+        return {}
+    parts, depth = [""], 0
+    for character in kind[len("struct<") : -1]:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    found = [re.fullmatch(r"(\w+):(.+)", part) for part in parts]
+    return {one[1]: one[2] for one in found if one} if all(found) else {}
+
+
 def widest(kinds: Sequence[str]) -> str:
     """The widest of whole types."""
     return max(kinds, key=WHOLE.index)

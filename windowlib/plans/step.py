@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
+from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.engine import SPARK, Engine
@@ -111,11 +112,15 @@ class Step:
         return [*self.keys, *bounds, *self.output_names, *numbers, "timing", "batch_id"]
 
 
-FIRED_EVENTS = "_events"  # what a firing rests on: all events of its window, of one that had passed only the new ones
+FIRED_EVENTS = names.internal(
+    "events"
+)  # what a firing rests on: all events of its window, of one that had passed only the new ones
 
 # The run's own values, as `with_instant` adds them.
-WATERMARK_IN, WATERMARK_OUT, BATCH_ID = "_watermark_in_ms", "_watermark_out_ms", "_batch_id"
-LATE_IN, LATE_OUT = "_late_in_ms", "_late_out_ms"  # the greatest max_timestamp_ms that was, or is, late
+WATERMARK_IN, WATERMARK_OUT, BATCH_ID = map(names.internal, ("watermark_in_ms", "watermark_out_ms", "batch_id"))
+LATE_IN, LATE_OUT = map(
+    names.internal, ("late_in_ms", "late_out_ms")
+)  # the greatest max_timestamp_ms that was, or is, late
 
 
 def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:

@@ -6,10 +6,12 @@ rows of several parts, each with few of the columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,7 @@ from windowlib.model.elements import Element
 from windowlib.model.errors import WindowError
 from windowlib.model.state import Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
-from windowlib.plans.folds import ARGUMENT
+from windowlib.plans import names
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 
 MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
@@ -54,7 +56,7 @@ def segments_of(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Itera
         of_kind = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
         key_of: Sequence[Any] = [None] * batch.num_rows
         if keys:
-            values = [_list(batch.column(key)) for key in keys]
+            values = [_keys(batch.column(key)) for key in keys]
             key_of = values[0] if len(keys) == 1 else list(zip(*values, strict=True))
         taken = [0, 0, 0]
         for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind")), strict=True)):
@@ -75,7 +77,7 @@ class _Columns:
         else:
             others = ("_kind", "_order", STATE_ROW, CHUNK_ROW)
             self.columns = [name for name in batch.schema.names if name not in keys and name not in others]
-            self.names = [name.removeprefix(READ) for name in self.columns]
+            self.names = [in_value(of_stream(name)) for name in self.columns]
 
     @cached_property
     def lists(self) -> list[list[Any]]:
@@ -84,6 +86,25 @@ class _Columns:
         if self.struct:
             return [_list(column) for column in self.batch.column(self.struct).filter(is_of_kind).flatten()]
         return [_list(column) for column in self.batch.select(self.columns).filter(is_of_kind).columns]
+
+
+def _keys(column: pa.Array) -> list[Any]:
+    """The values of a key column: NaN, which equals nothing, is one object, and so the same key all over."""
+    values = _list(column)
+    if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
+        return [_with_one_nan(value) for value in values]
+    return values
+
+
+def _with_one_nan(value: Any) -> Any:
+    match value:
+        case float() if value != value:
+            return math.nan
+        case dict():
+            return {name: _with_one_nan(one) for name, one in value.items()}
+        case list():
+            return [_with_one_nan(one) for one in value]
+    return value
 
 
 def _list(column: pa.Array) -> list[Any]:
@@ -167,16 +188,47 @@ def null_inside(found: pa.Array) -> pa.Array:
 
 def element_row(stored: Mapping[str, Any]) -> list[Any]:
     """[timestamp_ms, value, arrival] of a stored element."""
-    value = {name.removeprefix(READ): x for name, x in stored.items()}
+    value = {in_value(name): x for name, x in stored.items()}
     return [value[TIMESTAMP], value, value[ARRIVAL]]
 
 
 def stored_element(timestamp_ms: int, value: Mapping[str, Any], arrival: int) -> Row:
     """An element as it is stored."""
-    plain = {TIMESTAMP: timestamp_ms, ARRIVAL: arrival}
-    return plain | {
-        name if name.startswith(ARGUMENT) else READ + name: x for name, x in value.items() if name not in plain
-    }
+    return {as_stored(name): x for name, x in {**value, TIMESTAMP: timestamp_ms, ARRIVAL: arrival}.items()}
+
+
+@cache
+def as_stored(name: str) -> str:
+    """The field of a stored element for a name in an element's value.
+
+    >>> as_stored(ARRIVAL), as_stored("_arrival")
+    ('_arrival', '_r__arrival')
+    """
+    return "_" + name.removeprefix(names.RESERVED) if names.is_reserved(name) else READ + name
+
+
+def in_stream(name: str) -> str:
+    """The column of the stream for it: PySpark takes a dot, or a backtick, in the name of one for syntax.
+
+    >>> in_stream("a.b`c%"), of_stream(in_stream("a.b`c%"))
+    ('_r_a%2Eb%60c%25', '_r_a.b`c%')
+    """
+    return as_stored(name).replace("%", "%25").replace(".", "%2E").replace("`", "%60")
+
+
+def of_stream(column: str) -> str:
+    """The field of a stored element for a column of the stream."""
+    return unquote(column)
+
+
+@cache
+def in_value(column: str) -> str:
+    """The name in an element's value for that field.
+
+    >>> in_value("_arrival") == ARRIVAL, in_value("_r__arrival")
+    (True, '_arrival')
+    """
+    return column.removeprefix(READ) if column.startswith(READ) else names.internal(column[1:])
 
 
 def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:

@@ -22,6 +22,7 @@ from windowlib.model.keyed import InHole, Instant, KeyRun, Result, next_timers
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import FORMAT, Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
+from windowlib.plans import names
 from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
 from windowlib.plans.step import CONTENTS, DROPPED, HOLE, LATE, ON_TIME, OPEN, UPDATE
 from windowlib.plans.stream import (
@@ -67,7 +68,7 @@ class Worker:
         for key, segments in groupby(segments_of(batches, self.keys), key=lambda segment: segment.key):
             yield from self._key(key, segments, out)
             yield from out.full()
-        out.add(TASK, None, **out.counters)
+        out.add(TASK, None, **{names.internal(name): count for name, count in out.counters.items()})
         yield from out.rest()
 
     def _key(self, key: Any, segments: Iterator[Segment], out: Out) -> Iterator[pa.RecordBatch]:

@@ -110,16 +110,16 @@ def _chains(inputs: Inputs, sliced: Events, events: DataFrame | None, asked: Tim
     bounds = inputs.definition.plan.bounds
     nothing = Closure(asked, bounds, by_chains=True)
     intervals = [
-        one.withColumn("chosen", F.lit(False)) for one in _known(inputs.tables, bounds, sliced.rows, step, span)
+        one.withColumn(reruns.CHOSEN, F.lit(False)) for one in _known(inputs.tables, bounds, sliced.rows, step, span)
     ]
     if late_only and events is not None:
         own = reruns.own_windows(events.where(CHOSEN), step)
-        intervals.append(own.withColumn("chosen", F.lit(True)))
+        intervals.append(own.withColumn(reruns.CHOSEN, F.lit(True)))
     if not intervals:
         return nothing
     found = reruns.chains(intervals, None if late_only else asked, step)
     chains = inputs.staged.write_and_read(found, inputs.staged.unused("chains"))
-    reached = chains.agg(F.min("chain_start_ms"), F.max("chain_end_ms")).first()
+    reached = chains.agg(F.min(reruns.CHAIN_START_MS), F.max(reruns.CHAIN_END_MS)).first()
     if reached is None or reached[0] is None:
         return nothing
     return Closure(TimeRange(reached[0], reached[1]), bounds, by_chains=True, chains=chains)

@@ -48,13 +48,15 @@ class Changed:
 class Events:
     """The files that a rerun reads, and what of them counts: `rows` are events, or slices of them (None: no row).
 
-    `step` is the plan's view, with the types that the rows give; `changed` is None where no file has changed.
+    `step` is the plan's view, with the types that the rows give; `changed` is None where no file has changed. `again`
+    are the places (source_file, source_row) of late events that are there once more, and stay late.
     """
 
     files: Sequence[KnownFile]
     step: Step
     rows: DataFrame | None = None
     changed: Changed | None = None
+    again: DataFrame | None = None
 
     @property
     def bytes_read(self) -> int:
@@ -128,11 +130,18 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
-    rows = _without_excluded(inputs, rows, files, raw, covered, step)
+    late = _late(inputs, [file.path for file in files if file.now and not file.changed], covered)
+    rows = _without_excluded(inputs, rows, files, raw, late, step)
+    again = None
+    if late is not None and inputs.definition.source.event_id:
+        again = _there_again(inputs, rows, _placed(inputs, late.where(CHOSEN), raw))
+        rows = rows.join(again, PLACE, "left_anti")
+        again = source.with_path(inputs.spark, again, raw.paths).withColumnRenamed(names.SOURCE_ROW, "source_row")
     if not changed:
-        return Events(files, step, rows.where(f"{names.REASON} IS NULL"))
+        return Events(files, step, rows.where(f"{names.REASON} IS NULL"), again=again)
     rows = _without_repeated(inputs, rows)
-    return Events(files, step, rows.where(f"{names.REASON} IS NULL"), _changed(inputs, rows, raw, changed))
+    counted = rows.where(f"{names.REASON} IS NULL")
+    return Events(files, step, counted, _changed(inputs, rows, raw, changed), again)
 
 
 def rules_of(inputs: Inputs) -> RerunRules:
@@ -152,31 +161,48 @@ def _judge(inputs: Inputs) -> Admission:
 
 
 def _without_excluded(
-    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange, step: Step
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, late: DataFrame | None, step: Step
 ) -> DataFrame:
     """Rows without those that stay refused or late; with `late_only` also CHOSEN."""
     unchanged = [file.path for file in files if file.now and not file.changed]
     rows_of = ["source_file", "source_row"]
-    late = _late(inputs, unchanged, covered)
-    excluded = [] if late is None else [late.where("NOT chosen").select(*rows_of)]
+    excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*rows_of)]
     if (refused := of_files(inputs, "quarantine", unchanged)) is not None:
         excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
-    uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
-
-    def placed(these: DataFrame) -> DataFrame:
-        """The places of rows, as `rows` names them."""
-        return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
-
     if excluded:
-        rows = rows.join(placed(step.engine.union(excluded)), PLACE, "left_anti")
+        rows = rows.join(_placed(inputs, step.engine.union(excluded), raw), PLACE, "left_anti")
     if not inputs.rerun.late_only:
         return rows
     if late is None:
         return rows.withColumn(CHOSEN, F.lit(False))
     listed = names.internal("is_chosen")
-    chosen = placed(late.where("chosen")).distinct().withColumn(listed, F.lit(True))
+    chosen = _placed(inputs, late.where(CHOSEN), raw).distinct().withColumn(listed, F.lit(True))
     marked = rows.join(chosen, PLACE, "left").withColumn(CHOSEN, F.coalesce(listed, F.lit(False)))
     return marked.drop(listed)
+
+
+def _placed(inputs: Inputs, these: DataFrame, raw: source.Rows) -> DataFrame:
+    """The places of rows of a table (source_file, source_row), as the rows of the source have them."""
+    uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
+    return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
+
+
+def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
+    """The places of late events whose id another row has with the same time: one that is counted, or came before.
+
+    When they came, the id was forgotten already, so neither was found to be a duplicate.
+    """
+    is_late, first, identifier = map(names.internal, ("is_late", "first", "id"))
+    event_id, time = quoted(inputs.definition.source.event_id or ""), names.TIMESTAMP_MS
+    marked = (
+        rows.where(f"{names.REASON} IS NULL AND {event_id} IS NOT NULL")
+        .select(F.expr(f"cast({event_id} AS string)").alias(identifier), time, names.ARRIVAL, *PLACE)
+        .join(late.distinct().withColumn(is_late, F.lit(True)), PLACE, "left")
+    )
+    counted = f"min(if({is_late} IS NULL, {names.ARRIVAL}, null))"
+    kept = marked.groupBy(identifier, time).agg(F.expr(f"coalesce({counted}, min({names.ARRIVAL}))").alias(first))
+    again = marked.join(kept, [identifier, time]).where(f"{is_late} AND {names.ARRIVAL} <> {first}").select(*PLACE)
+    return inputs.staged.write_and_read(again, inputs.staged.unused("again"))
 
 
 def _without_repeated(inputs: Inputs, rows: DataFrame) -> DataFrame:
@@ -202,11 +228,11 @@ def _changed(inputs: Inputs, rows: DataFrame, raw: source.Rows, changed: Sequenc
 
 
 def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
-    """Late events of these files that are in no window, with chosen (bool): whether the rerun brings them into one."""
+    """Late events of these files that are in no window, with CHOSEN (bool): whether the rerun brings them into one."""
     rows = of_files(inputs, "late_events", paths)
     if rows is None:
         return None
-    return rows.where("readmitted_by IS NULL").withColumn("chosen", F.expr(is_chosen(inputs, covered)))
+    return rows.where("readmitted_by IS NULL").withColumn(CHOSEN, F.expr(is_chosen(inputs, covered)))
 
 
 def is_chosen(inputs: Inputs, covered: TimeRange) -> str:

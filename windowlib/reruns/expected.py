@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.instants import instant
+from windowlib.plans import names
 from windowlib.plans.functions import F
 from windowlib.plans.reruns import equal
 from windowlib.reruns.findings import DIFFERENCE, Findings
@@ -54,8 +55,9 @@ def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], f
     types = {field.name: field.dataType for field in now.schema}
 
     def side(rows: DataFrame, name: str) -> DataFrame:
+        before = names.BEFORE if names.BEFORE in rows.columns else "before"  # in previews of earlier versions
         held = [F.col(f"`{value}`") for value in values]
-        described = F.struct("part", F.struct(*held).alias("after"), "before").alias(name)
+        described = F.struct("part", F.struct(*held).alias("after"), F.col(before).alias("before")).alias(name)
         return rows.select(*(f"`{column}`" for column in identity), described)
 
     both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.engines.spark import size_tasks
-from windowlib.plans import reruns
+from windowlib.plans import names, reruns
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
@@ -51,6 +51,8 @@ class Findings:
         """The late events that the rerun brings into a window."""
         if self.closure.is_empty:
             return late.where("false")
+        if self.read.again is not None:
+            late = late.join(self.read.again, ["source_file", "source_row"], "left_anti")
         chosen = late.where("window_start IS NOT NULL").where(is_chosen(inputs, self.closure.windows))
         if self.closure.by_chains:
             time = "unix_millis(event_time)"
@@ -96,9 +98,9 @@ def _difference(inputs: Inputs, closure: Closure, step: Step, made: StructType |
     if new is None and old is None:
         return {}
     if new is None and old is not None:
-        new = old.where("false").drop("_file")
+        new = old.where("false").drop(names.FILE)
     if old is None and new is not None:
-        old = new.where("false").selectExpr("*", "cast(null AS string) AS _file")
+        old = new.where("false").selectExpr("*", f"cast(null AS string) AS {names.FILE}")
     assert new is not None, "one is made from the other"
     assert old is not None, "one is made from the other"
     inputs.staged.write(reruns.difference(new, old, step), DIFFERENCE, "part", PARTITION)
@@ -120,6 +122,6 @@ def _new(inputs: Inputs, step: Step, made: StructType | None) -> DataFrame | Non
 
 
 def _old(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
-    """The results of the closure as they are, with _file; None without any."""
+    """The results of the closure as they are, with FILE; None without any."""
     rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
     return None if rows is None else closure.inside(rows, step, START_MS, END_MS)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.rejects import forgotten_up_to
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.step import Step
 from windowlib.reruns.events import Changed, of_files
 from windowlib.source import rows as source
 from windowlib.tables.ledger_rows import SourceFile
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def seen_ids(inputs: Inputs, changed: Changed | None) -> Changes:
+def seen_ids(inputs: Inputs, changed: Changed | None, step: Step) -> Changes:
     """What becomes of `seen_ids`."""
     of = inputs.definition.source
     if not of.event_id:
@@ -28,7 +30,7 @@ def seen_ids(inputs: Inputs, changed: Changed | None) -> Changes:
     stays, remove = seen, []
     if seen is not None and deleted is not None:
         stays, remove = seen.join(deleted, "event_id", "left_anti"), inputs.tables.files("seen_ids")
-    new = None if changed is None else _new(inputs, changed, of.event_id)
+    new = None if changed is None else _new(inputs, changed, of.event_id, step)
     if new is not None and stays is not None:
         new = new.join(stays.select("event_id"), "event_id", "left_anti")
     added = new
@@ -37,13 +39,13 @@ def seen_ids(inputs: Inputs, changed: Changed | None) -> Changes:
     return Changes([] if added is None else inputs.staged.append(added, "seen_ids"), remove)
 
 
-def _new(inputs: Inputs, changed: Changed, event_id: str) -> DataFrame:
+def _new(inputs: Inputs, changed: Changed, event_id: str, step: Step) -> DataFrame:
     """The ids that changed files have brought, as far as they may still meet a duplicate."""
-    oldest_ms = inputs.watermark_in_ms - inputs.definition.dedup_horizon_ms
+    forgotten_ms = forgotten_up_to(inputs, step, Changes())
     ids = changed.events.select(
         F.col(quoted(event_id)).cast("string").alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms")
     )
-    return ids.where(f"event_id IS NOT NULL AND timestamp_ms > {oldest_ms}")
+    return ids.where(f"event_id IS NOT NULL AND timestamp_ms > {forgotten_ms}")
 
 
 def _deleted(inputs: Inputs, event_id: str) -> DataFrame | None:

@@ -12,6 +12,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import reruns
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.names import FILE
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.reruns.events import Changed, rules_of
@@ -81,7 +82,7 @@ def _results(inputs: Inputs, found: Findings) -> dict[str, Changes]:
 def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
     """Writes the rows of `results` that stay in the files that hold rows which do not; gives those files."""
     replaced = inputs.spark.read.parquet(*gone)
-    names = {Path(row["_file"]).name for row in replaced.select("_file").distinct().collect()}
+    names = {Path(row[FILE]).name for row in replaced.select(FILE).distinct().collect()}
     touched = [file for file in inputs.tables.files("results") if Path(file.path).name in names]
     rows = inputs.tables.rows("results", touched)
     assert rows is not None, "a published window is in `results`"
@@ -150,19 +151,19 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     waiting = known.where("readmitted_by IS NULL AND NOT _changed")
     readmitted = found.readmitted(inputs, waiting).select(*place, F.lit(True).alias("_readmitted"))
     marked = known.join(readmitted, place, "left")
-    concerned = marked.where("_readmitted OR _changed").select("_file").distinct().collect()
-    names = {Path(row["_file"]).name for row in concerned}
+    concerned = marked.where("_readmitted OR _changed").select(FILE).distinct().collect()
+    names = {Path(row[FILE]).name for row in concerned}
     touched = [file for file in looked if Path(file.path).name in names]
     if not touched:
         return Late(Changes())
     counters = found.step.engine.counters()
     counted = counters.over(
-        marked.where(F.regexp_extract("_file", r"[^/]+$", 0).isin(names)),
+        marked.where(F.regexp_extract(FILE, r"[^/]+$", 0).isin(names)),
         {"readmitted": "if(_readmitted, 1, 0)", "gone": "if(_changed, 1, 0)"},
     )
     by = F.when(F.col("_readmitted"), F.lit(inputs.plan.batch_id).cast("long")).otherwise(F.col("readmitted_by"))
     again = counted.where("_changed IS NULL OR NOT _changed").withColumn("readmitted_by", by)
-    columns = [quoted(name) for name in rows.columns if name != "_file"]
+    columns = [quoted(name) for name in rows.columns if name != FILE]
     added = inputs.staged.append(again.select(*columns), "late_events")
     return Late(Changes(added, touched), **counters.values())
 
@@ -175,7 +176,7 @@ def _changed_files(inputs: Inputs, found: Findings, changed: Changed | None) -> 
     return {
         "source_files": _source_files(inputs, found, changed),
         "quarantine": _quarantine(inputs, found, changed),
-        "seen_ids": seen_ids(inputs, changed),
+        "seen_ids": seen_ids(inputs, changed, found.step),
     }
 
 

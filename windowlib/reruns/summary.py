@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
+from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.events import of_files
@@ -106,34 +107,31 @@ def _additive(definition: Definition) -> list[str]:
     return [column.name for column in found.columns if column.sql in adds]
 
 
-def _sums(rows: DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+def _sums(rows: DataFrame, outputs: Sequence[str]) -> dict[str, list[Any]]:
     """The sums of outputs over the windows that differ: before, after."""
-    if not names:
+    if not outputs:
         return {}
-    before = [F.expr(f"try_sum(before.`{name}`)").alias(f"b{i}") for i, name in enumerate(names)]
-    after = [F.expr(f"try_sum(if(part = '{REMOVED}', null, `{name}`))").alias(f"a{i}") for i, name in enumerate(names)]
+    before = [F.expr(f"try_sum({names.BEFORE}.{quoted(name)})").alias(f"b{i}") for i, name in enumerate(outputs)]
+    now = (f"if(part = '{REMOVED}', null, {quoted(name)})" for name in outputs)
+    after = [F.expr(f"try_sum({sql})").alias(f"a{i}") for i, sql in enumerate(now)]
     summed = rows.agg(*before, *after).first()
     assert summed is not None
-    return {name: [summed[f"b{i}"] or 0, summed[f"a{i}"] or 0] for i, name in enumerate(names)}
+    return {name: [summed[f"b{i}"] or 0, summed[f"a{i}"] or 0] for i, name in enumerate(outputs)}
 
 
 def _largest(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
     """The windows whose first numeric output changes most: its outputs before and after, None where there were none."""
-    names = _numeric(rows, outputs)
     change = "cast(0 AS double)"
-    if names:
+    if numeric := _numeric(rows, outputs):
+        first = quoted(numeric[0])
         change = (
-            f"abs(if(part = '{REMOVED}', 0, coalesce(cast(`{names[0]}` AS double), 0))"
-            f" - coalesce(cast(before.`{names[0]}` AS double), 0))"
+            f"abs(if(part = '{REMOVED}', 0, coalesce(cast({first} AS double), 0))"
+            f" - coalesce(cast({names.BEFORE}.{first} AS double), 0))"
         )
-    chosen = (
-        rows.withColumn("_change", F.expr(change))
-        .orderBy(F.desc("_change"), *map(quoted, keys), "window_start")
-        .limit(LARGEST)
-    )
+    chosen = rows.orderBy(F.expr(change).desc(), *map(quoted, keys), "window_start").limit(LARGEST)
     shown = []
     for row in chosen.collect():
-        was = row["before"]
+        was = row[names.BEFORE]
         shown.append(
             {
                 "change": row["part"],

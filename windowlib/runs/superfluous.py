@@ -120,7 +120,7 @@ def _groups(
         day = partition["window_day"]
         return isinstance(day, date) and time_of(datetime.combine(day, time())) + DAY_MS <= passed_ms
 
-    bucket_ms = max(definition.dedup_horizon_ms // 4, 1)
+    bucket_ms = max((definition.dedup_horizon_ms or DAY_MS) // 4, 1)
     for name in COMMIT_ORDER:
         if name in compaction.SORTED and name in versions:
             files = delta.files(ledger.tables[name], versions[name])

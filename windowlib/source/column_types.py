@@ -178,19 +178,25 @@ def _not_held(path: Path, column: str, kind: str) -> str | None:
 
 def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
     """Which values come back as they are from another type; null for null."""
-    if pa.types.is_floating(type_):
-        return pc.or_(pc.equal(values.cast(type_).cast(values.type), values), pc.is_nan(values))
+    if pa.types.is_integer(values.type) and pa.types.is_floating(type_):
+        return _held_as_float(values, type_)
     try:
-        return pc.equal(values.cast(type_).cast(values.type), values)
+        held = pc.equal(values.cast(type_).cast(values.type), values)
     except pa.ArrowInvalid:  # at least one
-        return pa.concat_arrays([_held_one(values.slice(at, 1), type_) for at in range(len(values))])
+        if len(values) == 1:
+            return pa.array([False])
+        middle = len(values) // 2
+        return pa.concat_arrays([_held(part, type_) for part in (values[:middle], values[middle:])])
+    return pc.or_(held, pc.is_nan(values)) if pa.types.is_floating(values.type) else held
 
 
-def _held_one(value: pa.Array, type_: pa.DataType) -> pa.Array:
-    try:
-        return pc.equal(value.cast(type_).cast(value.type), value)
-    except pa.ArrowInvalid:
-        return pa.array([False])
+def _held_as_float(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Arrow's own check refuses every whole number beyond 2^53, of which some are held."""
+    end = 2.0 ** (values.type.bit_width - (not pa.types.is_unsigned_integer(values.type)))
+    near = values.cast(type_, safe=False)
+    fits = pc.less(near, end)
+    back = pc.if_else(fits, near, pa.scalar(0, type_)).cast(values.type, safe=False)
+    return pc.and_(fits, pc.equal(back, values))
 
 
 def _first(values: pa.Array, chosen: pa.Array) -> str | None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.expression_types import misfits
+from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
@@ -162,6 +163,15 @@ def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
     for output, expression in definition.expressions.items():
         for problem in misfits(expression, kinds):
             raise SourceError(f"aggregates.{output}: {problem}")
+    event_id = kinds.get((source.event_id or "").casefold())
+    if event_id and not event_id.startswith((*AS_TEXT, "uint")):
+        raise SourceError(f"source.event_id = {source.event_id!r} is {event_id} in the files; {NEED_AS_TEXT}")
+    gap_column = getattr(definition.window, "gap_column", None)
+    gap = kinds.get((gap_column or "").casefold())
+    if gap and not gap.startswith((*WHOLE_NUMBERS, "uint")):
+        raise SourceError(
+            f"window.gap_column = {gap_column!r} is {gap} in the files; need a whole number of ms, such as bigint"
+        )
     given = types.get(source.timestamp)
     if given is None:
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -42,8 +43,13 @@ def bounds_of(footer: pq.FileMetaData) -> tuple[Bounds, Bounds, dict[str, int]]:
                 if statistics is None or statistics.null_count != column.num_values:
                     unbounded.add(name)
                 continue
-            low[name] = min(low.get(name, statistics.min), statistics.min)
-            high[name] = max(high.get(name, statistics.max), statistics.max)
+            try:
+                least, greatest = statistics.min, statistics.max
+            except (OverflowError, ValueError):  # a time that no calendar here has
+                unbounded.add(name)
+                continue
+            low[name] = min(low.get(name, least), least)
+            high[name] = max(high.get(name, greatest), greatest)
     return (
         {name: value for name, value in low.items() if name not in unbounded},
         {name: value for name, value in high.items() if name not in unbounded},
@@ -80,7 +86,9 @@ def _high(value: Any) -> Any:
         case str():
             return value if len(value) <= LONGEST_TEXT else None
         case datetime():
-            return _timestamp(value + timedelta(microseconds=999))  # the log keeps milliseconds: round the largest up
+            with suppress(OverflowError):  # the last millisecond that a calendar has
+                return _timestamp(value + timedelta(microseconds=999))  # the log keeps milliseconds: round it up
+            return None
     return _low(value)
 
 

@@ -62,7 +62,8 @@ SEEN_IDS = TableSpec(
     "event ids that would make a duplicate: admitted, and not older than the horizon",
     (
         "no event id was admitted twice, as far back as a million ids",
-        "files whose newest event is older than watermark - dedup_horizon are dropped whole",
+        "files whose newest event is older than dedup_horizon behind the watermark, by default behind the first session"
+        " in flight too, are dropped whole",
     ),
     described=(
         Column("event_id", _TEXT, "as text"),

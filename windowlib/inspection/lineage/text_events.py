@@ -60,7 +60,7 @@ def _read(
     rows = source.rows(spark, definition, files, staging)
     of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
     found = (
-        rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission))
+        rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows.frame))
         .where(reduce(and_, of_key, F.col(names.TIMESTAMP_MS).isNotNull()))
         .select(names.SOURCE_FILE, names.SOURCE_ROW, names.TIMESTAMP_MS, *map(quoted, columns))
         .collect()

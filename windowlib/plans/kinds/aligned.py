@@ -5,7 +5,7 @@ The plan itself is `windowlib.plans.aligned`. A row of the state is a slice, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,9 @@ class Aligned(PlanKind):
 
     def state_columns(self, step: Step) -> list[str]:
         return aligned.state_columns(step)
+
+    def reserved_columns(self, allowed_lateness_ms: int) -> Collection[str]:
+        return STATE_WINDOW_BOUNDS
 
     # -- the state ------------------------------------------------------------------------------------------------
 
@@ -90,7 +93,7 @@ class Aligned(PlanKind):
 
     def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
         flagged = [
-            frame.withColumn("rewritten", F.lit(flag))
+            frame.withColumn(aligned.REWRITTEN, F.lit(flag))
             for frame, flag in ((given.rewritten, True), (given.read, False))
             if frame is not None
         ]

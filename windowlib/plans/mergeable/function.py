@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-TIMESTAMP, ARRIVAL = "_timestamp_ms", "_arrival"  # of an element, next to its columns in its value
+from windowlib.plans import names
+
+TIMESTAMP, ARRIVAL = names.TIMESTAMP_MS, names.ARRIVAL  # of an element, next to its columns in its value
 
 NUMBER, CONDITION, BITS = "a number", "a condition", "a whole number"
 
