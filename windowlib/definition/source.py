@@ -69,7 +69,7 @@ class Source(Section):
     key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
     timestamp: Column = Field(description="the column that holds the event time")
     timestamp_unit: Literal["s", "ms", "us"] | None = Field(
-        default=None, description='"s", "ms" or "us" for epoch numbers'
+        default=None, description='"s", "ms" or "us" for epoch numbers, and for texts of them'
     )
     event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
     dedup_horizon_ms: Positive | None = duration(
