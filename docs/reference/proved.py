@@ -71,10 +71,12 @@ def _cells(found: Sequence[Column]) -> int:
 
 def _outcomes() -> str:
     """What the last run of all cells came to, as it was written down."""
-    rows = []
-    for name, one in kept().items():
-        engine, window = name.split(", ")
-        rows.append((engine.capitalize(), KINDS[window], one.date, one.commit, f"{one.cells:,}", str(one.wrong)))
+    rows, known = [], kept()
+    for engine in ("spark", "sail"):
+        for window, words in KINDS.items():
+            one = known.get(f"{engine}, {window}")
+            outcome = (one.date, one.commit, f"{one.cells:,}", str(one.wrong)) if one else ("not yet", "", "", "")
+            rows.append((engine.capitalize(), words, *outcome))
     return table(("Engine", "Windows", "Day", "Commit", "Cells compared", "Wrong"), rows)
 
 

@@ -367,6 +367,7 @@ def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkS
     assert run(definition, spark) == []
 
 
+@pytest.mark.both
 def test_a_clock_that_is_put_back_gives_each_window_of_processing_time_one_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:

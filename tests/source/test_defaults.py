@@ -39,7 +39,7 @@ def refused(definition: Definition) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.embedded
+@pytest.mark.both
 def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "7d"'))
     events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0)], [("3", 2 * DAY_MS + HOUR_MS)])
@@ -49,7 +49,7 @@ def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.embedded
+@pytest.mark.both
 def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     far_ms = MAX_TIMESTAMP_MS - START_MS
@@ -61,7 +61,7 @@ def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.embedded
+@pytest.mark.both
 def test_an_event_in_a_hole_moves_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
     sliding = 'type = "sliding"\nsize = "10m"\nslide = "30m"'
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, sliding).replace('event_id = "id"\n', ""))

@@ -144,6 +144,14 @@ def test_who_is_waited_for_has_as_long_as_it_promised(tmp_path: Path) -> None:
     assert said[0].startswith(f"waiting up to {3 * SOON_MS // 1000} s")
 
 
+@pytest.mark.parametrize(("age_ms", "holds"), [(0, True), (59_999, True), (60_000, False)])
+def test_a_lease_of_exactly_its_timeout_has_ended(tmp_path: Path, age_ms: int, holds: bool) -> None:
+    with dead_owner("elsewhere"):
+        _, claim = Ledger(tmp_path, wall_clock_ms, 60_000).claim()
+    holder = Ledger(tmp_path, lambda: claim.alive_at_ms + age_ms, 1).holder(claim)  # as long as it has promised
+    assert (holder is not None) == holds
+
+
 @pytest.mark.parametrize("other", [{"boot_id": "another"}, {"namespace": "pid:[1]"}, {"namespace": None}])
 def test_of_another_boot_or_namespace_nothing_is_known(other: dict[str, str | None]) -> None:
     """Whatever process has that number here, and though the host has the same name."""

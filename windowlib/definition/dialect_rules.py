@@ -15,7 +15,8 @@ WITH_DECIMALS = re.compile(r"\b(?:float|real|double|decimal|dec|numeric)\b")
 def dialect(form: Any, said: Mapping[str, Any], kinds: Iterable[str]) -> Iterator[Mistake]:
     """What is wrong with a dialect of files in this format, whose columns are of these types."""
     if said and form not in ("json", "csv"):
-        yield Mistake("source.dialect", "has a meaning for json and csv alone; leave it out")
+        zone = ", and write times with their zone: those without one count as UTC" if "time_zone" in said else ""
+        yield Mistake("source.dialect", f"has a meaning for json and csv alone; leave it out{zone}")
     if form == "json":
         for key in ("delimiter", "quote", "escape", "header"):
             if key in said:

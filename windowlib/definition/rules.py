@@ -201,7 +201,7 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
         yield Mistake(
             "source.timestamp_unit", f'missing, and needed as the timestamp is {timestamp}; allowed: "s", "ms", "us"'
         )
-    if timestamp and not timestamp.startswith(spark_types.NUMBERS) and unit is not None:
+    if timestamp and not timestamp.startswith((*spark_types.NUMBERS, "string")) and unit is not None:
         yield Mistake(
             "source.timestamp_unit",
             f"given {given(unit)}, but the timestamp is {timestamp}, not a number; leave it out",

@@ -67,9 +67,11 @@ class Source(Section):
     format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
     path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
     key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
-    timestamp: Column = Field(description="the column that holds the event time")
+    timestamp: Column = Field(
+        description="the column that holds the event time; in Parquet and Delta one without a zone counts as UTC"
+    )
     timestamp_unit: Literal["s", "ms", "us"] | None = Field(
-        default=None, description='"s", "ms" or "us" for epoch numbers'
+        default=None, description='"s", "ms" or "us" for epoch numbers, and for texts of them'
     )
     event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
     dedup_horizon_ms: Positive | None = duration(

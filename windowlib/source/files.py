@@ -18,7 +18,7 @@ from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBER
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
-from windowlib.plans.sql_kinds import NULL
+from windowlib.plans.sql_kinds import NULL, STRING
 from windowlib.source import text
 from windowlib.source.column_types import IN_FOLDERS, declared_type, in_nanos, is_wider, kind_of, misfit, schema_of
 from windowlib.source.found import SourceError
@@ -181,10 +181,11 @@ def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
             f"source.timestamp = {source.timestamp!r} is {given} in the files; need a timestamp, or an integer with"
             ' timestamp_unit = "s", "ms" or "us"'
         )
-    if source.timestamp_unit is not None and not given.startswith(("int", "uint", "bigint", "long")):
+    numbers = given.startswith(("int", "uint", "bigint", "long")) or kind_of(given) == STRING
+    if source.timestamp_unit is not None and not numbers:
         raise SourceError(
             f"source.timestamp = {source.timestamp!r} is {given} in the files; timestamp_unit ="
-            f" {source.timestamp_unit!r} needs an integer"
+            f" {source.timestamp_unit!r} needs an integer, or a text of one"
         )
 
 

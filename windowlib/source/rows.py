@@ -11,11 +11,16 @@ from urllib.parse import unquote, urlsplit
 from windowlib.definition.definition import Definition
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
+from windowlib.source.column_types import kind_of
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+WHOLE_NUMBER = "^ *[+-]?[0-9]+ *$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +75,11 @@ def rows(
         frame = read.select(
             *of_source, names.SOURCE_FILE, names.SOURCE_ROW, F.lit(None).cast("string").alias(names.CORRUPT)
         )
+        frame = _timed(frame, definition, recorded or {})
     else:
         read = text.read(spark, definition, paths)
-        frame = _numbered(read, definition, staging / "rows")
+        renamed = read.select(*_renamed(definition, read.columns))
+        frame = _numbered(_timed(renamed, definition, definition.source.kinds), definition, staging / "rows")
     by_path = {str(Path(folder / f.path).resolve()): f for f in files}
     uris = {
         spelled: by_path[str(Path(unquote(urlsplit(uri).path)).resolve())]
@@ -92,6 +99,7 @@ def _on_sail(
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, folder, list(by_path), schema)
     frame = frame.select(*_renamed(definition, frame.columns), F.lit(None).cast("string").alias(names.CORRUPT))
+    frame = _timed(frame, definition, recorded)
     return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
 
@@ -100,12 +108,27 @@ def _renamed(definition: Definition, columns: Sequence[str]) -> list[Column]:
     return [F.col(quoted(name)).alias(definition.source.named(name)) for name in columns]
 
 
+def _timed(rows: DataFrame, definition: Definition, kinds: Mapping[str, str]) -> DataFrame:
+    """Event times that are texts of whole numbers as such numbers; another text is malformed.
+
+    kinds: the types of columns, by what the definition or the files call them
+    """
+    source, name = definition.source, quoted(definition.source.timestamp)
+    kind = kinds.get(source.timestamp) or kinds.get(source.in_files(source.timestamp)) or ""
+    if source.timestamp_unit is None or kind_of(kind.strip().casefold()) != STRING:
+        return rows
+    number = F.when(F.col(name).rlike(WHOLE_NUMBER), F.trim(F.col(name)).try_cast("bigint"))
+    other = F.when(
+        F.col(name).isNotNull() & number.isNull(), F.to_json(F.struct(*map(quoted, names.own(rows.columns))))
+    )
+    return rows.withColumns({names.CORRUPT: F.coalesce(names.CORRUPT, other), source.timestamp: number})
+
+
 def _numbered(read: DataFrame, definition: Definition, staging: Path) -> DataFrame:
     """Text rows, numbered within their file, as Parquet."""
     from pyspark.sql import Window
 
-    source = definition.source
-    renamed = read.select(*_renamed(definition, read.columns))
+    source, renamed = definition.source, read
     keys = [F.col(quoted(name)) for name in (source.timestamp, source.event_id) if name]
     whole = F.to_json(F.struct(*(quoted(name) for name in renamed.columns if name != names.SOURCE_FILE)))
     in_order = Window.partitionBy(names.SOURCE_FILE).orderBy(*keys, whole)

@@ -27,6 +27,7 @@ from windowlib.model.times import floored_ms
 from windowlib.plans.partitions import folder_values
 from windowlib.source.files import used_columns
 from windowlib.source.listing import is_unchanged
+from windowlib.source.rows import WHOLE_NUMBER
 from windowlib.tables import erasures
 
 
@@ -165,12 +166,17 @@ def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:
 
     >>> times_ms(pa.array([-1, 1_999, None]), "us"), times_ms(pa.array([2], pa.timestamp("s")), None)
     ([-1, 1, None], [2000])
+    >>> times_ms(pa.array([" 2 ", "two", None]), "s")
+    [2000, None, None]
     """
     if unit is None:
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("ms"))
         unit = column.type.unit
         column = column.cast(pa.int64())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = pc.if_else(pc.match_substring_regex(column, WHOLE_NUMBER), pc.utf8_trim_whitespace(column), None)
+        return [None if text is None else floored_ms(int(text), unit) for text in column.to_pylist()]
     return [None if time is None else floored_ms(time, unit) for time in column.to_pylist()]
 
 
