@@ -62,7 +62,7 @@ KEPT = "measured.jsonl"
 class Measured:
     """What the batches up to `batch` cost: medians of processor time, and what the process and the warehouse hold.
 
-    `sitting` tells processes apart, each of which has a memory of its own; it began after batch `since`.
+    `sitting` distinguishes processes, each of which has a memory of its own; it began after batch `since`.
     """
 
     batch: int
