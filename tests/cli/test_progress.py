@@ -67,7 +67,7 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
         ("report", "windowlib.pages.site.report", "building the page of clicks"),
         ("late list", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
         ("late what-if", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
-        ("restore --dry-run", "windowlib.runs.operations.forecast_restore", "looking what it would do"),
+        ("restore --dry-run", "windowlib.runs.restore.forecast_restore", "looking what it would do"),
         ("rollback --to-batch 1 --dry-run", "windowlib.runs.operations.forecast_rollback", "looking what it would do"),
     ],
 )

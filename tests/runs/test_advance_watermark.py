@@ -16,7 +16,7 @@ from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark, forecast_advance
-from windowlib.runs.operations import NothingToDo
+from windowlib.runs.restore import NothingToDo
 from windowlib.runs.verdicts import abandon
 from windowlib.tables.read import read_table
 

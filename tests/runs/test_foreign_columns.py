@@ -11,7 +11,8 @@ from deltalake import DeltaTable, Field
 from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
-from windowlib.runs.operations import forecast_adopt, forecast_restore
+from windowlib.runs.operations import forecast_adopt
+from windowlib.runs.restore import forecast_restore
 from windowlib.tables import delta, delta_commits
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.meaning import COMMIT_ORDER

@@ -18,15 +18,8 @@ from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import main
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
-from windowlib.runs.operations import (
-    NothingToDo,
-    adopt,
-    forecast_adopt,
-    forecast_restore,
-    forecast_rollback,
-    restore,
-    rollback,
-)
+from windowlib.runs.operations import adopt, forecast_adopt, forecast_rollback, rollback
+from windowlib.runs.restore import NothingToDo, forecast_restore, restore
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, prepare
 from windowlib.tables.foreign import CannotUndo

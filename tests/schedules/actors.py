@@ -40,7 +40,8 @@ from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import NothingToDo, adopt, restore, rollback
+from windowlib.runs.operations import adopt, rollback
+from windowlib.runs.restore import NothingToDo, restore
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta, delta_commits
 from windowlib.tables.acknowledged import acknowledge

@@ -52,7 +52,8 @@ from tests.schedules.reader import DELETED, Erased, Reader
 from windowlib.batches.planning import ledger_of
 from windowlib.erasure.forget import ForgetRefused
 from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import adopt, restore
+from windowlib.runs.operations import adopt
+from windowlib.runs.restore import restore
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta, log, maintained

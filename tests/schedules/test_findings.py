@@ -49,7 +49,8 @@ from windowlib.migrations.undo import finish, undo
 from windowlib.pages.newest import tail
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import adopt, restore
+from windowlib.runs.operations import adopt
+from windowlib.runs.restore import restore
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile

@@ -13,6 +13,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.tables import compaction, data_files, delta, delta_commits, disk, ledger_read, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
 from windowlib.tables.ledger import Superseded
+from windowlib.tables.ledger_compaction import put_together, to_put_together
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import LedgerState, applied
@@ -65,16 +66,16 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
     ledger = replace(ledger_of(definition), lease_timeout_ms=1)  # the machine that made the golden folder is silent
     _, claim = ledger.claim()
     said, commits = replace(ledger.state(), version=None), commits_of(ledger.tables)
-    assert len(ledger.to_put_together()) == 1
+    assert len(to_put_together(ledger.tables)) == 1
     with monkeypatch.context() as patch:
         patch.setattr(delta_commits, "commit", lambda *given, **more: _conflict())
         there = set(ledger.tables[LEDGER.name].folder.glob("*.parquet"))
-        ledger.put_together(claim.epoch, "9-9")
+        put_together(ledger, claim.epoch, "9-9")
         assert set(ledger.tables[LEDGER.name].folder.glob("*.parquet")) == there
     synced: set[Path] = set()
     monkeypatch.setattr(disk, "_flush", synced.add)
-    ledger.put_together(claim.epoch, "9-9")
-    assert ledger.to_put_together() == []
+    put_together(ledger, claim.epoch, "9-9")
+    assert to_put_together(ledger.tables) == []
     assert {path for path in ledger.tables[LEDGER.name].folder.glob("*.parquet") if path not in there} <= synced
     for one in (ledger, ledger_of(definition)):
         assert replace(one.state(), version=None) == said
@@ -82,7 +83,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
     ledger.write({"kind": "release"}, claim.epoch)
     ledger.claim()
     with pytest.raises(Superseded):
-        ledger.put_together(claim.epoch, "9-9")
+        put_together(ledger, claim.epoch, "9-9")
 
 
 def _conflict() -> None:

@@ -22,7 +22,7 @@ from windowlib.runs.exits import load_pipeline
 from windowlib.tables.rerun import time_ms
 
 if TYPE_CHECKING:
-    from windowlib.runs.operations import Forecast
+    from windowlib.runs.restore import Forecast
 
 T = TypeVar("T")
 
@@ -42,8 +42,8 @@ def restore(
 
     [dim]windowlib restore clicks.toml --dry-run[/dim]
     """
-    from windowlib.runs.operations import forecast_restore
-    from windowlib.runs.operations import restore as do
+    from windowlib.runs.restore import forecast_restore
+    from windowlib.runs.restore import restore as do
 
     definition = load_pipeline(pipeline)
     if _agreed(lambda: forecast_restore(definition), dry_run, yes, reason, as_json):

@@ -12,7 +12,7 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.operations import Forecast, NothingToDo
+from windowlib.runs.restore import Forecast, NothingToDo
 from windowlib.tables.decision import Decision
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms

@@ -29,6 +29,7 @@ from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.lease import conflicts_explained
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger_compaction import put_together
 from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.lost import check_there, losses_named
 from windowlib.tables.maintained import Maintained
@@ -113,7 +114,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
             versions = standing(ledger.tables, state.commit.versions, lambda: ledger.check(claim.epoch))
             check_counts(ledger.tables, versions, state.commit)
         found = look(definition, ledger, state, versions, now_ms, only_newest=only_newest)
-        ledger.put_together(claim.epoch, _attempt(state, claim))
+        put_together(ledger, claim.epoch, _attempt(state, claim))
         if found.groups or found.announcements:
             made = _compacted(ledger, claim, state, found, versions, who)
             publish(ledger, claim, made)

@@ -1,8 +1,8 @@
-"""What an operator does to a pipeline's tables: restore, adopt, roll back. Each can be forecast first.
+"""What an operator makes the newest batch: what another program changed, or an earlier one. Each can be forecast first.
 
 `adopt` and `rollback` are batches that compute nothing: a plan, a prepared publication of files that are there already,
 and a commit row with the `Decision`. Their rows are written together, so that a process which dies before has done
-nothing, and one that dies later is finished by the next run. `restore` takes back table by table, and is repeated.
+nothing, and one that dies later is finished by the next run. What takes changes back: `windowlib.runs.restore`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,17 @@ from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.model.errors import WindowError
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
-from windowlib.tables import delta, delta_commits, disk, log, prepare
+from windowlib.runs.restore import Forecast, NothingToDo, changed
+from windowlib.tables import delta, disk, log
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.foreign import (
     CannotUndo,
-    Foreign,
-    RowChange,
     check_files_exist,
-    files_before,
     files_kept,
-    foreign_changes,
     rows_changed,
 )
 from windowlib.tables.kept import check_kept
@@ -43,19 +39,6 @@ from windowlib.tables.roll_forward import check_adoptable, is_ours
 from windowlib.tables.standing import COUNTED, changes_since, fence
 
 
-class NothingToDo(WindowError):
-    """No table was changed by another program, or the tables are as the batch left them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
-
-    title: str
-    rows: tuple[RowChange, ...] | None
-    notes: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class _Target:
     """What a decision makes of the tables: the files of each, and the commit whose place it takes."""
@@ -63,64 +46,6 @@ class _Target:
     files: Mapping[str, list[DataFile]]
     commit: Commit
 
-
-# -- restore ----------------------------------------------------------------------------------------------------------
-
-
-def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
-    """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
-    ledger = ledger_of(definition, clock)
-    return ledger.settled(lambda state: _forecast_restore(ledger, state))
-
-
-def _forecast_restore(ledger: Ledger, state: LedgerState) -> Forecast:
-    rows, notes = [], list[str]()
-    for change in _changed(ledger, state):
-        rows.append(rows_changed(change.table, delta.files(change.table, change.newest), files_before(change)))
-        notes += change.in_words
-    notes += [
-        f"batch {row['batch_id']}, an adoption that is not finished, is abandoned"
-        for row in _adoption_given_up(state, "", "")
-    ]
-    return Forecast("take back what another program changed", tuple(rows), tuple(notes))
-
-
-def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
-    """Takes back what other programs changed; returns the names of those tables.
-
-    A batch that waits keeps waiting, but for an adoption of just these changes that was not finished: it is abandoned.
-    Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
-    """
-    ledger = ledger_of(definition, clock)
-    ledger.settled(lambda state: _changed(ledger, state))
-    _, claim = ledger.claim()
-    with deciding(ledger, claim):
-        state = ledger.state()
-        changed = _changed(ledger, state)
-        for change in changed:
-            files_before(change)
-        rows = [{"kind": "restore", "who": who, "reason": reason}]
-        ledger.write_together([*_adoption_given_up(state, who, reason), *rows], state, claim.epoch)
-        for change in changed:
-            delta_commits.restore(change.table, change.newest, change.ours)
-    return [change.name for change in changed]
-
-
-def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
-    """The row that abandons an adoption which was prepared and not finished: what it adopts goes away."""
-    if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
-        yield {"kind": "abandon", "batch_id": state.plan.batch_id, "who": who, "reason": f"restore: {reason}"}
-
-
-def _changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:
-    prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
-    found = foreign_changes(ledger.tables, state.versions, prepared)
-    if not found:
-        raise NothingToDo("no table was changed by another program since the newest batch: there is nothing to do")
-    return found
-
-
-# -- adopt and roll back ----------------------------------------------------------------------------------------------
 
 MEANS = {
     "results": "results: readers see the change at once; result_changes does not have it, and a late event or a rerun"
@@ -139,8 +64,8 @@ def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Fore
 
 
 def _forecast_adopt(ledger: Ledger, state: LedgerState) -> Forecast:
-    changed, target = _changed(ledger, state), _adopted(ledger, state)
-    notes = [note for change in changed for note in (*change.in_words, MEANS.get(change.name, ""))]
+    found, target = changed(ledger, state), _adopted(ledger, state)
+    notes = [note for change in found for note in (*change.in_words, MEANS.get(change.name, ""))]
     return _forecast(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
 
 
@@ -179,13 +104,13 @@ def rollback(definition: Definition, to_batch_id: int, who: str, reason: str, cl
 
 
 def _adopted(ledger: Ledger, state: LedgerState) -> _Target:
-    changed = {change.name: change for change in _changed(ledger, state)}
+    found = {change.name: change for change in changed(ledger, state)}
     if state.commit is None:
         raise CannotUndo(f"no batch is committed yet: delete the tables in {ledger.root} and run again")
     files = {}
     for name in COMMIT_ORDER:
         pinned = state.commit.versions.get(name)
-        files[name] = files_kept(changed[name], pinned) if name in changed else _own_files(ledger, name, pinned)
+        files[name] = files_kept(found[name], pinned) if name in found else _own_files(ledger, name, pinned)
     return _Target(files, state.commit)
 
 

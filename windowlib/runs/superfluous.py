@@ -17,6 +17,7 @@ from windowlib.tables import checkpoints, compaction, delta, erasures, kept, mai
 from windowlib.tables.compaction import Partition
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_compaction import to_put_together
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
@@ -83,7 +84,7 @@ def look(
         },
         {name: files for name, files in _others(ledger, now_ms).items() if files},
         {name: len(delta.files(tables[name], delta.version(tables[name]))) for name in (*there, *outside)},
-        ledger.to_put_together(),
+        to_put_together(ledger.tables),
         worth,
     )
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
-from windowlib.tables import compaction, delta, delta_commits, disk, owner, small
-from windowlib.tables.data_files import DataFile
+from windowlib.tables import delta, delta_commits, disk, owner, small
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import (
     FORMAT,
@@ -180,29 +180,9 @@ class Ledger:
                 f"another run took this pipeline over (claim {claim.epoch if claim else 0}, this run has {epoch})"
             )
 
-    def put_together(self, epoch: int, attempt: str) -> None:
-        """Puts the larger files of the ledger into one where many have come: no run reads them.
-
-        Where anyone appends a row meanwhile, it is left to the next time. Raises `Superseded`.
-        """
-        with self._lock:
-            table, version = self.tables[LEDGER.name], self.state().version
-            self.check(epoch)
-            for chosen in self.to_put_together():
-                assert version is not None, "there are files"
-                made = compaction.together(table, version, chosen, attempt)
-                disk.sync([table.folder / made.path], table.folder)
-                try:
-                    version = delta_commits.commit(table, version, add=[made], remove=chosen, of_rows=False)
-                except delta_commits.Conflict:
-                    (table.folder / made.path).unlink()
-                    return
-
-    def to_put_together(self) -> list[list[DataFile]]:
-        """The files that `put_together` makes one of: those of history, which appended rows leave alone."""
-        table = self.tables[LEDGER.name]
-        files = [one for one in delta.files(table, delta.version(table)) if one.size_bytes >= small.SMALL_BYTES]
-        return list(compaction.groups(LEDGER.name, files, lambda partition: False, 1))
+    def alone(self) -> AbstractContextManager[object]:
+        """No other thread of this process writes to the ledger in the block."""
+        return self._lock
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
