@@ -22,8 +22,8 @@ from windowlib.runs.exits import SUPERSEDED, UNEXPECTED, exit_code
 from windowlib.runs.operations import adopt
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, log
-from windowlib.tables.lease import TRIES
-from windowlib.tables.ledger import Overtaken, Superseded
+from windowlib.tables.lease import TRIES, Overtaken
+from windowlib.tables.ledger import Superseded
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
@@ -72,9 +72,6 @@ def sleeping_abandon(folder: Path, meanwhile: Callable[[], object], patch: pytes
 
     patch.setattr(verdicts, "give_up", late)
     abandon(pipeline(folder), *BY)
-
-
-# -- a batch that is given up -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault(
@@ -197,9 +194,6 @@ def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
     check_at_rest(reader)
 
 
-# -- a table that another program moves -------------------------------------------------------------------------------
-
-
 def before_the_commit(table: str, act: Callable[[], object], patch: pytest.MonkeyPatch, times: int) -> None:
     """`act` is done just before a batch commits to a table, so many times."""
     commit, left = delta_commits.commit_logged, iter(range(times))
@@ -274,9 +268,6 @@ def test_a_table_that_a_zombie_creates_under_a_batch_is_built_on(
     a_run(folder)
     assert made
     check_at_rest(reader)
-
-
-# -- a claim ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault(

@@ -174,6 +174,11 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     }
 
 
+def with_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row, with the format that it is written in where it has one."""
+    return {**row, "format": FORMAT} if row["kind"] in OF_A_FORMAT else row
+
+
 def abandon_row(plan: Plan) -> dict[str, Any]:
     reason = "planned under other terms; under those of now there is nothing to do"
     return {"kind": "abandon", "batch_id": plan.batch_id, "who": "windowlib", "reason": reason}
