@@ -19,9 +19,10 @@ from windowlib.batches.planning import ledger_of
 from windowlib.runs import verdicts
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import SUPERSEDED, UNEXPECTED, exit_code
-from windowlib.runs.operations import adopt
+from windowlib.runs.maintenance import maintain
+from windowlib.runs.operations import adopt, rollback
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, delta_commits, log
+from windowlib.tables import delta, delta_commits, log, roll_forward
 from windowlib.tables.lease import TRIES, Overtaken
 from windowlib.tables.ledger import Superseded
 from windowlib.tables.log import DamagedLog
@@ -157,7 +158,7 @@ def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Ca
         a_run(folder)
     results = Tables(root_of(folder))["results"]
     delta_commits.restore(results, delta.version(results), None)
-    with pytest.raises(ForeignChange, match=r"changed by windowlib itself, version .* `windowlib abandon` drops"):
+    with pytest.raises(ForeignChange, match=r"changed by windowlib itself, version .*windowlib abandon .* drops"):
         a_run(folder)
     reader = watched(folder)
     assert abandon(pipeline(folder), *BY) == 3
@@ -192,6 +193,25 @@ def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
     assert {name: delta.version(tables[name]) for name in versions} == versions
     a_run(folder)
     check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "maintenance sleeps once its batch is prepared; a rollback gives that up; maintenance wakes",
+    "it says that another run has taken over, not that a table was changed",
+)
+def test_a_maintenance_that_slept_is_superseded(place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, judge = place(BEGUN), roll_forward.judge
+    a_run(folder)
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(roll_forward, "judge", judge)
+        rollback(pipeline(folder), 1, *BY)
+        return judge(*arguments)
+
+    monkeypatch.setattr(roll_forward, "judge", late)
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        maintain(pipeline(folder), BY[0])
+    assert roll_forward.judge is judge, "it had a batch"
 
 
 def before_the_commit(table: str, act: Callable[[], object], patch: pytest.MonkeyPatch, times: int) -> None:

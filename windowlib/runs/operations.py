@@ -290,8 +290,7 @@ def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[
 
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile]) -> TableChange:
-    table = ledger.tables[name]
-    newest = delta.version(table)
+    newest = delta.version(table := ledger.tables[name])
     have, want = {f.path: f for f in delta.files(table, newest)}, {f.path: f for f in wanted}
     return TableChange(
         name,

@@ -186,11 +186,7 @@ def abandon_row(plan: Plan) -> dict[str, Any]:
 
 def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
     at_ms = at_ms_of(row)
-    if (row.get("format") or 0) > FORMAT:
-        raise StateMismatch(
-            f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
-            f" reads up to {FORMAT}. {NEWER}"
-        )
+    _check_format(row)
     if row["batch_id"] is not None:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
@@ -229,6 +225,14 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         f"row {row['sequence']} of the ledger is of a kind that this version of windowlib does not know:"
         f" {row['kind']}. {NEWER}"
     )
+
+
+def _check_format(row: Mapping[str, Any]) -> None:
+    if (row.get("format") or 0) > FORMAT:
+        raise StateMismatch(
+            f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
+            f" reads up to {FORMAT}. {NEWER}"
+        )
 
 
 def at_ms_of(row: Mapping[str, Any]) -> int:

@@ -119,8 +119,8 @@ def _check_not_given_up(folder: Path, since: Iterable[log.Entry]) -> None:
     if taken_back := [one.version for one in since if one.changes_data and is_ours(one)]:
         raise ForeignChange(
             f"table {folder.name} was changed by windowlib itself, version {taken_back[-1]}, since the waiting batch"
-            " was prepared: another run or command has taken a batch back meanwhile. Nothing was touched. `windowlib"
-            " abandon` drops the batch, and the next run computes it again"
+            " was prepared: another run or command has taken a batch back meanwhile. Nothing was touched."
+            f" `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the next run computes it again"
         )
 
 
