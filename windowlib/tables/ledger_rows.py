@@ -211,10 +211,8 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
-        case "restore":
-            return state  # what was taken back stands in the tables' logs
-        case "acknowledge":
-            return state  # what is kept quiet decides about no batch: `windowlib.tables.acknowledged`
+        case "restore" | "acknowledge":  # about no batch: in the tables' logs, and in `windowlib.tables.acknowledged`
+            return state
         case "migrate_finish":
             return replace(state, kept_migration=row["batch_id"])
         case "clock":
