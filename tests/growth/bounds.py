@@ -14,11 +14,7 @@ from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE
 YOUNG, SETTLED = 100, 500  # batches: what costs are compared with; from where on a process must not grow
 COST, MEMORY = 1.2, 1.1
 OTHERS = KEPT_BATCHES + 60 * len((*COMMIT_ORDER, *OUTSIDE))
-<<<<<<< HEAD
-"""Files that there may be next to data files of kept cuts, right after maintenance: the outcomes of checks, and of
-=======
 """Files that there may be apart from data files of kept cuts, right after maintenance: the outcomes of checks, and of
->>>>>>> db5424599e6d7de3825f01f522d3a16392ae2ea4
 each log the entries and checkpoints of twenty kept batches, of which each writes some entries of the ledger."""
 
 

@@ -253,11 +253,7 @@ class Truth:
                 bounds = key, end - size, end
                 values = values_of(own[max(end - size, 0) : end])
                 self.results[bounds] = Published(values, end // slide, "early", self.batch)
-<<<<<<< HEAD
                 self._add_change("enter", "firing", bounds, values)
-=======
-                self._add_change("enter", "firing", bounds, values)
->>>>>>> 7972da964a584814d5222464871059f89ff29e5f
             kept_from = min((len(own) // slide + 1) * slide - size, len(own) - 1)
             self.in_flight = {bounds: rows for bounds, rows in self.in_flight.items() if bounds[0] != key}
             for start in range(max(kept_from, 0) // width * width, len(own), width):
@@ -288,30 +284,17 @@ class Truth:
             firing = max((self.results[one].firing for one in old), default=0) + 1
             new = Published(values_of(rows), firing, "late" if passed else "on_time", self.batch)
             for one in old - {bounds}:
-<<<<<<< HEAD
                 self._add_change("withdraw", "merge", one, self.results.pop(one).values)
             if bounds in old:
                 self._add_change("change", "late", bounds, new.values)
             else:
                 first = "merge" if old else "late" if passed else "firing"
                 self._add_change("enter", first, bounds, new.values)
-=======
-                self._add_change("withdraw", "merge", one, self.results.pop(one).values)
-            if bounds in old:
-                self._add_change("change", "late", bounds, new.values)
-            else:
-                first = "merge" if old else "late" if passed else "firing"
-                self._add_change("enter", first, bounds, new.values)
->>>>>>> 7972da964a584814d5222464871059f89ff29e5f
             self.results[bounds] = new
             if self.rules.windows.merge:
                 self.replaces[bounds] = {bounds}
 
-<<<<<<< HEAD
     def _add_change(self, change: str, cause: str, bounds: Bounds, values: tuple[Any, ...]) -> None:
-=======
-    def _add_change(self, change: str, cause: str, bounds: Bounds, values: tuple[Any, ...]) -> None:
->>>>>>> 7972da964a584814d5222464871059f89ff29e5f
         self.feed.append((self.batch, change, cause, bounds, values))
 
     def _windows(self) -> dict[Bounds, list[Row]]:
@@ -356,15 +339,9 @@ class Truth:
                 self.results[bounds] = old
             elif new:
                 new.firing = old.firing + 1 if old else 1
-<<<<<<< HEAD
                 self._add_change("change" if old else "enter", "rerun", bounds, new.values)
             elif old:
                 self._add_change("withdraw", "rerun", bounds, old.values)
-=======
-                self._add_change("change" if old else "enter", "rerun", bounds, new.values)
-            elif old:
-                self._add_change("withdraw", "rerun", bounds, old.values)
->>>>>>> 7972da964a584814d5222464871059f89ff29e5f
 
     def _replace(self, wanted: Correction) -> None:
         """A rewritten file is read as it is now: none of its rows is a late event any more."""

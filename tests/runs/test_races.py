@@ -28,7 +28,7 @@ from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table
-from windowlib.tables.owner import shows_life
+from windowlib.tables.owner import Owner, shows_life
 from windowlib.tables.read import read_table
 
 ROOT = Path(__file__).parents[2]
@@ -190,7 +190,7 @@ def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Call
     """A run on another machine that falls silent just before its first commit, and goes on after `meanwhile`."""
     commit = delta_commits.commit_logged
     with pytest.MonkeyPatch.context() as earlier, dead_owner(host="elsewhere") as patch:
-        earlier.setattr(Ledger, "_lease_ms", lambda ledger, by: ledger.lease_timeout_ms)  # it did not say how patient
+        earlier.setattr(Owner, "lease_ms", lambda _, ours_ms: ours_ms)  # it did not say how patient it is
 
         def silent(*arguments: Any) -> int:
             if len(arguments) < 5:  # of the ledger's, before it

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from tests.runs.schedules import no_spark
-from tests.schedules.explorer import REFUSING
+from tests.schedules.explorer import REFUSING, Explorer
 from tests.schedules.pipeline import (
     FILE_MS,
     LONG_DELAY,
@@ -48,7 +48,8 @@ from windowlib.tables.acknowledged import acknowledge
 from windowlib.tables.change import Change, logged
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
-from windowlib.tables.ledger import NothingToDecide, Overtaken, Rejected, Superseded
+from windowlib.tables.lease import Overtaken
+from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
 from windowlib.tables.roll_forward import ForeignChange
@@ -205,3 +206,19 @@ def given(name: str, folder: Path) -> None:
         actor(folder, OLD)
     except StateMismatch:
         actor(folder, NEW)
+
+
+def act_rightly(explorer: Explorer, name: str, folder: Path, others: bool) -> None:
+    """An actor's command. AssertionError where it leaves to another that is not there; `others`: programs not ours."""
+    with suppress(*OUTCOMES):
+        try:
+            given(name, folder)
+        except Superseded as error:
+            claim = ledger_of(pipeline(folder)).state().claim
+            if claim is None or explorer.is_alone(claim.epoch):
+                raise AssertionError("it leaves to another run, and there is none") from error
+            raise
+        except (ForeignChange, Overtaken) as error:
+            if not others:
+                raise AssertionError("it names another program, and there is none") from error
+            raise

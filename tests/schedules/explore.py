@@ -19,7 +19,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from deltalake import DeltaTable
 from tests.schedules.actors import (
     BY,
     FOREIGN,
-    OUTCOMES,
     OWN,
     PAIRS,
     PAIRS_OF_CHANGES,
@@ -39,9 +38,9 @@ from tests.schedules.actors import (
     TRIPLES_OF_CHANGES,
     a_run,
     act,
+    act_rightly,
     delete,
     erase,
-    given,
     keep_migration,
     migrate,
     of,
@@ -58,7 +57,7 @@ from windowlib.runs.run import Run, claimed
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta, log, maintained
 from windowlib.tables.foreign import CannotUndo
-from windowlib.tables.ledger import Ledger, Overtaken, Rejected, Superseded, wall_clock_ms
+from windowlib.tables.ledger import Ledger, Rejected, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.opened import Tables
@@ -136,22 +135,6 @@ def explore(
         except BaseException as error:
             moves = "\n".join(explorer.moves[-80:])
             error.add_note(f"seed {seed} of {group} from {start}, kills={kills}, power_cut={power_cut}:\n{moves}")
-            raise
-
-
-def act_rightly(explorer: Explorer, name: str, folder: Path, others: bool) -> None:
-    """An actor's command. AssertionError where it leaves to another that is not there; `others`: programs not ours."""
-    with suppress(*OUTCOMES):
-        try:
-            given(name, folder)
-        except Superseded as error:
-            claim = ledger_of(pipeline(folder)).state().claim
-            if claim is None or explorer.is_alone(claim.epoch):
-                raise AssertionError("it leaves to another run, and there is none") from error
-            raise
-        except (ForeignChange, Overtaken) as error:
-            if not others:
-                raise AssertionError("it names another program, and there is none") from error
             raise
 
 

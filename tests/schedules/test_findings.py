@@ -54,7 +54,8 @@ from windowlib.runs.restore import restore
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.ledger import Ledger, Overtaken, Superseded, wall_clock_ms
+from windowlib.tables.lease import Overtaken
+from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations

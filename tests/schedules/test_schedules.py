@@ -25,17 +25,17 @@ from tests.schedules.actors import (
     TRIPLES_OF_KINDS,
     no_spark,
 )
-from tests.schedules.explore import BEGUN, MIGRATED, begin, explore, explore_many, fast_folder, power_cuts
+from tests.schedules.explore import BEGUN, MIGRATED, REFUSED, begin, explore, explore_many, fast_folder, power_cuts
 from tests.schedules.explorer import REFUSING
 from windowlib.erasure import forget
 from windowlib.migrations import switch
 from windowlib.model.errors import WindowError
 from windowlib.runs import advance as advance_module
-from windowlib.runs import attempt, operations
+from windowlib.runs import attempt, operations, verdicts
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
-from windowlib.tables import delta, delta_commits, disk, erasures, kept, prepare, roll_forward, small, standing
-from windowlib.tables.ledger import Ledger
+from windowlib.tables import delta, delta_commits, disk, erasures, kept, lease, prepare, roll_forward, small, standing
+from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.roll_forward import LostRows
@@ -240,6 +240,18 @@ def without_look_at_the_build(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(switch, "still_there", lambda shadow: nullcontext())
 
 
+def without_claim_in_abandon(patch: pytest.MonkeyPatch) -> None:
+    """`abandon` takes back whatever is newest when it comes to it."""
+    give_up = verdicts.give_up
+    patch.setattr(verdicts, "give_up", lambda tables, pinned, made, _: give_up(tables, pinned, made, lambda: None))
+
+
+def without_second_look(patch: pytest.MonkeyPatch) -> None:
+    """Any conflict is taken for another run at work."""
+    patch.setattr(lease, "TRIES", 1)
+    patch.setattr(lease, "Overtaken", Superseded)
+
+
 Guard = tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...], dict[str, Any]]
 GUARDS: dict[str, Guard] = {
     "epochs": (without_epochs, ("run", "run", "abandon"), {}),
@@ -259,6 +271,10 @@ SYNCS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "sync of the ledger's entries": without_sync_of(delta_commits),
 }
 OF_SYNC: dict[str, Guard] = {name: (off, ("run", "run"), {"power_cut": True}) for name, off in SYNCS.items()}
+SELDOM: dict[str, Guard] = {
+    "the claim in abandon": (without_claim_in_abandon, ("abandon", "run"), {"start": REFUSED, "seeds": 400}),
+    "the second look": (without_second_look, ("run", "foreign OPTIMIZE"), {"seeds": 400}),
+}
 OF_CHANGES: dict[str, Guard] = {
     "the list of erased keys": (without_list_of_erased, ("forget", "rerun"), {}),
     "the row before the removal": (without_row_before, ("forget", "forget", "rerun"), {"kills": 1}),
@@ -273,6 +289,7 @@ OF_CHANGES: dict[str, Guard] = {
 
 SLOW = pytest.mark.long("other guards of erasures and migrations are switched off in make test")
 RARE = pytest.mark.long("of fifteen schedules one notices it; the sync of data is switched off in make test")
+ONCE = pytest.mark.long("of sixty schedules one notices it; test_zombies plays that one in make test")
 OFTEN = ("the list of erased keys",)  # of those of erasures and migrations
 
 
@@ -282,7 +299,8 @@ OFTEN = ("the list of erased keys",)  # of those of erasures and migrations
         pytest.param(one, marks=[SLOW] if one in OF_CHANGES and one not in OFTEN else [])
         for one in [*GUARDS, *OF_CHANGES]
     ]
-    + [pytest.param(one, marks=[RARE] if one == "sync of data before the prepare row" else []) for one in OF_SYNC],
+    + [pytest.param(one, marks=[RARE] if one == "sync of data before the prepare row" else []) for one in OF_SYNC]
+    + [pytest.param(one, marks=ONCE) for one in SELDOM],
 )
 @pytest.mark.fault(
     "one of the guards (epochs, compare-and-set, prepare, each sync, counts, approval, those of erasures and"
@@ -290,7 +308,8 @@ OFTEN = ("the list of erased keys",)  # of those of erasures and migrations
     "the schedules above notice it",
 )
 def test_without_a_guard_something_is_lost(begun: Path, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    switch_off, group, how = {**GUARDS, **OF_SYNC, **OF_CHANGES}[guard]
+    switch_off, group, how = {**GUARDS, **OF_SYNC, **OF_CHANGES, **SELDOM}[guard]
+    seeds, how = how.get("seeds", 40), {name: value for name, value in how.items() if name != "seeds"}
     if guard == "counts":  # no run goes on after what it notices: it is the guard itself that says so
         with pytest.raises(LostRows):
             explore_seeds(begun, 1, group, how)
@@ -302,7 +321,7 @@ def test_without_a_guard_something_is_lost(begun: Path, guard: str, monkeypatch:
             explore_seeds(begun, 1, group, how)
         return
     with pytest.raises((AssertionError, WindowError, DeltaError, pa.ArrowInvalid, FileNotFoundError)):
-        explore_seeds(begun, 40, group, how)
+        explore_seeds(begun, seeds, group, how)
 
 
 def explore_seeds(begun: Path, seeds: int, group: tuple[str, ...], how: dict[str, Any]) -> None:

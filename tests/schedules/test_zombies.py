@@ -19,11 +19,12 @@ from windowlib.batches.planning import ledger_of
 from windowlib.runs import verdicts
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import SUPERSEDED, UNEXPECTED, exit_code
-from windowlib.runs.operations import adopt
+from windowlib.runs.maintenance import maintain
+from windowlib.runs.operations import adopt, rollback
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, delta_commits, log
-from windowlib.tables.lease import TRIES
-from windowlib.tables.ledger import Overtaken, Superseded
+from windowlib.tables import delta, delta_commits, log, roll_forward
+from windowlib.tables.lease import TRIES, Overtaken
+from windowlib.tables.ledger import Superseded
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
@@ -72,9 +73,6 @@ def sleeping_abandon(folder: Path, meanwhile: Callable[[], object], patch: pytes
 
     patch.setattr(verdicts, "give_up", late)
     abandon(pipeline(folder), *BY)
-
-
-# -- a batch that is given up -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault(
@@ -160,9 +158,7 @@ def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Ca
         a_run(folder)
     results = Tables(root_of(folder))["results"]
     delta_commits.restore(results, delta.version(results), None)
-    with pytest.raises(
-        ForeignChange, match=r"changed by windowlib itself, version .*windowlib abandon PIPELINE.* drops"
-    ):
+    with pytest.raises(ForeignChange, match=r"changed by windowlib itself, version .*windowlib abandon .* drops"):
         a_run(folder)
     reader = watched(folder)
     assert abandon(pipeline(folder), *BY) == 3
@@ -199,7 +195,23 @@ def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
     check_at_rest(reader)
 
 
-# -- a table that another program moves -------------------------------------------------------------------------------
+@pytest.mark.fault(
+    "maintenance sleeps once its batch is prepared; a rollback gives that up; maintenance wakes",
+    "it says that another run has taken over, not that a table was changed",
+)
+def test_a_maintenance_that_slept_is_superseded(place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, judge = place(BEGUN), roll_forward.judge
+    a_run(folder)
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(roll_forward, "judge", judge)
+        rollback(pipeline(folder), 1, *BY)
+        return judge(*arguments)
+
+    monkeypatch.setattr(roll_forward, "judge", late)
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        maintain(pipeline(folder), BY[0])
+    assert roll_forward.judge is judge, "it had a batch"
 
 
 def before_the_commit(table: str, act: Callable[[], object], patch: pytest.MonkeyPatch, times: int) -> None:
@@ -276,9 +288,6 @@ def test_a_table_that_a_zombie_creates_under_a_batch_is_built_on(
     a_run(folder)
     assert made
     check_at_rest(reader)
-
-
-# -- a claim ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.fault(

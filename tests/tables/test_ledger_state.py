@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import ledger as ledgers
+from windowlib.tables import ledger_rows
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
@@ -169,7 +169,7 @@ def test_a_row_of_a_newer_format_is_not_read(
 ) -> None:
     ledger = Followed(tmp_path).ledger
     with monkeypatch.context() as newer:
-        newer.setattr(ledgers, "FORMAT", FORMAT + 1)
+        newer.setattr(ledger_rows, "FORMAT", FORMAT + 1)
         ledger.write(row)
     with pytest.raises(
         StateMismatch, match=rf"row 1 of the ledger .* has format {FORMAT + 1}, .* up to {FORMAT}. A newer"
@@ -179,7 +179,7 @@ def test_a_row_of_a_newer_format_is_not_read(
 
 def test_rows_without_a_format_are_of_earlier_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Followed(tmp_path).ledger
-    monkeypatch.setattr(ledgers, "OF_A_FORMAT", ())
+    monkeypatch.setattr(ledger_rows, "OF_A_FORMAT", ())
     ledger.write(COMMIT)
     assert ledger.state().commit
 

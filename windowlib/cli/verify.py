@@ -83,12 +83,6 @@ def verify(
 
 
 def _show(found: Verified, as_json: bool) -> None:
-    show_outcome(asdict(found) | {"nothing_compared": found.found_nothing_to_compare}, None, as_json)
-    if not as_json:
-        show_verified(console(), found)
-
-
-def _show(found: Verified, as_json: bool) -> None:
     record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
     show_outcome(record, None, as_json)
     if not as_json:

@@ -27,7 +27,7 @@ from windowlib.tables import checkpoints, compaction, delta, disk, maintained, s
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
-from windowlib.tables.lease import conflicts_explained
+from windowlib.tables.lease import conflicts_explained, superseded_explains
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_compaction import put_together
 from windowlib.tables.ledger_rows import Claim, LedgerState
@@ -104,6 +104,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
         disk.refusals_named(ledger.root),
         losses_named(ledger.tables),
         claimed(run) as claim,
+        superseded_explains(ledger, claim),
         conflicts_explained(ledger, claim),
     ):
         state = ledger.state()

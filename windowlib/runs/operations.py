@@ -127,8 +127,8 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
             if between.decision and between.decision.switches:
                 undo = to_paste("migrate", THIS, "--undo", *WHY)
                 raise CannotUndo(
-                    f"batch {between.batch_id} lies between, a migration ({between.decision.title}): a rollback does not"
-                    f" go across it. `{undo}` takes the newest migration back; {back}"
+                    f"batch {between.batch_id} lies between, a migration ({between.decision.title}): a rollback does"
+                    f" not go across it. `{undo}` takes the newest migration back; {back}"
                 )
             if between.decision and between.decision.kind == "forget":
                 raise CannotUndo(
@@ -208,8 +208,7 @@ def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[
 
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile]) -> TableChange:
-    table = ledger.tables[name]
-    newest = delta.version(table)
+    newest = delta.version(table := ledger.tables[name])
     have, want = {f.path: f for f in delta.files(table, newest)}, {f.path: f for f in wanted}
     return TableChange(
         name,

@@ -9,13 +9,18 @@ from typing import TypeVar
 
 from deltalake.exceptions import DeltaError
 
+from windowlib.model.errors import TryAgain
 from windowlib.tables.delta_commits import Conflict
 from windowlib.tables.disk import CannotWrite
-from windowlib.tables.ledger import Ledger, Overtaken, Superseded
+from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.ledger_rows import Claim
 
 TRIES = 5  # where another program is faster with a table
 T = TypeVar("T")
+
+
+class Overtaken(TryAgain):
+    """Another program was faster with a table, again and again, although no other run holds the pipeline."""
 
 
 @contextmanager

@@ -23,17 +23,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
+from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.tables import delta, delta_commits, disk, owner, small
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import (
-    FORMAT,
-    OF_A_FORMAT,
     Claim,
     LedgerState,
     Plan,
     abandon_row,
     plan_row,
+    with_format,
 )
 from windowlib.tables.log import CutLog
 from windowlib.tables.meaning import LEDGER
@@ -53,10 +52,6 @@ def wall_clock_ms() -> int:
 
 class Superseded(WindowError):
     """Another run holds this pipeline, or has taken it over."""
-
-
-class Overtaken(TryAgain):
-    """Another program was faster with a table, again and again, although no other run holds the pipeline."""
 
 
 class NothingToDecide(WindowError):
@@ -242,7 +237,7 @@ class Ledger:
         else:
             version = delta_commits.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
         at = datetime.fromtimestamp(self.clock() / 1000, UTC)
-        numbered = [{"sequence": state.sequence + n, "at": at, **_of_format(row)} for n, row in enumerate(rows, 1)]
+        numbered = [{"sequence": state.sequence + n, "at": at, **with_format(row)} for n, row in enumerate(rows, 1)]
         small.append_rows(table, version, numbered)
 
     def holder(self, claim: Claim) -> str | None:
@@ -254,16 +249,12 @@ class Ledger:
             case Life.ENDED:
                 return None
         age_ms = self.clock() - claim.alive_at_ms
-        return None if age_ms >= self._lease_ms(by) else f"{by}, last heard of {age_ms // 1000} s ago"
+        return None if age_ms >= by.lease_ms(self.lease_timeout_ms) else f"{by}, last heard of {age_ms // 1000} s ago"
 
     def longest_lease_ms(self) -> int:
         """For how long a claim may have to wait for a sign of the run that holds the pipeline."""
         claim = self.state().claim
-        return self._lease_ms(Owner.of_json(claim.owner)) if claim else self.lease_timeout_ms
-
-    def _lease_ms(self, by: Owner) -> int:
-        """The longer of two timeouts: an edited definition must not make one run impatient with another."""
-        return max(self.lease_timeout_ms, by.lease_timeout_ms or 0)
+        return Owner.of_json(claim.owner).lease_ms(self.lease_timeout_ms) if claim else self.lease_timeout_ms
 
     def _is_free(self, claim: Claim, note: Callable[[str], None]) -> bool:
         """Whether the run that made the claim has ended; False once it is released. Raises `Superseded`."""
@@ -272,7 +263,7 @@ class Ledger:
             return True
         life = by.life()
         if life is Life.OUT_OF_SIGHT:
-            lease_ms = self._lease_ms(by)
+            lease_ms = by.lease_ms(self.lease_timeout_ms)
             note(f"waiting up to {lease_ms // 1000} s for a heartbeat of {by}, which holds this pipeline")
             if shows_life(lambda: self.state().claim, lease_ms):
                 if (now := self.state().claim) is None or now.released:
@@ -281,10 +272,6 @@ class Ledger:
         if life is Life.AT_WORK:
             raise Superseded(f"another run holds this pipeline ({by}); it continues, this one leaves")
         return True
-
-
-def _of_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**row, "format": FORMAT} if row["kind"] in OF_A_FORMAT else row
 
 
 def _decides(state: LedgerState) -> tuple[object, ...]:

@@ -174,14 +174,19 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     }
 
 
+def with_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row, with the format that it is written in where it has one."""
+    return {**row, "format": FORMAT} if row["kind"] in OF_A_FORMAT else row
+
+
 def abandon_row(plan: Plan) -> dict[str, Any]:
     reason = "planned under other terms; under those of now there is nothing to do"
     return {"kind": "abandon", "batch_id": plan.batch_id, "who": "windowlib", "reason": reason}
 
 
 def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
-    _check_format(row)
     at_ms = at_ms_of(row)
+    _check_format(row)
     if row["batch_id"] is not None:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
@@ -206,8 +211,8 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
-        case "restore" | "acknowledge":
-            return state  # of the tables' logs; of notices (`windowlib.tables.acknowledged`): about no batch
+        case "restore" | "acknowledge":  # about no batch: in the tables' logs, and in `windowlib.tables.acknowledged`
+            return state
         case "migrate_finish":
             return replace(state, kept_migration=row["batch_id"])
         case "clock":

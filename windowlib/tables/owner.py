@@ -84,6 +84,10 @@ class Owner:
             return Life.OUT_OF_SIGHT
         return Life.AT_WORK if working else Life.ENDED
 
+    def lease_ms(self, ours_ms: int) -> int:
+        """How long a sign of it is waited for: an edited definition makes no run impatient with another."""
+        return max(ours_ms, self.lease_timeout_ms or 0)
+
     def is_same(self, other: Owner) -> bool:
         """Whether both are one process, whatever was done to the clock between."""
         if not self._in_sight(other) or self.pid != other.pid:
