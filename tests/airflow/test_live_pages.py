@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from tests import browser
 from tests.clicks import clicks
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.airflow import live_pages, setup
+from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -140,6 +142,22 @@ def test_a_pipeline_whose_dag_the_user_may_not_read_is_not_there(get: Get) -> No
         assert (refused[0], refused[1]) == (404, '{"detail":"no pipeline \'clicks\' that you may see"}')
 
 
+def test_a_broken_definition_has_a_row_and_a_page_that_say_why(get: Get, tmp_path: Path) -> None:
+    (tmp_path / "orders.toml").write_text('name = "orders"\n[source]\nformat = "parkuet"\n', encoding="utf-8")
+    reads = ("windows_clicks", "windows_orders")
+    _, shown, _ = get("/", reads=reads)
+    assert re.findall(r'<a href="(\w+)/">', shown) == ["orders", "clicks"]  # trouble first
+    assert state_word(shown.partition("clicks/")[0]) == "failing"
+    status, page, _ = get("/orders/", reads=reads)
+    for text in (shown, page):
+        assert "orders.toml" in text
+        assert "parkuet" in text
+    assert status == 200
+    _, hidden, _ = get("/")
+    assert ("parkuet" in hidden, 'href="clicks/"' in hidden) == (False, True)
+    assert get("/orders/")[0] == 404
+
+
 def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path) -> None:
     made = clicks(tmp_path, files=1)
     count = []
@@ -149,6 +167,21 @@ def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path) -> No
     ledger = Ledger(made.root, wall_clock_ms)
     ledger.claim()
     assert cache.get(made, live_pages.FRESH_MS + 1) == 3
+
+
+def state_word(page: str) -> str:
+    """The word in the badge of a page."""
+    [word] = re.findall(r'<span class="badge \w+">([^<]*)</span>', page)
+    return str(word)
+
+
+def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path) -> None:
+    made = clicks(tmp_path, files=1)
+    now_ms = wall_clock_ms()
+    assert state_word(live_pages.page(made, now_ms)) == "no run yet"
+    last_error.keep(made.root, last_error.LastError("plan", "no column user", now_ms))
+    shown = live_pages.page(made, now_ms + 1)
+    assert (state_word(shown), "no column user" in shown) == ("failing", True)
 
 
 def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
@@ -175,7 +208,8 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
     run.stdout.close()
     dead = live_pages.page(made, now_ms + 1)
     assert [str(run.pid) in page for page in (running, dead)] == [True, False]
-    assert "batch 1 is planned" in dead
+    assert [state_word(page) for page in (running, dead)] == ["running", "failing"]
+    assert "the run that worked on batch 1 ended without finishing it" in dead
 
 
 # -- a real Airflow ---------------------------------------------------------------------------------------------------

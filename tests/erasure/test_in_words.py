@@ -13,7 +13,7 @@ import pytest
 from windowlib.erasure import outside
 from windowlib.erasure.tables import Sought
 from windowlib.inspection.lineage.cuts import Key
-from windowlib.tables import data_files, delta, notices, verifications
+from windowlib.tables import data_files, delta, last_error, notices, verifications
 from windowlib.tables.meaning import DQ_RESULTS
 from windowlib.tables.opened import Tables
 from windowlib.tables.outside import NOTICES, VERIFICATIONS
@@ -69,8 +69,9 @@ def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
     (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
+    last_error.keep(tmp_path, last_error.LastError("run", "cannot cast 'ann' to a number", 5))
     tables = Tables(tmp_path)
-    expected = {VERIFICATIONS.name: 1, NOTICES.name: 1, outside.FILES: 2}
+    expected = {VERIFICATIONS.name: 1, NOTICES.name: 1, outside.FILES: 3}
     assert outside.find(tables, USER, remove=False) == expected
     assert (tmp_path / "checks" / "1.json").exists()
     assert outside.find(tables, USER, remove=True) == expected

@@ -25,7 +25,8 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.notices.notify import Ended, notify
 from windowlib.notices.situations import situations
-from windowlib.pages.overview import looked, overview
+from windowlib.pages.looked import looked
+from windowlib.pages.overview import overview
 from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import data_files, delta_commits, row_groups, small

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from tests.page_samples import DEFINITION as PIPELINE
 from tests.page_samples import HOUR_MS, NOW_MS, SCHEMA, TUMBLING, since
 from windowlib.definition.definition import load_definition
-from windowlib.pages.overview import looked, overview
+from windowlib.pages.looked import looked
+from windowlib.pages.overview import overview
 from windowlib.runs.advance import advance
 
 DEFINITION = PIPELINE.replace("max_files_per_run = 1\n", "")

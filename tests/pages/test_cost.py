@@ -10,8 +10,8 @@ import pytest
 from tests.golden.make import unpack
 from tests.pages.long_history import lengthen
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.pages.looked import looked
 from windowlib.pages.metrics import samples
-from windowlib.pages.overview import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
 from windowlib.tables import data_files, row_groups

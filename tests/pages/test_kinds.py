@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden.make import CASES, unpack
 from windowlib.definition.definition import load_definition
-from windowlib.pages.overview import State, looked
+from windowlib.pages.looked import State, looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
 from windowlib.tables.ledger import wall_clock_ms

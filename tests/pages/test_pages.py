@@ -25,7 +25,8 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.inspection.verify.report import Difference
 from windowlib.model.errors import InvalidSpec
-from windowlib.pages.overview import State, looked, overviews
+from windowlib.pages.looked import State, looked
+from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.rows import EXAMPLES
 from windowlib.pages.site import report, site

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from windowlib.airflow.pipelines import Broken
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.model.errors import WindowError
-from windowlib.pages.overview import Overview, looked, overviews
+from windowlib.pages.looked import looked
+from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Found, Place, home_page, pipeline_page, results_page
 from windowlib.pages.rows import LookedFor, Rows, results
+from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.opened import Tables
 
@@ -53,12 +56,13 @@ class Cache(Generic[Kept]):
 
 
 def _as_it_is(definition: Definition, now_ms: int) -> tuple[object, ...]:
-    """What a page of a pipeline depends on: the ledger, who is at work, the definition."""
+    """What a page of a pipeline depends on: the ledger, who is at work, the last error, the definition."""
     ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
     claim = state.claim
     at_work = ledger.holder(claim) if claim and not claim.released else None
-    return state.version, at_work is not None, definition.file.stat().st_mtime_ns, str(definition.root)
+    written_ns = definition.file.stat().st_mtime_ns
+    return state.version, at_work is not None, last_error.last(definition.root), written_ns, str(definition.root)
 
 
 def _row(definition: Definition, now_ms: int) -> Overview:
@@ -73,9 +77,9 @@ def _page(definition: Definition, now_ms: int) -> str:
 _ROWS, _PAGES = Cache(_row), Cache(_page)
 
 
-def home(definitions: Sequence[Definition], now_ms: int, next_runs: Mapping[str, str]) -> str:
+def home(definitions: Sequence[Definition], broken: Sequence[Broken], now_ms: int, next_runs: Mapping[str, str]) -> str:
     """The home page of these pipelines; `next_runs` says by name when each runs next."""
-    rows = []
+    rows = [unreadable(one.name, one.message) for one in broken]
     for one in definitions:
         try:
             rows.append(_ROWS.get(one, now_ms))
@@ -90,6 +94,11 @@ def page(definition: Definition, now_ms: int) -> str:
         return _PAGES.get(definition, now_ms)
     except (WindowError, OSError):
         return home_page([_row(definition, now_ms)], now_ms, PIPELINE)
+
+
+def page_of_broken(broken: Broken, now_ms: int) -> str:
+    """The page in the place of a pipeline that cannot be scheduled."""
+    return home_page([unreadable(broken.name, broken.message)], now_ms, PIPELINE)
 
 
 def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> str:

@@ -35,6 +35,11 @@ class Broken:
     dag_id: str
     message: str
 
+    @property
+    def name(self) -> str:
+        """What it is called where no definition says."""
+        return self.dag_id.removeprefix("windows_")
+
 
 def pipelines_folder(dags: Path) -> Path:
     """The folder of the definitions; `dags` is the folder of the DAG files."""

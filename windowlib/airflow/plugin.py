@@ -17,6 +17,9 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from windowlib.airflow.pipelines import Broken
     from windowlib.definition.definition import Definition
 
 PREFIX = "/windowlib"
@@ -66,12 +69,13 @@ app.add_exception_handler(LoginFirst, show_login)
 
 @app.get("/")
 def show_home(user: User) -> HTMLResponse:
-    """A row for each pipeline whose DAG the user may read."""
+    """A row for each pipeline whose DAG the user may read; also for those whose definition cannot be used."""
     from windowlib.airflow.live_pages import home
     from windowlib.airflow.pipelines import dag_id
 
     found = [one for one in _definitions() if may_read(user, dag_id(one))]
-    return _answer(home(found, _now_ms(), {one.name: next_run(dag_id(one)) for one in found}))
+    broken = [one for one in _broken() if may_read(user, one.dag_id)]
+    return _answer(home(found, broken, _now_ms(), {one.name: next_run(dag_id(one)) for one in found}))
 
 
 @app.get("/{name}/previews/{preview_id}")
@@ -97,9 +101,12 @@ def show_results(name: str, request: Request, user: User) -> HTMLResponse:
 
 @app.get("/{name}/")
 def show_pipeline(name: str, user: User) -> HTMLResponse:
-    """The page of a pipeline."""
-    from windowlib.airflow.live_pages import page
+    """The page of a pipeline; of one whose definition cannot be used, why."""
+    from windowlib.airflow.live_pages import page, page_of_broken
 
+    for one in _broken():
+        if one.name == name and may_read(user, one.dag_id):
+            return _answer(page_of_broken(one, _now_ms()))
     return _answer(page(_pipeline(name, user), _now_ms()))
 
 
@@ -138,11 +145,23 @@ def _pipeline(name: str, user: Any) -> Definition:
 
 
 def _definitions() -> list[Definition]:
-    """The pipelines of this Airflow; those that are broken have no page."""
-    from windowlib.airflow.pipelines import Broken, definitions, pipelines_folder
+    """The pipelines of this Airflow; those that are broken are not among them."""
+    from windowlib.airflow.pipelines import Broken, definitions
 
-    folder = pipelines_folder(Path(conf.get_mandatory_value("core", "dags_folder")))
-    return [found for found in definitions(folder) if not isinstance(found, Broken)]
+    return [found for found in definitions(_folder()) if not isinstance(found, Broken)]
+
+
+def _broken() -> Iterator[Broken]:
+    """What stands in the place of pipelines, alone or together, that cannot be scheduled."""
+    from windowlib.airflow.pipelines import Broken, dag_groups
+
+    return (found for found in dag_groups(_folder()) if isinstance(found, Broken))
+
+
+def _folder() -> Path:
+    from windowlib.airflow.pipelines import pipelines_folder
+
+    return pipelines_folder(Path(conf.get_mandatory_value("core", "dags_folder")))
 
 
 def _answer(page: str, policy: str | None = None) -> HTMLResponse:

@@ -1,5 +1,5 @@
 """Commands that plan, run, rerun, verify or maintain a pipeline send notices when they end, where `[notify]` says so;
-runs keep metrics.
+runs keep metrics. The error that a plan or a run ends with is kept for the pipeline's pages.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from windowlib.runs.exits import REJECTED, SUPERSEDED, UNEXPECTED, exit_code, in
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
+    from windowlib.tables.last_error import Command
 
 TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable: how often the caller tries this again where it fails
 
 
 @contextmanager
-def notifying(definition: Definition, is_well: Callable[[], bool] = lambda: True) -> Iterator[None]:
+def notifying(
+    definition: Definition, is_well: Callable[[], bool] = lambda: True, *, command: Command | None = None
+) -> Iterator[None]:
     """Sends the notices of the pipeline when the block has ended, with its error if it raises one.
 
     `is_well` says whether the end of the block means that nothing fails any more.
@@ -27,13 +30,20 @@ def notifying(definition: Definition, is_well: Callable[[], bool] = lambda: True
     try:
         yield
     except Exception as error:
-        notify_of(definition, error)
+        notify_of(definition, error, command=command)
         raise
-    notify_of(definition, is_well=is_well())
+    notify_of(definition, is_well=is_well(), command=command)
 
 
-def notify_of(definition: Definition, error: Exception | None = None, *, is_well: bool = False) -> None:
-    """Sends what is due; an error that the caller tries again, or that is another's, is not a failure yet."""
+def notify_of(
+    definition: Definition, error: Exception | None = None, *, is_well: bool = False, command: Command | None = None
+) -> None:
+    """Sends what is due; an error that the caller tries again, or that is another's, is not a failure yet.
+
+    `command`: that whose error is kept for the pages; None: they do not show how this one ended.
+    """
+    if command:
+        _remember(definition, error, command, is_well=is_well)
     if not (definition.notify.has_webhook or definition.notify.airflow):
         return
     from windowlib.notices.notify import Ended, notify
@@ -44,6 +54,25 @@ def notify_of(definition: Definition, error: Exception | None = None, *, is_well
     failed = None if error is None or passes else in_a_sentence(error)
     if notify(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
         keep_metrics(definition)
+
+
+def _remember(definition: Definition, error: Exception | None, command: Command, *, is_well: bool) -> None:
+    """Keeps the error that a command ended with, also one that is tried again; that this fails is a note.
+
+    That another run is at work says nothing; a batch that waits for a decision came past whatever failed before.
+    """
+    from windowlib.tables import last_error
+    from windowlib.tables.ledger import wall_clock_ms
+
+    code = None if error is None else exit_code(error)
+    try:
+        if error is not None and code not in (SUPERSEDED, REJECTED):
+            kept = last_error.LastError(command, in_a_sentence(error), wall_clock_ms())
+            last_error.keep(definition.root, kept)
+        elif code != SUPERSEDED:
+            last_error.clear(definition.root, ("plan", "run") if is_well or code == REJECTED else ("plan",))
+    except OSError as refused:
+        show_note(f"{definition.name}: how this ended could not be kept for its pages: {refused}")
 
 
 def _tries_left() -> bool:

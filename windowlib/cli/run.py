@@ -60,7 +60,7 @@ def run(
             if since or wait != NO_WAIT:
                 raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
             raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
-        with notifying(definitions[0]):
+        with notifying(definitions[0], command="run"):
             shown = _run_measured(definitions[0], limits, as_json, say)
     if not shown and not as_json:
         typer.echo(NOTHING_NEW)
@@ -80,7 +80,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.tables.ledger import Waiting
 
     definition = load_pipeline(pipeline)
-    with notifying(definition, lambda: frozen is None):
+    with notifying(definition, lambda: frozen is None, command="plan"):
         try:
             frozen = freeze(definition)
         except Waiting as waits:
@@ -223,7 +223,8 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         about(end.definition, end.definition.file)
         if end.reports or end.error:
             keep_metrics(end.definition)
-        notify_of(end.definition, end.error if isinstance(end.error, Exception) else None, is_well=end.error is None)
+        error = end.error if isinstance(end.error, Exception) else None
+        notify_of(end.definition, error, is_well=end.error is None, command="run")
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}

@@ -2,7 +2,8 @@
 
 Dry runs of reruns are deleted, whichever keys they hold: they can be made again. Verifications lose the differences of
 the key; notices and the ledger's reasons lose its values where they quote what a check has met. Files with outcomes of
-checks, pages and tracebacks are deleted where they mention it: the next run, or report, writes those of now.
+checks, pages, tracebacks and the last error are deleted where they mention it: the next run, or report, writes those of
+now.
 
 All of it may be done again.
 """
@@ -21,7 +22,7 @@ from windowlib.batches import sharing
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
-from windowlib.tables import data_files, delta, delta_commits, disk
+from windowlib.tables import data_files, delta, delta_commits, disk, last_error
 from windowlib.tables.meaning import LEDGER, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
@@ -96,6 +97,7 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
 
 def _files(root: Path, mention: Mention) -> Iterator[Path]:
     """The files next to the tables that mention a key."""
-    for path in sorted(path for name in FOLDERS for path in (root / name).rglob("*") if path.is_file()):
+    outside = [root / last_error.FILE, *(path for name in FOLDERS for path in (root / name).rglob("*"))]
+    for path in sorted(path for path in outside if path.is_file()):
         if mention.is_in(path.read_text(encoding="utf-8", errors="replace")):
             yield path

@@ -4,38 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from windowlib.batches.may_run import decision_command
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import UNITS, format_duration
-from windowlib.inspection.status import Status
-from windowlib.inspection.status import status as look
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.notices.situations import standing_still
-from windowlib.pages.newest import RUNS_SHOWN, Run, Tail, tail
+from windowlib.pages.looked import Looked, State, looked, state_of
+from windowlib.pages.newest import RUNS_SHOWN, Run
 from windowlib.pages.warned import warned
 from windowlib.quality.figures import share
-from windowlib.quality.validations import Validated, kept
+from windowlib.quality.validations import Validated
 from windowlib.tables.data_range import data_range
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
-from windowlib.tables.opened import Tables
+from windowlib.tables.ledger_rows import Commit
 
 STRIP, RECENT = 20, 5  # batches
-QUEUED_MS = 15 * UNITS["m"]  # a plan this young may still be waiting for a worker
-
-
-class State(StrEnum):
-    """What a pipeline does, the most urgent first."""
-
-    FAILING = "failing"
-    WAITING = "waiting for a decision"
-    RUNNING = "running"
-    IDLE = "idle"
-    NEW = "no run yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,50 +67,9 @@ class Overview:
         return list(State).index(self.state), not self.warns, -self.weight, self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A pipeline as it was found at `now_ms`: what an overview, and more, is made from."""
-
-    definition: Definition
-    now_ms: int
-    tables: Tables
-    ledger: LedgerState
-    status: Status
-    tail: Tail
-    checked: Sequence[Validated]
-    still: Sequence[str]  # what time alone shows: silence, a watermark that is far behind
-
-    @property
-    def waiting(self) -> Plan | None:
-        """The batch that waits for a decision."""
-        refused = self.ledger.rejection and not self.ledger.approved_by
-        return self.ledger.plan if refused else None
-
-    def commands(self, waiting: Plan) -> tuple[str, str]:
-        """What approves and what abandons a batch that waits, to be pasted."""
-        approve, abandon = (decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))
-        return approve, abandon
-
-
-def looked(definition: Definition, now_ms: int) -> Looked:
-    """A pipeline as it is now. Raises `WindowError` where its tables cannot be read."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
-    state = ledger.state()
-    return Looked(
-        definition=definition,
-        now_ms=now_ms,
-        tables=ledger.tables,
-        ledger=state,
-        status=look(definition, now_ms),
-        tail=tail(ledger.tables, state.version),
-        checked=kept(definition.root, RUNS_SHOWN),
-        still=[one.sentence for one in standing_still(definition, ledger, state, now_ms)],
-    )
-
-
 def overview(found: Looked) -> Overview:
     """The row of a pipeline."""
-    state, why = _state(found)
+    state, why = state_of(found)
     commit, time, runs = found.ledger.commit, found.status.time, found.tail.runs[:RUNS_SHOWN]
     watermark_ms = commit.watermark_out_ms if commit else None
     strip = [mark(one) for one in found.checked[:STRIP]]
@@ -154,12 +95,12 @@ def overview(found: Looked) -> Overview:
     )
 
 
-def unreadable(definition_name: str, error: Exception) -> Overview:
+def unreadable(definition_name: str, why: str) -> Overview:
     """The row of a pipeline that cannot be looked at, with the sentence that says why."""
     return Overview(
         name=definition_name,
         state=State.FAILING,
-        why=str(error),
+        why=why,
         watermark_ms=None,
         final_ms=None,
         held_by=(),
@@ -179,7 +120,7 @@ def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
         try:
             rows.append(overview(looked(one, now_ms)))
         except (WindowError, OSError) as error:
-            rows.append(unreadable(one.name, error))
+            rows.append(unreadable(one.name, str(error)))
     return sorted(rows, key=lambda row: row.order)
 
 
@@ -207,28 +148,10 @@ def mark(batch: Validated) -> Mark:
     return Mark(batch.batch_id, worst, len(batch.failed))
 
 
-def _state(found: Looked) -> tuple[State, str]:
-    status, unfinished = found.status, found.status.unfinished
-    if not status.same_definition:
-        return State.FAILING, "the definition was edited: it is no longer that of the tables, and no run starts"
-    if found.waiting:
-        return State.WAITING, f"batch {found.waiting.batch_id} was refused by its checks"
-    if unfinished and unfinished.running:
-        return State.RUNNING, f"batch {unfinished.batch_id}: {unfinished.running}"
-    if status.source_problem:
-        return State.FAILING, status.source_problem
-    if unfinished and found.now_ms - unfinished.planned_at_ms > QUEUED_MS:
-        ago = format_duration((found.now_ms - unfinished.planned_at_ms) // UNITS["m"] * UNITS["m"])
-        return State.FAILING, f"batch {unfinished.batch_id} was planned {ago} ago, and no run works on it"
-    if unfinished:
-        return State.RUNNING, f"batch {unfinished.batch_id} is planned"
-    if found.ledger.commit is None:
-        return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
-    return State.IDLE, _arrived(status.files_waiting, "everything that has arrived is in the results")
-
-
 def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
     """What an operator should look at, although nothing stands still."""
+    if found.error and state_of(found)[0] is not State.FAILING:
+        yield found.error_words
     if (last := found.status.verified) and last.outcome == "different":
         yield f"verify found windows that are not what the source says, as of batch {last.batch_id}"
     if found.status.removal:
@@ -238,9 +161,3 @@ def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
     yield from found.still
     times = {run.batch_id: run.at_ms for run in found.tail.runs}
     yield from warned(found.definition, found.tables, found.ledger.commit, found.checked, len(newest), times)
-
-
-def _arrived(files: int | None, otherwise: str) -> str:
-    if not files:
-        return otherwise
-    return f"{files:,} new {'file waits' if files == 1 else 'files wait'} for the next run"

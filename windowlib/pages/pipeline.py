@@ -16,8 +16,9 @@ from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes import Changes, changes
 from windowlib.pages.history import CheckHistory, histories, results_of
 from windowlib.pages.hours import Hour, hours, newest_event_ms
+from windowlib.pages.looked import Looked
 from windowlib.pages.newest import RUNS_SHOWN, Run
-from windowlib.pages.overview import Looked, Mark, Overview, mark, overview
+from windowlib.pages.overview import Mark, Overview, mark, overview
 from windowlib.pages.rows import LateHour, Refused, Rows, explain_command, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified

@@ -8,7 +8,8 @@ from pathlib import Path
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
-from windowlib.pages.overview import looked, overviews
+from windowlib.pages.looked import looked
+from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store

@@ -137,6 +137,7 @@ class LedgerState:
     prepared: Prepared | None = None  # what that plan led to, fixed before the first table changes
     rejection: str | None = None  # why the checks refused it
     approved_by: str | None = None
+    is_begun: bool = False  # a run has held the pipeline since the plan was frozen, or approved
     kept_migration: int | None = None  # the batch of one that an operator has kept for good since the newest commit
 
     def pinned(self, table: str) -> int | None:
@@ -191,20 +192,22 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         state = replace(state, last_batch_id=max(state.last_batch_id, row["batch_id"]))
     match row["kind"]:
         case "claim":
-            return replace(state, claim=Claim(row["epoch"], row["owner"], at_ms, row["sequence"]))
+            claim = Claim(row["epoch"], row["owner"], at_ms, row["sequence"])
+            return replace(state, claim=claim, is_begun=state.plan is not None)
         case "heartbeat" if state.claim:
             return replace(state, claim=replace(state.claim, alive_at_ms=at_ms, sign=row["sequence"]))
         case "release" if state.claim:
             return replace(state, claim=replace(state.claim, released=True))
         case "plan":
-            return replace(state, plan=_plan(row), prepared=None, rejection=None, approved_by=None)
+            begun = state.left_by_a_dead_run
+            return replace(state, plan=_plan(row), prepared=None, rejection=None, approved_by=None, is_begun=begun)
         case "prepare":
             prepared = Prepared(row["prepared"], row["sha256"])
             return replace(state, prepared=prepared, rejection=row["reason"], approved_by=None)
         case "reject":  # of earlier releases, whose approved batches are computed again
             return replace(state, rejection=row["reason"], approved_by=None)
         case "approve":
-            return replace(state, approved_by=row["who"])
+            return replace(state, approved_by=row["who"], is_begun=False)
         case "abandon":
             return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
         case "commit":

@@ -1,0 +1,125 @@
+"""The state of a pipeline, as the home page and its own page say it: also where its runs end with errors."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from tests.clicks import SCHEMA, arrive, clicks, events
+from windowlib.batches.planning import plan
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.pages.looked import QUEUED_MS, State, looked
+from windowlib.pages.overview import overview
+from windowlib.pages.site import report
+from windowlib.tables import last_error
+from windowlib.tables.ledger import Ledger, wall_clock_ms
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A pipeline whose warehouse the environment does not choose."""
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    return load_definition(clicks(tmp_path, files=0).file)
+
+
+def told(definition: Definition, now_ms: int | None = None) -> tuple[State, str]:
+    found = overview(looked(definition, now_ms or wall_clock_ms()))
+    return found.state, found.why
+
+
+def planned(definition: Definition) -> int:
+    return CliRunner().invoke(app, ["plan", str(definition.file)]).exit_code
+
+
+def unreadable(definition: Definition) -> Path:
+    file = definition.source.path / "1.parquet"
+    file.write_bytes(b"PAR1 and no more")
+    return file
+
+
+def without_key(definition: Definition) -> Path:
+    file = definition.source.path / "1.parquet"
+    pq.write_table(pa.Table.from_pylist(events(1), schema=SCHEMA).drop_columns(["user"]), file)
+    return file
+
+
+@pytest.mark.parametrize("mistake", [unreadable, without_key])
+def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definition, mistake) -> None:
+    file = mistake(made)
+    assert planned(made) != 0
+    kept = last_error.last(made.root)
+    assert kept is not None
+    assert kept.command == "plan"
+    state, why = told(made)
+    assert state is State.FAILING
+    assert kept.sentence in why
+    assert "1.parquet" in why
+    page = report(made, wall_clock_ms()).read_text(encoding="utf-8")
+    assert kept.sentence in html.unescape(page)
+    assert "<title>clicks: failing</title>" in page
+    file.unlink()
+    assert planned(made) == 0
+    assert last_error.last(made.root) is None
+    assert told(made)[0] is State.NEW
+
+
+def test_an_error_of_a_run_stays_where_a_plan_succeeds(made: Definition) -> None:
+    last_error.keep(made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms()))
+    arrive(made.file.parent, 1, events(1))
+    assert planned(made) == 0
+    state, why = told(made)
+    assert (state, "the engine is gone" in why) == (State.FAILING, True)
+
+
+def test_a_plan_without_a_run_is_planned_and_not_running(made: Definition) -> None:
+    arrive(made.file.parent, 1, events(1))
+    plan(made)
+    assert told(made) == (State.PLANNED, "batch 1 is planned: no run has begun it yet")
+    state, why = told(made, wall_clock_ms() + QUEUED_MS + 60_000)
+    assert (state, "no run works on it" in why) == (State.FAILING, True)
+
+
+def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(made: Definition) -> None:
+    arrive(made.file.parent, 1, events(1))
+    hour_ago_ms = wall_clock_ms() - 3_600_000
+    plan(made, lambda: hour_ago_ms)
+    ledger = Ledger(made.root, wall_clock_ms, made.lease_timeout_ms)
+    _, claim = ledger.claim()
+    ledger.write({"kind": "reject", "batch_id": 1, "reason": "half of it has no key"}, claim.epoch)
+    ledger.write({"kind": "release"}, claim.epoch)
+    assert told(made)[0] is State.WAITING
+    ledger.write({"kind": "approve", "batch_id": 1, "who": "ann", "reason": "known"})
+    assert told(made) == (State.PLANNED, "batch 1 was approved by ann: the next run publishes it")
+    state, why = told(made, wall_clock_ms() + QUEUED_MS + 60_000)
+    assert (state, why) == (State.FAILING, "batch 1 was approved 16m ago, and no run works on it")
+
+
+@pytest.mark.parametrize("claimed_first", [True, False])
+def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Definition, claimed_first: bool) -> None:
+    arrive(made.file.parent, 1, events(1))
+    ledger = Ledger(made.root, wall_clock_ms, made.lease_timeout_ms)
+    if not claimed_first:
+        plan(made)
+    _, claim = ledger.claim()
+    if claimed_first:
+        plan(made)
+    assert told(made)[0] is State.RUNNING
+    ledger.write({"kind": "release"}, claim.epoch)
+    assert told(made) == (State.FAILING, "the run that worked on batch 1 ended without finishing it")
+    last_error.keep(made.root, last_error.LastError("run", "no space left", wall_clock_ms()))
+    assert "no space left" in told(made)[1]
+    ledger.claim()
+    found = overview(looked(made, wall_clock_ms()))
+    assert found.state is State.RUNNING
+    assert "no space left" in found.warnings[0]  # that of the run before
+
+
+def test_an_error_before_the_newest_batch_is_over(made: Definition) -> None:
+    kept = last_error.LastError("run", "the engine is gone", 1_000)
+    assert (kept.is_over(2_000), kept.is_over(500), kept.is_over(None)) == (True, False, False)

@@ -1,0 +1,140 @@
+"""A pipeline as it is found, and what it does: its state, with the sentence that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from windowlib.batches.may_run import decision_command
+from windowlib.definition.definition import Definition
+from windowlib.definition.durations import UNITS, format_duration
+from windowlib.definition.instants import instant
+from windowlib.inspection.status import Status, Unfinished
+from windowlib.inspection.status import status as look
+from windowlib.notices.situations import standing_still
+from windowlib.pages.newest import RUNS_SHOWN, Tail, tail
+from windowlib.quality.validations import Validated, kept
+from windowlib.tables import last_error
+from windowlib.tables.last_error import LastError
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import LedgerState, Plan
+from windowlib.tables.opened import Tables
+
+QUEUED_MS = 15 * UNITS["m"]  # a plan this young may still be waiting for a worker
+
+
+class State(StrEnum):
+    """What a pipeline does, the most urgent first."""
+
+    FAILING = "failing"
+    WAITING = "waiting for a decision"
+    RUNNING = "running"
+    PLANNED = "planned"
+    IDLE = "idle"
+    NEW = "no run yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A pipeline as it was found at `now_ms`: what an overview, and more, is made from."""
+
+    definition: Definition
+    now_ms: int
+    tables: Tables
+    ledger: LedgerState
+    status: Status
+    tail: Tail
+    checked: Sequence[Validated]
+    still: Sequence[str]  # what time alone shows: silence, a watermark that is far behind
+    error: LastError | None  # of the last plan or run, and none has succeeded since
+
+    @property
+    def waiting(self) -> Plan | None:
+        """The batch that waits for a decision."""
+        refused = self.ledger.rejection and not self.ledger.approved_by
+        return self.ledger.plan if refused else None
+
+    @property
+    def error_words(self) -> str:
+        """The last error, and when it was; an empty text without any."""
+        if (error := self.error) is None:
+            return ""
+        return f"the last {error.command} ended at {instant(error.at_ms // 1000 * 1000)} with: {error.sentence}"
+
+    def commands(self, waiting: Plan) -> tuple[str, str]:
+        """What approves and what abandons a batch that waits, to be pasted."""
+        approve, abandon = (decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))
+        return approve, abandon
+
+
+def looked(definition: Definition, now_ms: int) -> Looked:
+    """A pipeline as it is now. Raises `WindowError` where its tables cannot be read."""
+    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    state, error = ledger.state(), last_error.last(definition.root)
+    return Looked(
+        definition=definition,
+        now_ms=now_ms,
+        tables=ledger.tables,
+        ledger=state,
+        status=look(definition, now_ms),
+        tail=tail(ledger.tables, state.version),
+        checked=kept(definition.root, RUNS_SHOWN),
+        still=[one.sentence for one in standing_still(definition, ledger, state, now_ms)],
+        error=None if error is None or error.is_over(state.commit.at_ms if state.commit else None) else error,
+    )
+
+
+def state_of(found: Looked) -> tuple[State, str]:
+    """What a pipeline does, and why."""
+    status, unfinished = found.status, found.status.unfinished
+    if not status.same_definition:
+        return State.FAILING, "the definition was edited: it is no longer that of the tables, and no run starts"
+    if found.waiting:
+        return State.WAITING, f"batch {found.waiting.batch_id} was refused by its checks"
+    if unfinished and unfinished.running:
+        return State.RUNNING, f"batch {unfinished.batch_id}: {unfinished.running}"
+    if stands := [*_stands(found, unfinished)]:
+        return State.FAILING, "; ".join(stands)
+    if unfinished:
+        return State.PLANNED, _planned(unfinished)
+    if found.ledger.commit is None:
+        return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
+    return State.IDLE, _arrived(status.files_waiting, "everything that has arrived is in the results")
+
+
+def _stands(found: Looked, unfinished: Unfinished | None) -> Iterator[str]:
+    """Why nothing goes on, though no operator has to decide."""
+    if given_up := _given_up(found, unfinished):
+        yield given_up
+    if (problem := found.status.source_problem) and not (found.error and problem.startswith(found.error.sentence)):
+        yield problem
+    if found.error:
+        yield found.error_words
+
+
+def _given_up(found: Looked, unfinished: Unfinished | None) -> str | None:
+    """Why a batch that is planned, and that no run works on, is not just waiting for one."""
+    if unfinished is None:
+        return None
+    if found.ledger.is_begun:
+        return f"the run that worked on batch {unfinished.batch_id} ended without finishing it"
+    approved = (one.at_ms for one in found.tail.said if one.kind == "approve" and unfinished.approved_by)
+    waits_ms = found.now_ms - max(unfinished.planned_at_ms, next(approved, unfinished.planned_at_ms))
+    if waits_ms <= QUEUED_MS:
+        return None
+    what = "approved" if unfinished.approved_by else "planned"
+    ago = format_duration(waits_ms // UNITS["m"] * UNITS["m"])
+    return f"batch {unfinished.batch_id} was {what} {ago} ago, and no run works on it"
+
+
+def _planned(unfinished: Unfinished) -> str:
+    if unfinished.approved_by:
+        return f"batch {unfinished.batch_id} was approved by {unfinished.approved_by}: the next run publishes it"
+    return f"batch {unfinished.batch_id} is planned: no run has begun it yet"
+
+
+def _arrived(files: int | None, otherwise: str) -> str:
+    if not files:
+        return otherwise
+    return f"{files:,} new {'file waits' if files == 1 else 'files wait'} for the next run"

@@ -1,0 +1,59 @@
+"""The error that the last `plan` or `run` of a pipeline ended with: kept until one succeeds, for its pages.
+
+A file next to the tables and not a row of one: a pipeline that cannot be planned may have no ledger yet, and a mistake
+that every plan meets, every five minutes for a week, would be two thousand commits. Of two processes the later counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+FILE = "last_error.json"
+LONGEST = 500  # characters of a sentence
+
+Command = Literal["plan", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """What a command ended with, in a sentence, and when."""
+
+    command: Command
+    sentence: str
+    at_ms: int
+
+    def is_over(self, commit_ms: int | None) -> bool:
+        """Whether a batch was committed since, by a program that does not clear what the commands keep.
+
+        >>> LastError("run", "no space left", 5).is_over(5), LastError("run", "no space left", 5).is_over(6)
+        (False, True)
+        """
+        return commit_ms is not None and commit_ms > self.at_ms
+
+
+def keep(root: Path, error: LastError) -> None:
+    """Keeps an error, in place of an earlier one; of several lines the first. Raises OSError."""
+    first = error.sentence.splitlines()[0] if error.sentence else "an error without a message"
+    root.mkdir(parents=True, exist_ok=True)
+    unfinished = root / f"{FILE}.{os.getpid()}"
+    unfinished.write_text(json.dumps({**asdict(error), "sentence": first[:LONGEST]}), encoding="utf-8")
+    unfinished.replace(root / FILE)
+
+
+def clear(root: Path, commands: Collection[Command]) -> None:
+    """Forgets the error, if it is one of these commands'. Raises OSError."""
+    if (error := last(root)) and error.command in commands:
+        (root / FILE).unlink(missing_ok=True)
+
+
+def last(root: Path) -> LastError | None:
+    """The error that is kept; None without any."""
+    try:
+        return LastError(**json.loads((root / FILE).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
