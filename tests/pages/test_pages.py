@@ -156,7 +156,7 @@ def test_hours_hold_the_events_of_results_and_show_gaps(folder: Path, trouble: P
     watermark_ms = trouble.overview.watermark_ms
     unfired = [row for row in rows(folder, "open_windows") if int(str(row["window_end_ms"])) > (watermark_ms or 0) + 1]
     assert sum(hour.in_flight for hour in trouble.hours) == sum(int(str(row["elements"])) for row in unfired) > 0
-    assert any(hour.is_empty for hour in trouble.hours)
+    assert any(hour.is_gap for hour in trouble.hours)
 
 
 def test_drilling_down_leads_to_rows_of_files(folder: Path, trouble: Pipeline) -> None:

@@ -70,7 +70,8 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
             kept = last_error.LastError(command, in_a_sentence(error), wall_clock_ms())
             last_error.keep(definition.root, kept)
         elif code != SUPERSEDED:
-            last_error.clear(definition.root, ("plan", "run") if is_well or code == REJECTED else ("plan",))
+            over: list[Command] = ["plan", "run"] if is_well or code == REJECTED else ["plan"]
+            last_error.clear(definition.root, over)
     except OSError as refused:
         show_note(f"{definition.name}: how this ended could not be kept for its pages: {refused}")
 

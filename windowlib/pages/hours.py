@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import UNITS
 from windowlib.model.assigners import Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes
 from windowlib.pages.newest import Run
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping, overlapping_ms
 
-HOUR_MS = UNITS["h"]
 HOURS = 72
 MOST_ROWS = 3_000_000  # of results that are read: fewer hours are shown where there are more
+
+
+@dataclass(frozen=True, slots=True)
+class ByHour:
+    """Windows, and events in them, by the hour in which they start; and the hours that some reach into from before."""
+
+    rows: Counter[int] = field(default_factory=Counter)
+    events: Counter[int] = field(default_factory=Counter)
+    reached: set[int] = field(default_factory=set)
+
+    def __contains__(self, hour_ms: int) -> bool:
+        return bool(self.rows[hour_ms]) or hour_ms in self.reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +42,17 @@ class Hour:
     """An hour of event time, by the start of windows: rows of results, events in them, events in windows that have not
     fired, and late events that no rerun has readmitted.
 
-    `events` is None where results do not say how many there are: no aggregate is `count(*)`, or windows overlap.
+    `events` and `in_flight` are None where results do not say how many there are: no aggregate is `count(*)`, or
+    windows overlap. `is_gap`: a window should have been there (`windowlib.pages.gaps`), and none is; what came too late
+    is in none.
     """
 
     start_ms: int
     results: int
     events: int | None
-    in_flight: int
+    in_flight: int | None
     late: int
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no window of it has an event: what came too late is in none."""
-        return not (self.results or self.events or self.in_flight)
+    is_gap: bool = False
 
 
 def hours(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Hour]:
@@ -61,17 +70,22 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[H
         chosen = overlapping(files["results"], "window_start", "window_start", span)
         if sum(file.rows for file in chosen) <= MOST_ROWS:
             break
-    rows, events = _results(tables, chosen, counted)
-    flying = _in_flight(tables, files["open_windows"], span, runs[0].watermark_out_ms)
+    watermark_ms, reach = runs[0].watermark_out_ms, span if definition.spec.assigner.merges else None
+    found = _results(tables, chosen, counted, reach)
+    flying = _in_flight(tables, files["open_windows"], span, watermark_ms, reach)
     late = _late(tables, overlapping(files["late_events"], "event_time", "event_time", span))
-    starts = range(span.from_ms, span.to_ms, HOUR_MS)
-    made = [
-        Hour(start, rows[start], events[start] if counted else None, flying[start] if counted else 0, late[start])
-        for start in starts
+    begun = [hour for hour in range(span.from_ms, span.to_ms, HOUR_MS) if hour in found or hour in flying]
+    return [
+        Hour(
+            hour,
+            found.rows[hour],
+            found.events[hour] if counted else None,
+            flying.events[hour] if counted else None,
+            late[hour],
+            not (hour in found or hour in flying) and must_have_ended(definition.spec, hour, watermark_ms),
+        )
+        for hour in range(begun[0] if begun else span.to_ms, span.to_ms, HOUR_MS)
     ]
-    while made and made[0].is_empty:  # before the pipeline's first event
-        made.pop(0)
-    return made
 
 
 def newest_event_ms(definition: Definition, runs: Sequence[Run]) -> int | None:
@@ -82,34 +96,46 @@ def newest_event_ms(definition: Definition, runs: Sequence[Run]) -> int | None:
     return max(known, default=None)
 
 
-def count_column(definition: Definition) -> str | None:
-    """The output that says how many events a window has, where each event is in one window."""
+def hour_notes(definition: Definition) -> Iterator[str]:
+    """What is to be known about the hours, in sentences."""
+    counts = count_column(definition) is not None
+    return notes(definition.spec, counts_events=counts, overlaps=windows_overlap(definition))
+
+
+def windows_overlap(definition: Definition) -> bool:
+    """Whether an event may be in several windows, or in none."""
     assigner = definition.spec.assigner
     if isinstance(assigner, Staggered):
         assigner = assigner.of
-    if isinstance(assigner, Sliding) and assigner.slide_ms != assigner.size_ms:
+    return isinstance(assigner, Sliding) and assigner.slide_ms != assigner.size_ms
+
+
+def count_column(definition: Definition) -> str | None:
+    """The output that says how many events a window has, where each event is in one window."""
+    if windows_overlap(definition):
         return None
     plain = {name: expression.replace(" ", "").lower() for name, expression in definition.expressions.items()}
     return next((name for name, expression in plain.items() if expression == "count(*)"), None)
 
 
-def _results(tables: Tables, files: Sequence[DataFile], counted: str | None) -> tuple[Counter[int], Counter[int]]:
-    """Rows, and events in them, by hour."""
-    rows, events = Counter[int](), Counter[int]()
+def _results(tables: Tables, files: Sequence[DataFile], counted: str | None, reach: TimeRange | None) -> ByHour:
+    """Results by hour; with `reach` also where they reach in it."""
+    found = ByHour()
     for file in files:
-        columns = ["window_start", *([counted] if counted else [])]
+        columns = ["window_start", *([counted] if counted else []), *(["window_end"] if reach else [])]
         data = pq.ParquetFile(tables["results"].folder / file.path).read(columns=columns)
         amount = data[counted] if counted else pa.nulls(data.num_rows, pa.int64())
-        by_hour = pa.table({"hour": _hour(data["window_start"]), "events": amount}).group_by("hour")
-        for hour, found, many in _tuples(by_hour.aggregate([([], "count_all"), ("events", "sum")])):
-            rows[hour] += found
-            events[hour] += many or 0
-    return rows, events
+        _add(found, _in_ms(data["window_start"]), amount)
+        if reach:
+            _reach(found, _in_ms(data["window_start"]), _in_ms(data["window_end"]), reach)
+    return found
 
 
-def _in_flight(tables: Tables, files: Sequence[DataFile], span: TimeRange, watermark_ms: int | None) -> Counter[int]:
-    """Events by hour in windows, or slices, that the watermark has not passed: results have none of them."""
-    found: Counter[int] = Counter()
+def _in_flight(
+    tables: Tables, files: Sequence[DataFile], span: TimeRange, watermark_ms: int | None, reach: TimeRange | None
+) -> ByHour:
+    """Windows, or slices, that the watermark has not passed: results have none of them."""
+    found = ByHour()
     for file in overlapping_ms(files, ("window_start_ms", "window_start_ms"), span):
         stored = pq.ParquetFile(tables["open_windows"].folder / file.path)
         names = stored.schema_arrow.names
@@ -120,11 +146,25 @@ def _in_flight(tables: Tables, files: Sequence[DataFile], span: TimeRange, water
         data = stored.read(columns=[start, end, "elements"])
         if watermark_ms is not None:
             data = data.filter(pc.greater(data[end], pa.scalar(watermark_ms + 1, pa.int64())))
-        hour = pc.multiply(pc.divide(data[start], HOUR_MS), HOUR_MS)
-        by_hour = pa.table({"hour": hour, "events": data["elements"]}).group_by("hour")
-        for hour_ms, many in _tuples(by_hour.aggregate([("events", "sum")])):
-            found[hour_ms] += many or 0
+        _add(found, data[start], data["elements"])
+        if reach:
+            _reach(found, data[start], data[end], reach)
     return found
+
+
+def _add(found: ByHour, start_ms: pa.ChunkedArray, events: pa.ChunkedArray) -> None:
+    by_hour = pa.table({"hour": _hour(start_ms), "events": events}).group_by("hour")
+    for hour_ms, rows, many in _tuples(by_hour.aggregate([([], "count_all"), ("events", "sum")])):
+        found.rows[hour_ms] += rows
+        found.events[hour_ms] += many or 0
+
+
+def _reach(found: ByHour, start_ms: pa.ChunkedArray, end_ms: pa.ChunkedArray, span: TimeRange) -> None:
+    spans = pa.table({"hour": _hour(start_ms), "last": _hour(pc.subtract(end_ms, 1))})
+    spans = spans.filter(pc.greater(spans["last"], spans["hour"])).group_by(["hour", "last"]).aggregate([])
+    for first_ms, last_ms in _tuples(spans):
+        hours_ms = range(max(first_ms, span.from_ms), min(last_ms + HOUR_MS, span.to_ms), HOUR_MS)
+        found.reached.update(hours_ms)
 
 
 def _late(tables: Tables, files: Sequence[DataFile]) -> Counter[int]:
@@ -133,16 +173,20 @@ def _late(tables: Tables, files: Sequence[DataFile]) -> Counter[int]:
     for file in files:
         data = pq.ParquetFile(tables["late_events"].folder / file.path).read(columns=["event_time", "readmitted_by"])
         data = data.filter(pc.is_null(data["readmitted_by"]))
-        by_hour = pa.table({"hour": _hour(data["event_time"])}).group_by("hour")
+        by_hour = pa.table({"hour": _hour(_in_ms(data["event_time"]))}).group_by("hour")
         for hour_ms, many in _tuples(by_hour.aggregate([([], "count_all")])):
             found[hour_ms] += many
     return found
 
 
-def _hour(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The hour of each TIMESTAMP, in ms."""
-    floored = pc.floor_temporal(times.cast(pa.timestamp("us")), unit="hour")
-    return pc.divide(floored.cast(pa.int64()), 1000)
+def _in_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Each TIMESTAMP, in ms."""
+    return pc.divide(times.cast(pa.timestamp("us")).cast(pa.int64()), 1000)
+
+
+def _hour(times_ms: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The hour of each time, in ms."""
+    return pc.floor_temporal(times_ms.cast(pa.timestamp("ms")), unit="hour").cast(pa.int64())
 
 
 def _tuples(table: pa.Table) -> list[tuple[int, ...]]:

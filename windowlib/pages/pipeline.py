@@ -14,8 +14,9 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes import Changes, changes
+from windowlib.pages.gaps import step_ms
 from windowlib.pages.history import CheckHistory, histories, results_of
-from windowlib.pages.hours import Hour, hours, newest_event_ms
+from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
 from windowlib.pages.looked import Looked
 from windowlib.pages.newest import RUNS_SHOWN, Run
 from windowlib.pages.overview import Mark, Overview, mark, overview
@@ -97,6 +98,8 @@ class Pipeline:
     waiting: Waiting | None
     changes: Changes | None
     hours: Sequence[Hour]
+    hour_notes: Sequence[str]
+    gap_step_ms: int | None
     trends: Sequence[Trend]
     runs: Sequence[Listed]
     checks: Sequence[CheckHistory]
@@ -127,6 +130,8 @@ def pipeline(found: Looked) -> Pipeline:
         waiting=_waiting(found),
         changes=changes(tables, runs, found.now_ms),
         hours=hours(definition, tables, shown),
+        hour_notes=[*hour_notes(definition)],
+        gap_step_ms=step_ms(definition.spec),
         trends=trends(shown, {one.batch_id for one in found.checked if one.failed}),
         runs=[Listed(run, marks.get(run.batch_id), accounts(run.figures)) for run in runs[:LISTED]],
         checks=histories(found.checked, examples=not definition.pages.hide),

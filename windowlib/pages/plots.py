@@ -1,18 +1,25 @@
 """The shapes of the plots: rectangles in a box that the page stretches. Words and numbers stand in the page around it.
 
-No library draws them: Vega's needs scripts (and `unsafe-eval`), and matplotlib's pictures have fixed colours and sizes,
-which neither a dark page nor a phone can use.
+A well-kept library of plots would be the rule. Our own SVG is a deviation from it, made for what these pages promise:
+
+* They run no script, so that their Content-Security-Policy forbids all of them, and they work from `file://`. Whatever
+  draws in the browser needs scripts, and Vega `unsafe-eval` besides.
+* They follow the reader's colours and width by the page's own style sheet, in the dark and at 390 px. Matplotlib's SVG
+  has fixed colours and sizes, and text as outlines that no screen reader finds.
+
+What is left to draw is rectangles: titles, bounds and legends are text of the page, and each plot has its numbers in a
+table below it. Plots with axes of their own, or of several series, would be the time to take a library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import utc
-from windowlib.pages.hours import HOUR_MS, Hour
+from windowlib.pages.gaps import HOUR_MS
+from windowlib.pages.hours import Hour
 from windowlib.pages.trends import Trend
 
 HEIGHT, STEP = 72, 10
@@ -100,24 +107,24 @@ def highest_hour(hours: Sequence[Hour]) -> int:
     return max((sum(amount for _, amount, _ in _parts(hour)) for hour in hours), default=0)
 
 
-def gaps(hours: Sequence[Hour]) -> list[str]:
-    """The hours that nothing lies in, in words; hours that follow one another together.
+def gaps(hours: Sequence[Hour], step_ms: int = HOUR_MS) -> list[str]:
+    """The gaps in words, those that follow one another together; `step_ms` lies between hours in which windows start.
 
-    >>> gaps([Hour(n * HOUR_MS, *([0] * 4 if n in (1, 2, 4) else [1] * 4)) for n in range(6)])
-    ['1970-01-01 01:00 to 03:00', '1970-01-01 04:00 to 05:00']
+    >>> gaps([Hour(n * HOUR_MS, 0, 0, 0, 0, is_gap=n in (1, 2, 4, 23)) for n in range(24)])
+    ['1970-01-01 01:00 to 03:00', '1970-01-01 04:00 to 05:00', '1970-01-01 23:00 to 1970-01-02 00:00']
     """
     found: list[list[int]] = []
     for hour in hours:
-        if hour.is_empty and found and found[-1][1] == hour.start_ms:
-            found[-1][1] += HOUR_MS
-        elif hour.is_empty:
-            found.append([hour.start_ms, hour.start_ms + HOUR_MS])
+        if hour.is_gap and found and found[-1][1] >= hour.start_ms:
+            found[-1][1] = hour.start_ms + step_ms
+        elif hour.is_gap:
+            found.append([hour.start_ms, hour.start_ms + step_ms])
     return [_from_to(*one) for one in found]
 
 
 def _from_to(start_ms: int, end_ms: int) -> str:
     start, end = utc(start_ms), utc(end_ms)
-    same_day = end - start <= timedelta(days=1)
+    same_day = start.date() == end.date()
     return f"{start:%Y-%m-%d %H:%M} to {end:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}"
 
 
@@ -126,7 +133,7 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> Day:
     for hour in hours:
         x, y = DAY_STEP * ((hour.start_ms - start_ms) // HOUR_MS) + 0.5, float(DAY_HEIGHT)
         title = f"{utc(hour.start_ms):%H:%M}: {_in_words([hour])}"
-        if hour.is_empty:
+        if hour.is_gap:
             bars.append(Bar(x, DAY_HEIGHT - GAP_HEIGHT, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
         for kind, amount, _ in _parts(hour):
             height = DAY_HEIGHT * amount / highest if highest else 0.0
@@ -143,7 +150,7 @@ def _parts(hour: Hour) -> list[tuple[str, int, str]]:
         return [("results", hour.results, "results"), ("late", hour.late, "late")]
     return [
         ("events", hour.events, "events in results"),
-        ("flight", hour.in_flight, "in flight"),
+        ("flight", hour.in_flight or 0, "in flight"),
         ("late", hour.late, "late"),
     ]
 
@@ -156,8 +163,8 @@ def _in_words(hours: Sequence[Hour], *, short: bool = False) -> str:
     if short:
         first = next(iter(totals))
         return f"{totals[first]:,} {first.partition(' ')[0]}, {totals['late']:,} late"
-    empty = sum(hour.is_empty for hour in hours)
+    missing = sum(hour.is_gap for hour in hours)
     said = [f"{amount:,} {words}" for words, amount in totals.items()]
     if hours[0].events is not None:
         said.append(f"{sum(hour.results for hour in hours):,} results")
-    return ", ".join([*said, *([f"{empty} empty"] if empty else [])])
+    return ", ".join([*said, *([f"{missing} missing"] if missing else [])])

@@ -80,6 +80,7 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
     """The page of one pipeline."""
     plots = [(trend, plot(trend, lambda value, trend=trend: measure(value, trend.measure))) for trend in facts.trends]  # type: ignore[misc]
     sections = [("decision", "Decide"), *SECTIONS] if facts.waiting else SECTIONS
+    step_ms = facts.gap_step_ms
     by_events = bool(facts.hours) and facts.hours[0].events is not None
     legend = [("events", "events in results"), ("flight", "in flight")] if by_events else [("results", "results")]
     return _page(
@@ -92,9 +93,9 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
         results_link=place.results,
         plots=plots,
         days=days(facts.hours),
-        legend=[*legend, ("late", "late, in no window"), ("gap", "no result")],
+        legend=[*legend, ("late", "late, in no window"), *([] if step_ms is None else [("gap", "gap")])],
         highest_hour=highest_hour(facts.hours),
-        gaps=gaps(facts.hours),
+        gaps=None if step_ms is None else gaps(facts.hours, step_ms),
         refused_words=REFUSED,
         explain=facts.explain,
     )

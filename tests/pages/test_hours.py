@@ -1,0 +1,115 @@
+"""Events and results by event hour: a gap is an hour in which a window should have been, and no other hour is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.clicks import CLICKS
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import utc
+from windowlib.pages.gaps import HOUR_MS, step_ms
+from windowlib.pages.hours import hour_notes, hours
+from windowlib.pages.newest import Run
+from windowlib.pages.plots import gaps
+from windowlib.tables import data_files, delta
+from windowlib.tables.opened import Tables
+
+DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000
+SESSION = 'type = "session"\ngap = "10m"'
+DAYS = 'type = "tumbling"\nsize = "1d"'
+SLIDING = 'type = "sliding"\nsize = "2h"\nslide = "1h"'
+
+
+def definition(folder: Path, window: str, aggregates: str = 'clicks = "count(*)"') -> Definition:
+    text = CLICKS.replace(SESSION, window)
+    text = text.partition("[aggregates]")[0] + f"[aggregates]\n{aggregates}\n"
+    (folder / "incoming").mkdir()
+    (folder / "clicks.toml").write_text(text)
+    return load_definition(folder / "clicks.toml").model_copy(update={"root": folder / "warehouse"})
+
+
+def shown(
+    made: Definition, watermark_ms: int, results: Sequence[tuple[int, int]], flying: Sequence[tuple[int, int]] = ()
+) -> list[str]:
+    """The gaps of a page, of results and windows in flight from start to end, an event each; the newest at 50 h."""
+    tables, stamp = Tables(made.root), pa.timestamp("us", tz="UTC")
+    columns = [("window_start", stamp), ("window_end", stamp), *((name, pa.int64()) for name in made.outputs)]
+    rows = [(utc(start), utc(end), *(1 for _ in made.outputs)) for start, end in results]
+    versions = {"results": put(tables, "results", pa.schema(columns), rows)}
+    bounds = [(name, pa.int64()) for name in ("window_start_ms", "window_end_ms", "elements")]
+    versions["open_windows"] = put(tables, "open_windows", pa.schema(bounds), [(*one, 1) for one in flying])
+    figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
+    run = Run(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
+    found = hours(made, tables, [run])
+    step = step_ms(made.spec)
+    assert step is not None or not any(hour.is_gap for hour in found)
+    return gaps(found, step or HOUR_MS)
+
+
+def put(tables: Tables, name: str, schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> int:
+    table = tables[name]
+    version = delta.create(table, delta.Schema.from_arrow(schema))
+    data = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
+    return delta.commit(table, version, add=[data_files.write(table.folder, data)]) if rows else version
+
+
+def test_windows_of_a_day_have_no_gaps_within_the_day(tmp_path: Path) -> None:
+    made = definition(tmp_path, DAYS)
+    assert shown(made, 49 * HOUR_MS, [(0, DAY_MS), (DAY_MS, 2 * DAY_MS)], [(2 * DAY_MS, 3 * DAY_MS)]) == []
+
+
+def test_a_day_without_a_result_is_one_gap(tmp_path: Path) -> None:
+    made = definition(tmp_path, DAYS)
+    found = shown(made, 49 * HOUR_MS, [(0, DAY_MS)], [(2 * DAY_MS, 3 * DAY_MS)])
+    assert found == ["1970-01-02 00:00 to 1970-01-03 00:00"]
+
+
+@pytest.mark.parametrize(
+    ("window", "aggregates"), [(SLIDING, 'clicks = "count(*)"'), ('type = "tumbling"\nsize = "1h"', 'n = "sum(value)"')]
+)
+def test_the_newest_hours_are_no_gaps_where_events_in_flight_are_not_known(
+    tmp_path: Path, window: str, aggregates: str
+) -> None:
+    """Nothing is said of what is in flight; what the watermark has not passed cannot have fired."""
+    made = definition(tmp_path, window, aggregates)
+    size_ms = 2 * HOUR_MS if window == SLIDING else HOUR_MS
+    results = [(hour * HOUR_MS, hour * HOUR_MS + size_ms) for hour in range(40, 46) if hour != 43]
+    assert shown(made, 46 * HOUR_MS + size_ms - 2, results) == ["1970-01-02 19:00 to 20:00"]
+    (tmp_path / "other").mkdir()
+    other = definition(tmp_path / "other", window, aggregates)
+    assert shown(other, 46 * HOUR_MS + size_ms - 1, results)[1:] == ["1970-01-02 22:00 to 23:00"]
+
+
+def test_an_hour_that_a_session_reaches_into_is_no_gap(tmp_path: Path) -> None:
+    made = definition(tmp_path, SESSION)
+    results = [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS), (45 * HOUR_MS, 46 * HOUR_MS)]
+    assert shown(made, 50 * HOUR_MS, results, [(47 * HOUR_MS, 50 * HOUR_MS + 9 * MINUTE_MS)]) == [
+        "1970-01-02 20:00 to 21:00",
+        "1970-01-02 22:00 to 23:00",
+    ]
+
+
+def test_sessions_with_a_gap_of_an_hour_have_no_gaps_and_the_page_says_so(tmp_path: Path) -> None:
+    made = definition(tmp_path, 'type = "session"\ngap = "1h"')
+    assert shown(made, 50 * HOUR_MS, [(40 * HOUR_MS, 41 * HOUR_MS), (48 * HOUR_MS, 49 * HOUR_MS)]) == []
+    said = " ".join(hour_notes(made))
+    assert "A session counts in the hour in which it starts, with all its events." in said
+    assert "Gaps are not marked: with a gap of an hour or more" in said
+
+
+@pytest.mark.parametrize(
+    ("window", "aggregates", "said"),
+    [
+        (SLIDING, 'clicks = "count(*)"', "windows overlap, so an event is in several results"),
+        (DAYS, 'n = "sum(value)"', "no aggregate is count(*)"),
+        (DAYS, 'clicks = "count(*)"', "A result, and the events in it, count in the hour in which its window starts."),
+    ],
+)
+def test_the_page_says_when_events_by_hour_are_not_known(
+    tmp_path: Path, window: str, aggregates: str, said: str
+) -> None:
+    assert said in " ".join(hour_notes(definition(tmp_path, window, aggregates)))
