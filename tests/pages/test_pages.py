@@ -159,6 +159,19 @@ def test_hours_hold_the_events_of_results_and_show_gaps(folder: Path, trouble: P
     assert any(hour.is_gap for hour in trouble.hours)
 
 
+def test_how_late_events_were_is_a_trend_and_is_what_the_table_says(folder: Path, trouble: Pipeline) -> None:
+    late = [row for row in rows(folder, "late_events") if row["batch_id"] in range(1, 7)]
+    at_most = {
+        one["batch_id"]: max(int(str(row["late_by_ms"])) for row in late if row["batch_id"] == one["batch_id"])
+        for one in late
+    }
+    found = {trend.title: {point.batch_id: point.value for point in trend.points} for trend in trouble.trends}
+    assert found["How late, at most"] == at_most
+    assert found["How late, median"].keys() == found["How late, 95 %"].keys() == at_most.keys()
+    for batch_id, most in at_most.items():
+        assert 0 <= found["How late, median"][batch_id] <= found["How late, 95 %"][batch_id] <= most
+
+
 def test_drilling_down_leads_to_rows_of_files(folder: Path, trouble: Pipeline) -> None:
     future = next(one for one in trouble.refused if one.reason == "future")
     in_table = {

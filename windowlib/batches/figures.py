@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.late_figures import of_late_rows
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.reading import admission_of
 from windowlib.batches.result_figures import in_ms, of_result_rows, rows_of, surplus
 from windowlib.batches.state_figures import of_state
 from windowlib.batches.windows_job import Windows
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, REASONS
+from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
 from windowlib.quality.firings import EARLY, LATE, ON_TIME
 from windowlib.source.intake import Seen
@@ -52,7 +53,7 @@ def of_batch(
         **of_rows_read(inputs, seen, changes),
         "rows_late": counted.get("elements_dropped", 0),
         "late_rows_written": rows_added(changes, "late_events"),
-        "late_rows_early": late_too_early(inputs, step, changes),
+        **of_late_rows(inputs, step, changes),
         "ids_repeated": ids_repeated(inputs, changes),
         "events_in_state_before": counted.get("elements_before", 0),
         "events_in_state_after": counted.get("elements_kept", 0),
@@ -132,18 +133,6 @@ def rows_in_files(inputs: Inputs) -> int | None:
     if source.format not in ("parquet", "delta") or admission_of(inputs).erased:
         return None
     return sum(int(pq.read_metadata(source.path / file.path).num_rows) for file in inputs.plan.files)
-
-
-def late_too_early(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> int:
-    """How many of the batch's late events missed a window that was not past its cleanup time when the batch began."""
-    if inputs.definition.spec.time != "event":
-        return 0
-    late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS)
-    folder, early = inputs.definition.root / "late_events", 0
-    for file in changes.get("late_events", Changes()).add:
-        for rows in rows_of(folder, file, ["window_end"]):
-            early += pc.sum(pc.greater(pc.subtract(in_ms(rows["window_end"]), 1), late_ms)).as_py() or 0
-    return early
 
 
 def ids_repeated(inputs: Inputs, changes: Mapping[str, Changes]) -> int:

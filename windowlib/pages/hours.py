@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
-from windowlib.model.assigners import Sliding, Staggered
+from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
-from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes
+from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
 from windowlib.pages.newest import Run
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
@@ -27,7 +27,7 @@ MOST_ROWS = 3_000_000  # of results that are read: fewer hours are shown where t
 
 @dataclass(frozen=True, slots=True)
 class ByHour:
-    """Windows, and events in them, by the hour in which they start; and the hours that some reach into from before."""
+    """Windows, and events in them, by the hour in which they start; and further hours in which they have events."""
 
     rows: Counter[int] = field(default_factory=Counter)
     events: Counter[int] = field(default_factory=Counter)
@@ -35,6 +35,30 @@ class ByHour:
 
     def __contains__(self, hour_ms: int) -> bool:
         return bool(self.rows[hour_ms]) or hour_ms in self.reached
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far sessions reach in a span: to their last event. With a gap of less than an hour, each hour before has one."""
+
+    span: TimeRange
+    gap_ms: int
+
+    @classmethod
+    def of(cls, definition: Definition, span: TimeRange) -> Reach | None:
+        """Of a pipeline's sessions; None where windows are none, or gaps are not told."""
+        assigner = definition.spec.assigner
+        if not isinstance(assigner, Session) or step_ms(definition.spec) is None:
+            return None
+        return cls(span, assigner.gap_ms)
+
+    def add(self, found: ByHour, start_ms: pa.ChunkedArray, end_ms: pa.ChunkedArray) -> None:
+        """Adds the hours of some sessions."""
+        hours = pa.table({"hour": _hour(start_ms), "last": _hour(pc.subtract(end_ms, self.gap_ms))})
+        hours = hours.filter(pc.greater(hours["last"], hours["hour"])).group_by(["hour", "last"]).aggregate([])
+        for first_ms, last_ms in _tuples(hours):
+            reached = range(max(first_ms, self.span.from_ms), min(last_ms + HOUR_MS, self.span.to_ms), HOUR_MS)
+            found.reached.update(reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +94,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[H
         chosen = overlapping(files["results"], "window_start", "window_start", span)
         if sum(file.rows for file in chosen) <= MOST_ROWS:
             break
-    watermark_ms, reach = runs[0].watermark_out_ms, span if definition.spec.assigner.merges else None
+    watermark_ms, reach = runs[0].watermark_out_ms, Reach.of(definition, span)
     found = _results(tables, chosen, counted, reach)
     flying = _in_flight(tables, files["open_windows"], span, watermark_ms, reach)
     late = _late(tables, overlapping(files["late_events"], "event_time", "event_time", span))
@@ -118,7 +142,7 @@ def count_column(definition: Definition) -> str | None:
     return next((name for name, expression in plain.items() if expression == "count(*)"), None)
 
 
-def _results(tables: Tables, files: Sequence[DataFile], counted: str | None, reach: TimeRange | None) -> ByHour:
+def _results(tables: Tables, files: Sequence[DataFile], counted: str | None, reach: Reach | None) -> ByHour:
     """Results by hour; with `reach` also where they reach in it."""
     found = ByHour()
     for file in files:
@@ -127,12 +151,12 @@ def _results(tables: Tables, files: Sequence[DataFile], counted: str | None, rea
         amount = data[counted] if counted else pa.nulls(data.num_rows, pa.int64())
         _add(found, _in_ms(data["window_start"]), amount)
         if reach:
-            _reach(found, _in_ms(data["window_start"]), _in_ms(data["window_end"]), reach)
+            reach.add(found, _in_ms(data["window_start"]), _in_ms(data["window_end"]))
     return found
 
 
 def _in_flight(
-    tables: Tables, files: Sequence[DataFile], span: TimeRange, watermark_ms: int | None, reach: TimeRange | None
+    tables: Tables, files: Sequence[DataFile], span: TimeRange, watermark_ms: int | None, reach: Reach | None
 ) -> ByHour:
     """Windows, or slices, that the watermark has not passed: results have none of them."""
     found = ByHour()
@@ -148,7 +172,7 @@ def _in_flight(
             data = data.filter(pc.greater(data[end], pa.scalar(watermark_ms + 1, pa.int64())))
         _add(found, data[start], data["elements"])
         if reach:
-            _reach(found, data[start], data[end], reach)
+            reach.add(found, data[start], data[end])
     return found
 
 
@@ -157,14 +181,6 @@ def _add(found: ByHour, start_ms: pa.ChunkedArray, events: pa.ChunkedArray) -> N
     for hour_ms, rows, many in _tuples(by_hour.aggregate([([], "count_all"), ("events", "sum")])):
         found.rows[hour_ms] += rows
         found.events[hour_ms] += many or 0
-
-
-def _reach(found: ByHour, start_ms: pa.ChunkedArray, end_ms: pa.ChunkedArray, span: TimeRange) -> None:
-    spans = pa.table({"hour": _hour(start_ms), "last": _hour(pc.subtract(end_ms, 1))})
-    spans = spans.filter(pc.greater(spans["last"], spans["hour"])).group_by(["hour", "last"]).aggregate([])
-    for first_ms, last_ms in _tuples(spans):
-        hours_ms = range(max(first_ms, span.from_ms), min(last_ms + HOUR_MS, span.to_ms), HOUR_MS)
-        found.reached.update(hours_ms)
 
 
 def _late(tables: Tables, files: Sequence[DataFile]) -> Counter[int]:

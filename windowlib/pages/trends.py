@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from windowlib.definition.durations import UNITS
+from windowlib.definition.durations import LONGEST_MS, UNITS
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run
 from windowlib.plans.admission import REASONS
@@ -95,6 +95,16 @@ def _late_share(run: Run) -> float | None:
     return share(run.figures.get("rows_late", 0), admitted) if admitted else None
 
 
+def _how_late(name: str) -> Callable[[Run], float | None]:
+    """A figure of how late events were, in ms; where the input was declared to be complete, that is no news."""
+
+    def late_ms(run: Run) -> float | None:
+        found = run.figures.get(name)
+        return None if found is None or found > LONGEST_MS else found
+
+    return late_ms
+
+
 def _lag_ms(run: Run) -> float | None:
     """How far the watermark was behind the plan time, of live data."""
     watermark_ms = run.watermark_out_ms
@@ -109,8 +119,12 @@ def _throughput(run: Run) -> float | None:
     return rows / run.seconds if rows and run.seconds and run.seconds > 0 else None
 
 
+_NO_LATER = "no later than this after the cleanup time of their window"
 _FIGURES: Sequence[tuple[str, Measure, Callable[[Run], float | None], str]] = (
     ("Late share", Measure.SHARE, _late_share, "late events of those admitted"),
+    ("How late, median", Measure.DURATION, _how_late("late_by_p50_ms"), f"half of the late events came {_NO_LATER}"),
+    ("How late, 95 %", Measure.DURATION, _how_late("late_by_p95_ms"), f"of late events, 95 % came {_NO_LATER}"),
+    ("How late, at most", Measure.DURATION, _how_late("late_by_max_ms"), f"all late events came {_NO_LATER}"),
     ("Watermark lag", Measure.DURATION, _lag_ms, "how far the watermark is behind the time of the run"),
     ("Rows read", Measure.COUNT, lambda run: run.figures.get("rows_read"), "rows of the files that a batch read"),
     (

@@ -1,0 +1,44 @@
+"""Figures of the late events that a batch writes: how late they came, and how many came too early to be late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windowlib.batches.inputs import Inputs
+from windowlib.batches.result_figures import in_ms, rows_of
+from windowlib.plans.admission import MAX_TIMESTAMP_MS
+from windowlib.plans.step import Step
+from windowlib.tables.publish import Changes
+
+HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  # that many of 100 came no later
+
+
+def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+    """The figures by name: `late_rows_early` must be 0, how late is None where no event was."""
+    late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if inputs.definition.spec.time == "event" else None
+    folder, files = inputs.definition.root / "late_events", changes.get("late_events", Changes()).add
+    early, late_by = 0, list[pa.ChunkedArray]()
+    for rows in (rows for file in files for rows in rows_of(folder, file, ["window_end", "late_by_ms"])):
+        late_by.append(rows["late_by_ms"])
+        if late_ms is not None:
+            early += pc.sum(pc.greater(pc.subtract(in_ms(rows["window_end"]), 1), late_ms)).as_py() or 0
+    return {"late_rows_early": early, **how_late(late_by)}
+
+
+def how_late(late_by_ms: list[pa.ChunkedArray]) -> dict[str, int | None]:
+    """By figure, the least number of ms that so many of the events do not exceed.
+
+    >>> how_late([pa.chunked_array([[5, 1], [None]]), pa.chunked_array([[900]])])
+    {'late_by_p50_ms': 5, 'late_by_p95_ms': 900, 'late_by_max_ms': 900}
+    >>> how_late([])["late_by_max_ms"]
+    """
+    chunks = [chunk for one in late_by_ms for chunk in one.drop_null().chunks]
+    found = pa.chunked_array(chunks, pa.int64())
+    if not len(found):
+        return dict.fromkeys(HOW_LATE)
+    in_order = np.sort(found.to_numpy())
+    return {name: int(in_order[-(-len(in_order) * percent // 100) - 1]) for name, percent in HOW_LATE.items()}
