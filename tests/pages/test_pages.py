@@ -214,7 +214,9 @@ def test_a_batch_that_waits_shows_what_it_would_put_away(folder: Path) -> None:
 def test_the_commands_of_a_waiting_batch_run_when_pasted(folder: Path) -> None:
     waiting = facts(folder, WAITING).waiting
     assert waiting is not None
-    assert ("Nearly every event has a user.", "critical") in [(one.sentence, one.severity) for one in waiting.failed]
+    assert ("Nearly every event has a user.", "critical") in [
+        (one.result.sentence, one.result.severity) for one in waiting.failed
+    ]
     assert waiting.since_ms is not None
     for command in (waiting.approve, waiting.abandon):
         program, *arguments = shlex.split(command)

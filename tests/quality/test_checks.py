@@ -20,6 +20,7 @@ from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.quality.baselines import WEEK_MS
 from windowlib.quality.check import check, critical_failures, dq_rows, explain
 from windowlib.quality.figures import ROWS_MUST_BE_ZERO
+from windowlib.quality.offending import rows_of
 from windowlib.quality.validations import KEPT_BATCHES, kept
 from windowlib.tables.meaning import DQ_RESULTS
 
@@ -248,6 +249,28 @@ def test_an_own_suite_finds_the_one_wrong_row_of_many(tmp_path):
     rows = [("a", 10 * number, 10 * number + 10) for number in range(5_000)]
     results = failed(check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [*rows, ("b", 0, 10)])]))
     assert [one.observed for one in results] == ["1 unexpected among 5001, such as b"]
+
+
+def test_the_wrong_rows_are_kept_with_their_key_and_window(tmp_path):
+    of_user = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
+    two = {"column_A": "window_start_ms", "column_B": "events", "or_equal": True}
+    of_two = {"type": "expect_column_pair_values_a_to_be_greater_than_b", "kwargs": two}
+    met = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "user_id"}}
+    clicks = own(tmp_path, "results_suite", of_user, of_two, met)
+    (tmp_path / "first").mkdir()
+    files = [
+        results_file(tmp_path / "first", [("a", 10, 20), ("b", 20, 30)]),
+        results_file(tmp_path, [("a", 0, 10), *(("c", 10 * number, 10 * number + 10) for number in range(1, 9))]),
+    ]
+    check(clicks, FIGURES, HISTORY, files)
+    [suite] = [one for one in kept(clicks.root)[0].suites if one["suite_name"] == "own_results"]
+    found = {one["expectation_config"]["type"]: rows_of(one) for one in suite["results"]}
+    users, starts, none = (found[one["type"]] for one in (of_user, of_two, met))
+    assert [(row["user_id"], row["window_start"][17:23]) for row in users] == [
+        ("b", "00.020"), ("c", "00.010"), ("c", "00.020"), ("c", "00.030"), ("c", "00.040"),
+    ]  # fmt: skip
+    assert [(row["user_id"], row["window_end"]) for row in starts] == [("a", "1970-01-01T00:00:00.010000+00:00")]
+    assert none == []
 
 
 def test_a_missing_figure_is_named(clicks):

@@ -39,7 +39,7 @@ class ByHour:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far sessions reach in a span: to their last event. With a gap of less than an hour, each hour before has one."""
+    """How far sessions reach in a span: to their last event, as with a gap below an hour each hour before has one."""
 
     span: TimeRange
     gap_ms: int

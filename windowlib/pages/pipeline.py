@@ -15,7 +15,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
 from windowlib.pages.changes import Changes, changes
 from windowlib.pages.gaps import step_ms
-from windowlib.pages.history import CheckHistory, histories, results_of
+from windowlib.pages.history import CheckHistory, Outcome, anchor_of, histories, outcomes_of
 from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
 from windowlib.pages.looked import Looked
 from windowlib.pages.newest import RUNS_SHOWN, Run
@@ -24,7 +24,6 @@ from windowlib.pages.rows import LateHour, Refused, Rows, explain_command, in_fl
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified
 from windowlib.pages.waiting import put_away
-from windowlib.quality.check import CheckResult
 from windowlib.tables import delta
 from windowlib.tables.statistics import overlapping
 
@@ -40,7 +39,7 @@ class Waiting:
     batch_id: int
     since_ms: int | None
     files: Sequence[str]
-    failed: Sequence[CheckResult]
+    failed: Sequence[Outcome]
     accounts: Sequence[Account]
     put_away: Sequence[Rows]
     approve: str
@@ -119,6 +118,8 @@ def pipeline(found: Looked) -> Pipeline:
     """All about a pipeline that was looked at."""
     definition, tables, runs = found.definition, found.tables, found.tail.runs
     shown, versions = runs[:RUNS_SHOWN], runs[0].versions if runs else {}
+    refused_rows, late = refused(definition, tables, shown) if runs else [], late_hours(definition, tables, versions)
+    on_page = [*(anchor_of(one.reason) for one in refused_rows), *(["late"] if late else []), "results"]
     marks = {one.batch_id: mark(one) for one in found.checked}
     return Pipeline(
         as_of_ms=found.now_ms,
@@ -134,9 +135,9 @@ def pipeline(found: Looked) -> Pipeline:
         gap_step_ms=step_ms(definition.spec),
         trends=trends(shown, {one.batch_id for one in found.checked if one.failed}),
         runs=[Listed(run, marks.get(run.batch_id), accounts(run.figures)) for run in runs[:LISTED]],
-        checks=histories(found.checked, examples=not definition.pages.hide),
-        refused=refused(definition, tables, shown) if runs else [],
-        late=late_hours(definition, tables, versions),
+        checks=histories(definition, found.checked, on_page),
+        refused=refused_rows,
+        late=late,
         what_if=_what_if(found),
         decided=_decided(found),
         results=results(definition, tables, versions),
@@ -152,14 +153,14 @@ def _waiting(found: Looked) -> Waiting | None:
     if (plan := found.waiting) is None:
         return None
     checked = next((one for one in found.checked if one.batch_id == plan.batch_id), None)
-    results = results_of(checked, examples=not found.definition.pages.hide) if checked else []
-    failed = [one for one in results if not one.success]
+    outcomes = outcomes_of(found.definition, checked) if checked else []
+    failed = [one for one in outcomes if not one.result.success]
     approve, abandon = found.commands(plan)
     return Waiting(
         batch_id=plan.batch_id,
         since_ms=found.tail.refused_at_ms,
         files=[file.path for file in plan.files],
-        failed=sorted(failed, key=lambda one: one.severity != "critical"),
+        failed=sorted(failed, key=lambda one: one.result.severity != "critical"),
         accounts=accounts(checked.figures)[:1] if checked else [],
         put_away=put_away(found.definition, found.tables, found.ledger),
         approve=approve,

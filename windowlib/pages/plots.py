@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import utc
 from windowlib.pages.gaps import HOUR_MS
+from windowlib.pages.history import CheckHistory
 from windowlib.pages.hours import Hour
 from windowlib.pages.trends import Trend
 
@@ -84,6 +85,35 @@ def plot(trend: Trend, text: Callable[[float], str]) -> Plot:
     if trend.usual:
         low, high = map(y, trend.usual)
         band = Bar(0, high, width, round(max(low - high, 1), 2), "band", "usual")
+    return Plot(width, HEIGHT, highest, bars, band)
+
+
+def check_plot(history: CheckHistory) -> Plot | None:
+    """The values of a check as bars, in front of the newest bounds; None where it judges no number, or always 0."""
+    found = [one for one in history.outcomes if one.value is not None]
+    values = [one.value for one in found if one.value is not None]
+    if len(found) < 2 or not any(values) or min(values) < 0:
+        return None
+    low, high, highest = found[-1].low, found[-1].high, max(values)
+    top = max(highest, high) if high is not None and high <= 3 * highest else highest
+
+    def y(value: float) -> float:
+        return round(HEIGHT * (1 - min(max(value, 0), top) / top), 2)
+
+    bars = [
+        Bar(
+            STEP * number + 1,
+            y(value),
+            STEP - 2,
+            round(HEIGHT - y(value), 2),
+            "" if one.result.success else f"mark-{'critical' if one.result.severity == 'critical' else 'warning'}",
+            f"batch {one.batch_id}: {one.result.observed}, expected {one.result.expected}",
+        )
+        for number, (one, value) in enumerate(zip(found, values, strict=True))
+    ]
+    width, upper = STEP * len(bars), y(top if high is None else high)
+    bounded = low is not None or high is not None
+    band = Bar(0, upper, width, round(max(y(low or 0) - upper, 1), 2), "band", "bounds") if bounded else None
     return Plot(width, HEIGHT, highest, bars, band)
 
 

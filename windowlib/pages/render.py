@@ -17,12 +17,13 @@ from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.balance import REFUSED
-from windowlib.pages.history import CheckHistory
+from windowlib.pages.history import CheckHistory, anchor_of
 from windowlib.pages.overview import Mark, Overview
 from windowlib.pages.pipeline import Pipeline
-from windowlib.pages.plots import days, gaps, highest_hour, plot
+from windowlib.pages.plots import check_plot, days, gaps, highest_hour, plot
 from windowlib.pages.rows import Rows
 from windowlib.pages.trends import Measure, Trend
+from windowlib.quality.check import number_in_words
 
 TEMPLATES = Path(__file__).with_name("templates")
 SECTIONS = (
@@ -147,6 +148,10 @@ def _environment() -> jinja2.Environment:
         "strip_words": strip_words,
         "trend_words": trend_words,
         "check_strip": check_strip,
+        "check_plot": check_plot,
+        "check_words": check_words,
+        "number": number_in_words,
+        "anchor": anchor_of,
     }
     return made
 
@@ -253,6 +258,15 @@ def trend_words(trend: Trend) -> str:
     return (
         f"{trend.title} over {len(trend.points)} batches: newest {measure(trend.newest.value, trend.measure)}{band},"
         f" highest {measure(highest.value, trend.measure)} (batch {highest.batch_id})"
+    )
+
+
+def check_words(history: CheckHistory) -> str:
+    """The values of a check for those who do not see them."""
+    newest, failed = history.newest, len(history.failures)
+    return (
+        f"{history.sentence} Over {len(history.outcomes)} batches: {failed} failed; the newest observed"
+        f" {newest.observed}, expected {newest.expected}"
     )
 
 

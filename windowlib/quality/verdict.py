@@ -36,10 +36,12 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality import suite_files
 from windowlib.quality.figure_words import FIGURES
 from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
+from windowlib.quality.offending import with_rows
 from windowlib.quality.suite_files import OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
 from windowlib.quality.terms import Terms
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
+WITH_PLACES = {**RESULT_FORMAT, "result_format": "SUMMARY"}  # and where their rows are
 OF_ALL_COLUMNS = ("expect_table_column", "unexpected_rows")  # beginnings of expectations that look at every column
 IN_MS = {
     "window_start_ms": "window_start",
@@ -61,14 +63,16 @@ def validate(
     of_rows = [one for suite, _ in suites if suite.judges == OF_ROWS for one in suite.expectations]
     if of_rows and result_files and len(rows := rows_of(result_files, of_rows)):
         frames[OF_ROWS] = rows
-    outcomes = []
+    outcomes = list[dict[str, Any]]()
     for judges, frame in frames.items():
         batch = _batches()[judges].get_batch(batch_parameters={"dataframe": frame})
         for suite, theirs in suites:
             if suite.judges == judges:
                 _names_figures(suite, figures)
-                outcomes.append(batch.validate(theirs, result_format=RESULT_FORMAT, expectation_parameters={**bounds}))
-    return [outcome.to_json_dict() for outcome in outcomes]
+                shown = WITH_PLACES if judges == OF_ROWS else RESULT_FORMAT
+                outcome = batch.validate(theirs, result_format=shown, expectation_parameters={**bounds}).to_json_dict()
+                outcomes.append(with_rows(outcome, result_files, terms.key) if judges == OF_ROWS else outcome)
+    return outcomes
 
 
 def built(suite: Suite) -> ExpectationSuite:

@@ -1,0 +1,99 @@
+"""The history of checks: the values of all runs that are kept, with their bounds, and the way to the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clicks import CLICKS, clicks
+from windowlib.definition.definition import Definition
+from windowlib.pages.history import histories, places
+from windowlib.pages.plots import check_plot
+from windowlib.quality.offending import INDEX
+from windowlib.quality.validations import Validated
+from windowlib.reruns.words import HIDDEN
+
+WRONG = {
+    "user": "ann",
+    "window_start": "2026-03-05T10:00:00+00:00",
+    "window_end": "2026-03-05T10:10:00+00:00",
+    "total": -7,
+}
+
+
+def batch(batch_id: int, share: float, high: float = 0.1, rows: list[Mapping[str, Any]] | None = None) -> Validated:
+    of_figure = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "unusable_share", "max_value": high}}
+    of_rows = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "total", "min_value": 0}}
+    results = [
+        outcome(of_figure, share <= high, {"observed_value": share}, figures=["rows_read"]),
+        outcome(of_rows, not rows, {"unexpected_count": len(rows or ()), "element_count": 9, INDEX: rows or []}),
+    ]
+    return Validated(batch_id, {"rows_read": 100 + batch_id}, [{"suite_name": "own", "results": results}])
+
+
+def outcome(config: dict[str, Any], success: bool, result: dict[str, Any], figures: list[str] | None = None) -> Any:
+    meta = {"windowlib": {"figures": figures or []}}
+    return {
+        "success": success,
+        "expectation_config": {**config, "severity": "warning", "description": f"{config['type']}.", "meta": meta},
+        "result": result,
+        "exception_info": {"raised_exception": False},
+    }
+
+
+BATCHES = [batch(n, 0.5 if n in (30, 31) else 0.01, rows=[WRONG] if n == 59 else None) for n in range(60, 0, -1)]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Definition:
+    return clicks(tmp_path, files=0)
+
+
+def test_the_values_of_all_runs_are_shown_with_their_bounds(made: Definition) -> None:
+    share = next(one for one in histories(made, BATCHES, []) if "max" in one.sentence)
+    assert [(one.batches, one.result.success, one.result.observed) for one in share.spans] == [
+        ("32 to 60", True, "0.01"),
+        ("31", False, "0.5 (rows_read 131)"),
+        ("30", False, "0.5 (rows_read 130)"),
+        ("1 to 29", True, "0.01"),
+    ]
+    plot = check_plot(share)
+    assert plot is not None
+    assert len(plot.bars) == 60
+    assert [number for number, bar in enumerate(plot.bars, 1) if bar.kind] == [30, 31]
+    assert plot.bars[29].title == "batch 30: 0.5 (rows_read 130), expected at most 0.1"
+    assert plot.band is not None
+    assert plot.band.y == pytest.approx(plot.height * (1 - 0.1 / 0.5), abs=0.01)
+    assert plot.bars[0].y > plot.band.y > plot.bars[29].y == 0
+
+
+def test_another_bound_is_another_line(made: Definition) -> None:
+    [share, _] = sorted(
+        histories(made, [batch(2, 0.01, 0.2), batch(1, 0.01)], []), key=lambda one: "max" not in one.sentence
+    )
+    assert [(one.batches, one.result.expected) for one in share.spans] == [("2", "at most 0.2"), ("1", "at most 0.1")]
+
+
+def test_wrong_results_are_shown_with_key_and_window(made: Definition, tmp_path: Path) -> None:
+    total = next(one for one in histories(made, BATCHES, []) if "values" in one.sentence)
+    [failure] = total.failures
+    assert (failure.value, failure.high) == (1, 0)
+    assert failure.rows.columns == ["user", "window_start", "window_end", "total"]
+    assert failure.rows.cells == [["ann", "2026-03-05 10:00:00", "2026-03-05 10:10:00", "-7"]]
+    hiding = clicks(tmp_path / "hiding", files=0, definition=f'{CLICKS}[pages]\nhide = ["user"]\n')
+    [failure] = next(one for one in histories(hiding, BATCHES, []) if "values" in one.sentence).failures
+    assert failure.rows.cells[0][:2] == [HIDDEN, "2026-03-05 10:00:00"]
+
+
+def test_a_failed_check_leads_to_the_rows_that_the_page_has(made: Definition) -> None:
+    on_page = ["quarantine-null_key", "quarantine-duplicate", "results"]
+    share = next(one for one in histories(made, BATCHES, on_page) if "max" in one.sentence)
+    assert [one.anchor for one in share.places] == ["quarantine-null_key"]  # duplicates are no mistake
+    assert [one.anchor for one in places("quarantined_duplicate", on_page)] == ["quarantine-duplicate"]
+    assert [one.anchor for one in places("rows_without_reason", on_page)] == on_page[:2]
+    assert [one.anchor for one in places("late_rows_early", on_page)] == ["late"]
+    late = histories(made, [batch(1, 0.5)], [])
+    assert [one.places for one in late] == [[], []]  # none of these rows is on the page
