@@ -83,6 +83,8 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         ("/", 200, '<a href="../">Airflow</a>'),
         ("/", 200, "; next run tomorrow</small>"),
         ("/clicks/", 200, "1 new file waits for the next run"),
+        ("/clicks/", 200, '<a href="../../dags/windows_clicks">its DAG</a>'),
+        ("/clicks/", 200, '<a href="../../dags/windows_clicks/runs">its runs</a>'),
         ("/clicks/results", 200, "No result among the newest is such a one."),
         ("/clicks/results?from=yesterday", 200, "is not a time"),
         ("/clicks/results?key.user=%3Cscript%3E", 200, 'value="&lt;script&gt;"'),

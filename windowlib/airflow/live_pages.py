@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
+from urllib.parse import quote
 
-from windowlib.airflow.pipelines import Broken
+from windowlib.airflow.pipelines import Broken, dag_id
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.model.errors import WindowError
@@ -71,7 +72,8 @@ def _row(definition: Definition, now_ms: int) -> Overview:
 
 
 def _page(definition: Definition, now_ms: int) -> str:
-    return pipeline_page(pipeline(looked(definition, now_ms)), PIPELINE)
+    place = replace(PIPELINE, dag=f"../../dags/{quote(dag_id(definition), safe='')}")
+    return pipeline_page(pipeline(looked(definition, now_ms)), place)
 
 
 _ROWS, _PAGES = Cache(_row), Cache(_page)

@@ -36,34 +36,58 @@ class DayChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened since `since_ms` (inclusive): `days` newest first; `first_firings` are rows that fired first."""
+    """What happened since `since_ms` (inclusive): `days` newest first; `first_firings` are rows that fired first.
+
+    `is_cut`: there was more in that day than is counted, so `since_ms` is later.
+    """
 
     since_ms: int
     batches: int
     first_firings: int
     days: Sequence[DayChange]
+    is_cut: bool = False
 
     def total(self, what: str) -> int:
         """All rows added, changed or removed of results that were there before, or by other causes than firing."""
         return sum(getattr(one, what) for one in self.days)
 
 
-def changes(tables: Tables, runs: Sequence[Run], now_ms: int) -> Changes | None:
-    """Since a day ago, of batches newest first; None where the log is no longer there."""
+def changes(tables: Tables, runs: Sequence[Run], now_ms: int, *, is_whole: bool = True) -> Changes | None:
+    """Since a day ago, of batches newest first (`is_whole`: of all); None where the log is no longer there."""
     since_ms = now_ms - DAY_MS
     recent = [run for run in runs if run.at_ms >= since_ms]
     if not recent:
         return Changes(since_ms, 0, 0, ())
-    older = runs[len(recent)].versions if len(runs) > len(recent) else {}
-    before, newest = older.get("result_changes", 0), recent[0].versions.get("result_changes")
+    newest = recent[0].versions.get("result_changes")
     if newest is None:
         return Changes(since_ms, len(recent), 0, ())
+    counted, before = _counted(runs, len(recent), newest, is_whole=is_whole)
+    is_cut = counted < len(recent)
     try:
-        rows = _rows(tables, max(before, newest - COMMITS_READ), newest)
+        rows = _rows(tables, before, newest)
     except log.DamagedLog:
         return None
     first = sum(count for (_, cause, change), count in rows.items() if (cause, change) == (FIRST_FIRING, ADDED))
-    return Changes(since_ms, len(recent), first, _days(rows))
+    if is_cut:
+        since_ms = recent[counted - 1].at_ms if counted else now_ms
+    return Changes(since_ms, counted, first, _days(rows), is_cut)
+
+
+def _counted(runs: Sequence[Run], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:
+    """How many of the recent batches are counted, and the version of the feed before them.
+
+    Fewer than there are where the feed has more than `COMMITS_READ` commits of them, or where what came before the
+    oldest of `runs` is not known; `is_whole`: nothing came before.
+    """
+    found = 0, newest
+    for number in range(1, recent + 1):
+        if number == len(runs) and not is_whole:
+            break
+        before = runs[number].versions.get("result_changes", 0) if number < len(runs) else 0
+        if newest - before > COMMITS_READ:
+            break
+        found = number, before
+    return found
 
 
 def _rows(tables: Tables, after: int, up_to: int) -> Counter[tuple[date | None, str, str]]:

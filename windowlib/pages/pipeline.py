@@ -20,7 +20,7 @@ from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
 from windowlib.pages.looked import Looked
 from windowlib.pages.newest import RUNS_SHOWN, Run
 from windowlib.pages.overview import Mark, Overview, mark, overview
-from windowlib.pages.rows import LateHour, Refused, Rows, explain_command, in_flight, late_hours, refused, results
+from windowlib.pages.rows import LateHour, Refused, Rows, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified
 from windowlib.pages.waiting import put_away
@@ -107,7 +107,6 @@ class Pipeline:
     what_if: WhatIf | None
     decided: Sequence[Decided]
     results: Rows
-    explain: str | None
     verified: Verified | None
     runs_looked_at: int
     set_aside: Sequence[str]
@@ -129,7 +128,7 @@ def pipeline(found: Looked) -> Pipeline:
         in_flight_count=found.status.windows_in_flight,
         in_flight=in_flight(definition, tables, versions),
         waiting=_waiting(found),
-        changes=changes(tables, runs, found.now_ms),
+        changes=changes(tables, runs, found.now_ms, is_whole=found.tail.is_whole),
         hours=hours(definition, tables, shown),
         hour_notes=[*hour_notes(definition)],
         gap_step_ms=step_ms(definition.spec),
@@ -141,7 +140,6 @@ def pipeline(found: Looked) -> Pipeline:
         what_if=_what_if(found),
         decided=_decided(found),
         results=results(definition, tables, versions),
-        explain=explain_command(definition, tables, versions),
         verified=verified(definition, found.status.verified),
         runs_looked_at=len(shown),
         set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],

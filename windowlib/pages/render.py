@@ -45,14 +45,15 @@ CHECKS_MARKED = 20
 class Place:
     """Where pages are shown: how they link to one another. None: there is no such page.
 
-    `airflow`: Airflow's own pages, for those shown among them. `is_static`: they are files, which do not change by
-    themselves and bring their Content-Security-Policy along.
+    `airflow`: Airflow's own pages, for those shown among them; `dag`: that of the pipeline's DAG. `is_static`: they are
+    files, which do not change by themselves and bring their Content-Security-Policy along.
     """
 
     pipeline: Callable[[str], str]
     home: str | None
     results: str | None = None
     airflow: str | None = None
+    dag: str | None = None
     is_static: bool = True
 
 
@@ -90,6 +91,7 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
         place,
         page=facts,
         home=place.home,
+        dag=place.dag,
         sections=sections,
         results_link=place.results,
         plots=plots,
@@ -98,7 +100,6 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
         highest_hour=highest_hour(facts.hours),
         gaps=None if step_ms is None else gaps(facts.hours, step_ms),
         refused_words=REFUSED,
-        explain=facts.explain,
     )
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import median_low
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.inspection.late.events import how_late
-from windowlib.inspection.lineage.cuts import within
+from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.newest import Run, newest_rows, rows_of_newest
 from windowlib.plans.admission import REASONS
@@ -35,10 +36,14 @@ LONGEST_CELL = 160  # characters
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a table as text: the columns and, for each row, a cell for each."""
+    """Some rows of a table as text: the columns and, for each row, a cell for each.
+
+    `commands`: for each row what explains it, to be pasted; empty where none can.
+    """
 
     columns: Sequence[str]
     cells: Sequence[Sequence[str]]
+    commands: Sequence[str] = ()
 
     def __bool__(self) -> bool:
         return bool(self.cells)
@@ -51,22 +56,19 @@ class LookedFor:
     span: TimeRange | None = None
     key: Mapping[str, str] = field(default_factory=dict)
 
-    def where(self) -> pc.Expression:
-        """The rows of a file."""
+    def where(self, schema: pa.Schema) -> pc.Expression:
+        """The rows of a file. Raises `CannotLook` where a text is no value of its column."""
         found = pc.scalar(True) if self.span is None else within("window_end", self.span)
-        for column, text in self.key.items():
-            found = found & (pc.field(column).cast(pa.string()) == text)
-        return found
+        return found & self._key(schema).where(schema)
 
-    def may_be_in(self, file: DataFile) -> bool:
-        """Whether a file may have such a row, by its statistics."""
+    def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
+        """Whether a file may have such a row, by its statistics. Raises as `where`."""
         if self.span is not None and not overlapping([file], "window_end", "window_end", self.span):
             return False
-        for column, text in self.key.items():
-            low, high = file.low.get(column), file.high.get(column)
-            if isinstance(low, str) and isinstance(high, str) and not low <= text <= high:
-                return False
-        return True
+        return self._key(schema).may_be_in(file, schema)
+
+    def _key(self, schema: pa.Schema) -> Key:
+        return Key(tuple(self.key), tuple(self.key.values()), tuple(schema.field(name).type for name in self.key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +94,28 @@ class LateHour:
 def results(
     definition: Definition, tables: Tables, versions: Mapping[str, int], looked_for: LookedFor | None = None
 ) -> Rows:
-    """The results that were written last, of those that are looked for."""
-    wanted = looked_for or LookedFor()
-    where, at_most = wanted.where(), RESULTS_FOUND if looked_for else RESULTS_SHOWN
-    files = [file for file in delta.files(tables["results"], versions.get("results")) if wanted.may_be_in(file)]
-    found = rows_of_newest(tables, "results", files, at_most, where)
+    """The results that were written last, of those that are looked for, each with what explains it.
+
+    Raises `CannotLook` where a text is no value of its key column.
+    """
+    wanted, found = looked_for or LookedFor(), list[dict[str, Any]]()
+    if files := delta.files(tables["results"], versions.get("results")):
+        schema = pq.read_schema(tables["results"].folder / files[0].path)
+        files = [file for file in files if wanted.may_be_in(file, schema)]
+        at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
+        found = rows_of_newest(tables, "results", files, at_most, wanted.where(schema))
     window = [*definition.source.key, "window_start", "window_end"]
     columns = [*window, *definition.outputs, "timing", "firing", "batch_id"]
-    return shown(definition, found, columns)
+    return replace(shown(definition, found, columns), commands=explain_commands(definition, found))
 
 
-def explain_command(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> str | None:
-    """What says of which events a result that was written last is made; None where windows or keys are not shown."""
-    found = newest_rows(tables, "results", versions.get("results"), 1)
-    if not found or found[0].get("window_start") is None or {*definition.source.key} & {*definition.pages.hide}:
-        return None
-    keys = [part for name in definition.source.key for part in ("--key", str(found[0][name]))]
-    at = iso_instant(time_of(found[0]["window_start"]))
-    return to_paste("explain", definition.file, *keys, "--at", str(at))
+def explain_commands(definition: Definition, found: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each result what says of which events it is made; none where windows have no start, or keys are not shown."""
+    if {*definition.source.key} & {*definition.pages.hide} or any(row.get("window_start") is None for row in found):
+        return []
+    keys = ([part for name in definition.source.key for part in ("--key", key_text(row[name]))] for row in found)
+    times = (str(iso_instant(time_of(row["window_start"]))) for row in found)
+    return [to_paste("explain", definition.file, *key, "--at", at) for key, at in zip(keys, times, strict=True)]
 
 
 def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Refused]:
@@ -174,12 +180,19 @@ def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int
 
 
 def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Rows:
-    """Rows as text, of these columns. What `[pages]` hides is not shown; then no row as it came is, either."""
+    """Rows as text, of these columns. What `[pages]` hides is not shown; then no row as it came is, either.
+
+    A key stands as it is to be given where a key is asked for.
+    """
     hidden = {*definition.pages.hide, *(["raw"] if definition.pages.hide else [])}
-    return Rows(
-        columns,
-        [[HIDDEN if name in hidden else _text(row.get(name)) for name in columns] for row in rows],
-    )
+    keys = {*definition.source.key}
+
+    def cell(name: str, value: Any) -> str:
+        if name in hidden:
+            return HIDDEN
+        return _text(value if value is None or name not in keys else key_text(value))
+
+    return Rows(columns, [[cell(name, row.get(name)) for name in columns] for row in rows])
 
 
 def _text(value: Any) -> str:

@@ -68,7 +68,7 @@ class Key:
             if given is None:
                 return False
             try:
-                same = _typed(name, _plain(given), kind).equals(_typed(name, text, kind))
+                same = _typed(name, key_text(given), kind).equals(_typed(name, text, kind))
             except CannotLook:
                 return False  # a malformed row
             if not same:
@@ -246,7 +246,12 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
         raise CannotLook(f"key {text!r}: column {name} is {kind}, which this value is not") from error
 
 
-def _plain(value: Any) -> str:
+def key_text(value: Any) -> str:
+    """A value of a key column as it is to be given for it.
+
+    >>> key_text(1_234_567), key_text(True), key_text(datetime(2026, 3, 5, 10))
+    ('1234567', 'true', '2026-03-05T10:00:00')
+    """
     match value:
         case bool():
             return "true" if value else "false"

@@ -1,0 +1,68 @@
+"""What changed since yesterday: where a day has more batches than are counted, the page says since when it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from windowlib.pages import changes as module
+from windowlib.pages.changes import changes
+from windowlib.pages.newest import Run
+from windowlib.tables import data_files, delta
+from windowlib.tables.opened import Tables
+
+NOW_MS, MINUTE_MS, BATCHES = 1_772_712_000_000, 60_000, 6
+SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("change", pa.string()), ("n", pa.int64())])
+
+
+@pytest.fixture
+def fed(tmp_path: Path) -> tuple[Tables, list[Run]]:
+    """Batches a minute apart, newest first, each of which changes as many results as its number says."""
+    tables = Tables(tmp_path)
+    table = tables["result_changes"]
+    parts = ["window_day", "cause", "change"]
+    version = delta.create(table, delta.Schema.from_arrow(SCHEMA), partition_by=parts)
+    runs = []
+    for number in range(1, BATCHES + 1):
+        data = pa.table({"n": pa.array(range(number), pa.int64())})
+        partition = {"window_day": "2026-03-05", "cause": "late", "change": "change"}
+        folder = "/".join(f"{name}={value}" for name, value in partition.items())
+        file = data_files.write(table.folder, data)
+        (table.folder / folder).mkdir(parents=True, exist_ok=True)
+        (table.folder / file.path).rename(table.folder / folder / file.path)
+        version = delta.commit(table, version, add=[moved(file, folder, partition)])
+        at_ms = NOW_MS - (BATCHES - number) * MINUTE_MS
+        runs.append(Run(number, at_ms, at_ms, 1.0, 1, 0, {}, {"result_changes": version}))
+    return tables, runs[::-1]
+
+
+def moved(file: data_files.DataFile, folder: str, partition: dict[str, str]) -> data_files.DataFile:
+    return replace(file, path=f"{folder}/{file.path}", partition=partition)
+
+
+def test_all_batches_of_the_day_are_counted(fed: tuple[Tables, list[Run]]) -> None:
+    found = changes(*fed, NOW_MS)
+    assert found is not None
+    assert (found.batches, found.total("changed"), found.is_cut) == (6, 21, False)
+    assert found.since_ms == NOW_MS - module.DAY_MS
+
+
+def test_a_day_of_more_commits_than_are_read_says_since_when_it_is(
+    fed: tuple[Tables, list[Run]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "COMMITS_READ", 3)
+    found = changes(*fed, NOW_MS)
+    assert found is not None
+    assert (found.batches, found.total("changed"), found.is_cut) == (3, 6 + 5 + 4, True)
+    assert found.since_ms == NOW_MS - 2 * MINUTE_MS
+
+
+def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables, list[Run]]) -> None:
+    """What the oldest batch found there was is not known, so it is not counted."""
+    tables, runs = fed
+    found = changes(tables, runs[:4], NOW_MS, is_whole=False)
+    assert found is not None
+    assert (found.batches, found.total("changed"), found.is_cut) == (3, 6 + 5 + 4, True)
