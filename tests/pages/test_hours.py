@@ -12,9 +12,9 @@ from tests.clicks import CLICKS
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.pages.gaps import HOUR_MS, step_ms
-from windowlib.pages.hours import hour_notes, hours
+from windowlib.pages.hours import Hour, hour_notes, hours
 from windowlib.pages.newest import Run
-from windowlib.pages.plots import gaps
+from windowlib.pages.plots import days, gaps
 from windowlib.tables import data_files, delta
 from windowlib.tables.opened import Tables
 
@@ -91,6 +91,15 @@ def test_an_hour_that_a_session_has_events_in_is_no_gap(tmp_path: Path) -> None:
         "1970-01-02 19:00 to 21:00",
         "1970-01-02 22:00 to 23:00",
     ]
+
+
+def test_a_gap_is_seen_where_late_events_lie() -> None:
+    [day] = days([Hour(0, 9, 9, 0, 0), Hour(HOUR_MS, 0, 0, 0, 9, is_gap=True)])
+    _, gap, late = day.bars
+    assert (gap.kind, late.kind) == ("gap", "late")
+    assert late.y + late.height <= gap.y
+    assert late.y >= 0
+    assert "1 missing" in day.words
 
 
 def test_sessions_with_a_gap_of_an_hour_have_no_gaps_and_the_page_says_so(tmp_path: Path) -> None:

@@ -347,6 +347,16 @@ def test_a_browser_shows_it_from_disk(
 
 
 @pytest.mark.usefixtures("_has_browser")
+def test_a_link_to_rows_opens_them(request: pytest.FixtureRequest, pages: Path) -> None:
+    address = (pages / TROUBLE / "index.html").resolve().as_uri()
+    caption = "the newest rows refused as future"
+    anchors = re.findall(r'href="#(quarantine-[^"]+)"', (pages / TROUBLE / "index.html").read_text(encoding="utf-8"))
+    assert set(anchors) == {"quarantine-future"}
+    chromium = request.getfixturevalue("chromium")
+    assert [caption in chromium.look(one).text for one in (address, f"{address}#{anchors[0]}")] == [False, True]
+
+
+@pytest.mark.usefixtures("_has_browser")
 def test_the_browser_would_notice(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(

@@ -62,6 +62,11 @@ class Overview:
         return bool(self.warnings)
 
     @property
+    def stands(self) -> bool:
+        """Whether nothing goes on before an operator acts, and `why` says on what."""
+        return self.state in (State.FAILING, State.WAITING)
+
+    @property
     def order(self) -> tuple[int, bool, int, str]:
         """Trouble first, of what warns the heaviest first."""
         return list(State).index(self.state), not self.warns, -self.weight, self.name

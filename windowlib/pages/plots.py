@@ -164,9 +164,10 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> Day:
         x, y = DAY_STEP * ((hour.start_ms - start_ms) // HOUR_MS) + 0.5, float(DAY_HEIGHT)
         title = f"{utc(hour.start_ms):%H:%M}: {_in_words([hour])}"
         if hour.is_gap:
-            bars.append(Bar(x, DAY_HEIGHT - GAP_HEIGHT, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
+            y -= GAP_HEIGHT  # late events stand on it
+            bars.append(Bar(x, y, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
         for kind, amount, _ in _parts(hour):
-            height = DAY_HEIGHT * amount / highest if highest else 0.0
+            height = (DAY_HEIGHT - GAP_HEIGHT) * amount / highest if highest else 0.0
             y -= height
             if amount:
                 bars.append(Bar(x, round(y, 2), DAY_STEP - 1, round(height, 2), kind, title))
