@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import Schema
 
 from windowlib.pages import changes as module
 from windowlib.pages.changes import changes
 from windowlib.pages.newest import Run
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta_commits
 from windowlib.tables.opened import Tables
 
 NOW_MS, MINUTE_MS, BATCHES = 1_772_712_000_000, 60_000, 6
@@ -24,7 +25,7 @@ def fed(tmp_path: Path) -> tuple[Tables, list[Run]]:
     tables = Tables(tmp_path)
     table = tables["result_changes"]
     parts = ["window_day", "cause", "change"]
-    version = delta.create(table, delta.Schema.from_arrow(SCHEMA), partition_by=parts)
+    version = delta_commits.create(table, Schema.from_arrow(SCHEMA), partition_by=parts)
     runs = []
     for number in range(1, BATCHES + 1):
         data = pa.table({"n": pa.array(range(number), pa.int64())})
@@ -33,7 +34,7 @@ def fed(tmp_path: Path) -> tuple[Tables, list[Run]]:
         file = data_files.write(table.folder, data)
         (table.folder / folder).mkdir(parents=True, exist_ok=True)
         (table.folder / file.path).rename(table.folder / folder / file.path)
-        version = delta.commit(table, version, add=[moved(file, folder, partition)])
+        version = delta_commits.commit(table, version, add=[moved(file, folder, partition)])
         at_ms = NOW_MS - (BATCHES - number) * MINUTE_MS
         runs.append(Run(number, at_ms, at_ms, 1.0, 1, 0, {}, {"result_changes": version}))
     return tables, runs[::-1]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import Schema
 
 from tests.clicks import CLICKS
 from windowlib.definition.definition import Definition, load_definition
@@ -15,7 +16,7 @@ from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import Hour, hour_notes, hours
 from windowlib.pages.newest import Run
 from windowlib.pages.plots import days, gaps
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta_commits
 from windowlib.tables.opened import Tables
 
 DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000
@@ -52,9 +53,9 @@ def shown(
 
 def put(tables: Tables, name: str, schema: pa.Schema, rows: Sequence[tuple[object, ...]]) -> int:
     table = tables[name]
-    version = delta.create(table, delta.Schema.from_arrow(schema))
+    version = delta_commits.create(table, Schema.from_arrow(schema))
     data = pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema=schema)
-    return delta.commit(table, version, add=[data_files.write(table.folder, data)]) if rows else version
+    return delta_commits.commit(table, version, add=[data_files.write(table.folder, data)]) if rows else version
 
 
 def test_windows_of_a_day_have_no_gaps_within_the_day(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import Schema
 
 from tests.clicks import clicks
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.pages.rows import LookedFor, results
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files, delta_commits
 from windowlib.tables.opened import Tables
 
 HOUR_MS = 3_600_000
@@ -31,9 +32,9 @@ def with_results(made: Definition, kind: pa.DataType, keys: list[Any]) -> tuple[
         for n, key in enumerate(keys)
     ]
     table = tables["results"]
-    version = delta.create(table, delta.Schema.from_arrow(schema))
+    version = delta_commits.create(table, Schema.from_arrow(schema))
     data = data_files.write(table.folder, pa.Table.from_pylist(rows, schema=schema))
-    return tables, {"results": delta.commit(table, version, add=[data])}
+    return tables, {"results": delta_commits.commit(table, version, add=[data])}
 
 
 @pytest.mark.parametrize(
