@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from typer.testing import CliRunner
 from tests.clicks import SCHEMA, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.cli.main import app
+from windowlib.cli.telling import telling
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.looked import QUEUED_MS, State, looked
 from windowlib.pages.overview import overview
 from windowlib.pages.site import report
 from windowlib.tables import last_error
-from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.ledger import Ledger, Rejected, Superseded, wall_clock_ms
 
 
 @pytest.fixture
@@ -123,3 +125,36 @@ def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Defin
 def test_an_error_before_the_newest_batch_is_over(made: Definition) -> None:
     kept = last_error.LastError("run", "the engine is gone", 1_000)
     assert (kept.is_over(2_000), kept.is_over(500), kept.is_over(None)) == (True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "kept_after"),
+    [
+        ("plan", None, True),  # it planned; what failed was the run
+        ("run", None, False),
+        ("plan", ValueError("not a number"), True),
+        ("run", Superseded("another run holds this pipeline"), True),  # that run says how it ends
+        ("run", Rejected("half of it has no key"), False),  # it came as far as its checks
+    ],
+)
+def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
+    made: Definition, command: last_error.Command, error: Exception | None, kept_after: bool
+) -> None:
+    earlier = last_error.LastError("run", "the engine is gone", 5)
+    last_error.keep(made.root, earlier)
+    with contextlib.suppress(ValueError, Superseded, Rejected), telling(made, command, lambda: command == "run"):
+        if error:
+            raise error
+    kept = last_error.last(made.root)
+    assert (kept is not None) is kept_after
+    if isinstance(error, ValueError):
+        assert kept is not None
+        assert (kept.command, kept.sentence) == ("plan", "ValueError: not a number")
+
+
+def test_an_error_that_cannot_be_kept_hides_none(made: Definition, capsys: pytest.CaptureFixture[str]) -> None:
+    made.root.parent.mkdir(parents=True)
+    made.root.touch()  # a file where the folder should be
+    with pytest.raises(ValueError, match="what went wrong"), telling(made):
+        raise ValueError("what went wrong")
+    assert "how this ended could not be kept for its pages" in capsys.readouterr().err
