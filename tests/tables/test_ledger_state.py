@@ -76,7 +76,7 @@ def test_the_life_of_a_batch(tmp_path: Path) -> None:
     followed.wrote(claim=Claim(1, claim.owner, 1_000, 1))
     assert ledger.state().left_by_a_dead_run
     ledger.freeze(lambda state: PLAN)
-    followed.wrote(plan=PLAN, last_batch_id=1)
+    followed.wrote(plan=PLAN, last_batch_id=1, is_begun=True)
     assert PLAN.to_sequence == 5
     followed.now_ms = 1_500
     ledger.write({"kind": "heartbeat"}, 1)
@@ -84,7 +84,7 @@ def test_the_life_of_a_batch(tmp_path: Path) -> None:
     ledger.write({**PREPARE, "reason": "too few"}, 1)
     followed.wrote(prepared=Prepared("_prepared/1", "s"), rejection="too few")
     ledger.write({"kind": "approve", "batch_id": 1, "who": "ann"})
-    followed.wrote(approved_by="ann")
+    followed.wrote(approved_by="ann", is_begun=False)  # the next run publishes it
     ledger.write(PREPARE, 1)
     followed.wrote(rejection=None, approved_by=None)
     ledger.write({"kind": "reject", "reason": "of an earlier release"}, 1)

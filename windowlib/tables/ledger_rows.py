@@ -209,11 +209,11 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         case "approve":
             return replace(state, approved_by=row["who"], is_begun=False)
         case "abandon":
-            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
+            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
         case "commit":
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
-            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None)
+            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
         case "restore" | "acknowledge":  # about no batch: in the tables' logs, and in `windowlib.tables.acknowledged`
             return state
         case "migrate_finish":
