@@ -235,9 +235,11 @@ def _check_format(row: Mapping[str, Any]) -> None:
         )
 
 
-            return _without_plan(state)
-        case "restore" | "acknowledge":  # about no batch: in the tables' logs, and in `windowlib.tables.acknowledged`
-            return state
+def _without_plan(state: LedgerState) -> LedgerState:
+    """The state where no batch is planned."""
+    return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
+
+
 def at_ms_of(row: Mapping[str, Any]) -> int:
     return int(row["at"].timestamp() * 1000)
 
