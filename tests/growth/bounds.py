@@ -6,8 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from tests.growth.growth import Growth, Measured
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
 from windowlib.quality.validations import KEPT_BATCHES
 from windowlib.tables import delta
+from windowlib.tables.ledger import Clock
+from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.maintained import last
 from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE
 
@@ -29,7 +32,10 @@ def broken(growth: Growth, rows: Sequence[Measured]) -> Iterator[str]:
         if after > COST * before:
             yield f"{what} {old.batch} takes {after:.0f} ms, {after / before:.2f} times the {before:.0f} ms of {YOUNG}"
     yield from _grown(rows)
-    files, needed = len([path for path in growth.definition.root.rglob("*") if path.is_file()]), needed_files(growth)
+    files, needed = (
+        len([path for path in growth.definition.root.rglob("*") if path.is_file()]),
+        needed_files(growth.definition, growth.clock),
+    )
     if files > needed + OTHERS:
         yield f"{files} files, of which kept cuts need {needed}, and {OTHERS} others are allowed"
 
@@ -43,10 +49,10 @@ def _grown(rows: Sequence[Measured]) -> Iterator[str]:
             yield f"memory grew from {first.memory_mb:.0f} MB at {first.batch} to {most.memory_mb:.0f} at {most.batch}"
 
 
-def needed_files(growth: Growth) -> int:
+def needed_files(definition: Definition, clock: Clock) -> int:
     """The data files that kept cuts name, and those of tables that no batch publishes."""
-    ledger, made = ledger_of(growth.definition, growth.clock), last(growth.definition.root)
-    cuts = [one for one in ledger.commits() if made is None or one.batch_id >= made.kept_from]
+    ledger, made = ledger_of(definition, clock), last(definition.root)
+    cuts = [one for one in commits_of(ledger.tables) if made is None or one.batch_id >= made.kept_from]
     needed = {
         (name, file.path)
         for one in cuts
