@@ -91,7 +91,7 @@ def test_wrong_results_are_shown_with_key_and_window(made: Definition, tmp_path:
 def test_a_failed_check_leads_to_the_rows_that_the_page_has(made: Definition) -> None:
     on_page = ["quarantine-null_key", "quarantine-duplicate", "results"]
     share = next(one for one in histories(made, BATCHES, on_page) if "max" in one.sentence)
-    assert [one.anchor for one in share.places] == ["quarantine-null_key"]  # duplicates are no mistake
+    assert [one.anchor for one in share.places] == ["quarantine-null_key"]  # duplicates are not a mistake
     assert [one.anchor for one in places("quarantined_duplicate", on_page)] == ["quarantine-duplicate"]
     assert [one.anchor for one in places("rows_without_reason", on_page)] == on_page[:2]
     assert [one.anchor for one in places("late_rows_early", on_page)] == ["late"]

@@ -72,7 +72,7 @@ def test_a_day_without_a_result_is_one_gap(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("window", "aggregates"), [(SLIDING, 'clicks = "count(*)"'), ('type = "tumbling"\nsize = "1h"', 'n = "sum(value)"')]
 )
-def test_the_newest_hours_are_no_gaps_where_events_in_flight_are_not_known(
+def test_the_newest_hours_are_not_gaps_where_events_in_flight_are_not_known(
     tmp_path: Path, window: str, aggregates: str
 ) -> None:
     """Nothing is said of what is in flight; what the watermark has not passed cannot have fired."""
@@ -85,7 +85,7 @@ def test_the_newest_hours_are_no_gaps_where_events_in_flight_are_not_known(
     assert shown(other, 46 * HOUR_MS + size_ms - 1, results)[1:] == ["1970-01-02 22:00 to 23:00"]
 
 
-def test_an_hour_that_a_session_has_events_in_is_no_gap(tmp_path: Path) -> None:
+def test_an_hour_that_a_session_has_events_in_is_not_a_gap(tmp_path: Path) -> None:
     made = definition(tmp_path, SESSION)
     results = [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS), (45 * HOUR_MS, 46 * HOUR_MS)]
     assert shown(made, 50 * HOUR_MS, results, [(47 * HOUR_MS, 50 * HOUR_MS + 9 * MINUTE_MS)]) == [

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.clicks import SCHEMA, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.cli.main import app
-from windowlib.cli.telling import telling
+from windowlib.cli.notifying import notifying
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.looked import QUEUED_MS, State, looked
 from windowlib.pages.overview import overview
@@ -30,7 +30,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
     return load_definition(clicks(tmp_path, files=0).file)
 
 
-def told(definition: Definition, now_ms: int | None = None) -> tuple[State, str]:
+def state_and_why(definition: Definition, now_ms: int | None = None) -> tuple[State, str]:
     found = overview(looked(definition, now_ms or wall_clock_ms()))
     return found.state, found.why
 
@@ -58,7 +58,7 @@ def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definit
     kept = last_error.last(made.root)
     assert kept is not None
     assert kept.command == "plan"
-    state, why = told(made)
+    state, why = state_and_why(made)
     assert state is State.FAILING
     assert kept.sentence in why
     assert "1.parquet" in why
@@ -68,22 +68,22 @@ def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definit
     file.unlink()
     assert planned(made) == 0
     assert last_error.last(made.root) is None
-    assert told(made)[0] is State.NEW
+    assert state_and_why(made)[0] is State.NEW
 
 
 def test_an_error_of_a_run_stays_where_a_plan_succeeds(made: Definition) -> None:
     last_error.keep(made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms()))
     arrive(made.file.parent, 1, events(1))
     assert planned(made) == 0
-    state, why = told(made)
+    state, why = state_and_why(made)
     assert (state, "the engine is gone" in why) == (State.FAILING, True)
 
 
 def test_a_plan_without_a_run_is_planned_and_not_running(made: Definition) -> None:
     arrive(made.file.parent, 1, events(1))
     plan(made)
-    assert told(made) == (State.PLANNED, "batch 1 is planned: no run has begun it yet")
-    state, why = told(made, wall_clock_ms() + QUEUED_MS + 60_000)
+    assert state_and_why(made) == (State.PLANNED, "batch 1 is planned: no run has begun it yet")
+    state, why = state_and_why(made, wall_clock_ms() + QUEUED_MS + 60_000)
     assert (state, "no run works on it" in why) == (State.FAILING, True)
 
 
@@ -95,10 +95,10 @@ def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(ma
     _, claim = ledger.claim()
     ledger.write({"kind": "reject", "batch_id": 1, "reason": "half of it has no key"}, claim.epoch)
     ledger.write({"kind": "release"}, claim.epoch)
-    assert told(made)[0] is State.WAITING
+    assert state_and_why(made)[0] is State.WAITING
     ledger.write({"kind": "approve", "batch_id": 1, "who": "ann", "reason": "known"})
-    assert told(made) == (State.PLANNED, "batch 1 was approved by ann: the next run publishes it")
-    state, why = told(made, wall_clock_ms() + QUEUED_MS + 60_000)
+    assert state_and_why(made) == (State.PLANNED, "batch 1 was approved by ann: the next run publishes it")
+    state, why = state_and_why(made, wall_clock_ms() + QUEUED_MS + 60_000)
     assert (state, why) == (State.FAILING, "batch 1 was approved 16m ago, and no run works on it")
 
 
@@ -111,11 +111,11 @@ def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Defin
     _, claim = ledger.claim()
     if claimed_first:
         plan(made)
-    assert told(made)[0] is State.RUNNING
+    assert state_and_why(made)[0] is State.RUNNING
     ledger.write({"kind": "release"}, claim.epoch)
-    assert told(made) == (State.FAILING, "the run that worked on batch 1 ended without finishing it")
+    assert state_and_why(made) == (State.FAILING, "the run that worked on batch 1 ended without finishing it")
     last_error.keep(made.root, last_error.LastError("run", "no space left", wall_clock_ms()))
-    assert "no space left" in told(made)[1]
+    assert "no space left" in state_and_why(made)[1]
     ledger.claim()
     found = overview(looked(made, wall_clock_ms()))
     assert found.state is State.RUNNING
@@ -142,7 +142,10 @@ def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
 ) -> None:
     earlier = last_error.LastError("run", "the engine is gone", 5)
     last_error.keep(made.root, earlier)
-    with contextlib.suppress(ValueError, Superseded, Rejected), telling(made, command, lambda: command == "run"):
+    with (
+        contextlib.suppress(ValueError, Superseded, Rejected),
+        notifying(made, lambda: command == "run", command=command),
+    ):
         if error:
             raise error
     kept = last_error.last(made.root)
@@ -155,6 +158,6 @@ def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
 def test_an_error_that_cannot_be_kept_hides_none(made: Definition, capsys: pytest.CaptureFixture[str]) -> None:
     made.root.parent.mkdir(parents=True)
     made.root.touch()  # a file where the folder should be
-    with pytest.raises(ValueError, match="what went wrong"), telling(made):
+    with pytest.raises(ValueError, match="what went wrong"), notifying(made, command="run"):
         raise ValueError("what went wrong")
     assert "how this ended could not be kept for its pages" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """Which hours of event time have no result although they could: a window can have started in them, and must have ended.
 
 Our decision: an hour is judged by the windows that start in it, once the watermark has passed the last of them. Windows
-further apart than an hour leave hours in which none starts; those are no gaps. Where it cannot be told whether a window
+further apart than an hour leave hours in which none starts; those are not gaps. Where it is not known whether a window
 should have been there, no hour is one.
 """
 
@@ -18,7 +18,7 @@ HOUR_MS = UNITS["h"]
 
 
 def step_ms(spec: WindowSpec) -> int | None:
-    """From one hour in which windows start to the next, at least; None where gaps are not told.
+    """From one hour in which windows start to the next, at least; None where gaps are not known.
 
     >>> from windowlib.model.aggregates import Count
     >>> windows = Tumbling(86_400_000), Sliding(86_400_000, 60_000), Session(60_000)
@@ -26,14 +26,14 @@ def step_ms(spec: WindowSpec) -> int | None:
     [86400000, 3600000, 3600000]
     >>> step_ms(WindowSpec(Session(3_600_000), Count()))
     """
-    if why_untold(spec):
+    if why_unknown(spec):
         return None
     assigner = spec.assigner
     return max(HOUR_MS, assigner.slide_ms) if isinstance(assigner, Tumbling | Sliding) else HOUR_MS
 
 
-def why_untold(spec: WindowSpec) -> str | None:
-    """Why gaps are not told; None where they are."""
+def why_unknown(spec: WindowSpec) -> str | None:
+    """Why gaps are not known; None where they are."""
     if spec.time != "event":
         return "windows are of processing time"
     match spec.assigner:
@@ -80,7 +80,7 @@ def notes(spec: WindowSpec, *, counts_events: bool, overlaps: bool) -> Iterator[
         yield "How many events there are by hour is not known: windows overlap, so an event is in several results."
     elif not counts_events:
         yield "How many events there are by hour is not known: no aggregate is count(*)."
-    if why := why_untold(spec):
+    if why := why_unknown(spec):
         yield f"Gaps are not marked: {why}."
     else:
         yield (

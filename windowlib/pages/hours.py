@@ -46,7 +46,7 @@ class Reach:
 
     @classmethod
     def of(cls, definition: Definition, span: TimeRange) -> Reach | None:
-        """Of a pipeline's sessions; None where windows are none, or gaps are not told."""
+        """Of a pipeline's sessions; None where windows are none, or gaps are not known."""
         assigner = definition.spec.assigner
         if not isinstance(assigner, Session) or step_ms(definition.spec) is None:
             return None

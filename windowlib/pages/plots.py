@@ -3,7 +3,7 @@
 A well-kept library of plots would be the rule. Our own SVG is a deviation from it, made for what these pages promise:
 
 * They run no script, so that their Content-Security-Policy forbids all of them, and they work from `file://`. Whatever
-  draws in the browser needs scripts, and Vega `unsafe-eval` besides.
+  draws in the browser needs scripts, and Vega `unsafe-eval`, too.
 * They follow the reader's colours and width by the page's own style sheet, in the dark and at 390 px. Matplotlib's SVG
   has fixed colours and sizes, and text as outlines that no screen reader finds.
 

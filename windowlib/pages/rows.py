@@ -57,7 +57,7 @@ class LookedFor:
     key: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, schema: pa.Schema) -> pc.Expression:
-        """The rows of a file. Raises `CannotLook` where a text is no value of its column."""
+        """The rows of a file. Raises `CannotLook` where a text is not a value of its column."""
         found = pc.scalar(True) if self.span is None else within("window_end", self.span)
         return found & self._key(schema).where(schema)
 
@@ -96,7 +96,7 @@ def results(
 ) -> Rows:
     """The results that were written last, of those that are looked for, each with what explains it.
 
-    Raises `CannotLook` where a text is no value of its key column.
+    Raises `CannotLook` where a text is not a value of its key column.
     """
     wanted, found = looked_for or LookedFor(), list[dict[str, Any]]()
     if files := delta.files(tables["results"], versions.get("results")):

@@ -96,7 +96,7 @@ def _late_share(run: Run) -> float | None:
 
 
 def _how_late(name: str) -> Callable[[Run], float | None]:
-    """A figure of how late events were, in ms; where the input was declared to be complete, that is no news."""
+    """A figure of how late events were, in ms; where the input was declared to be complete, it says nothing."""
 
     def late_ms(run: Run) -> float | None:
         found = run.figures.get(name)

@@ -199,8 +199,7 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         case "release" if state.claim:
             return replace(state, claim=replace(state.claim, released=True))
         case "plan":
-            begun = state.left_by_a_dead_run
-            return replace(state, plan=_plan(row), prepared=None, rejection=None, approved_by=None, is_begun=begun)
+            return replace(_without_plan(state), plan=_plan(row), is_begun=state.left_by_a_dead_run)
         case "prepare":
             prepared = Prepared(row["prepared"], row["sha256"])
             return replace(state, prepared=prepared, rejection=row["reason"], approved_by=None)
@@ -209,11 +208,11 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         case "approve":
             return replace(state, approved_by=row["who"], is_begun=False)
         case "abandon":
-            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
+            return _without_plan(state)
         case "commit":
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
-            return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
+            return _without_plan(state)
         case "restore" | "acknowledge":  # about no batch: in the tables' logs, and in `windowlib.tables.acknowledged`
             return state
         case "migrate_finish":
@@ -234,6 +233,11 @@ def _check_format(row: Mapping[str, Any]) -> None:
             f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
             f" reads up to {FORMAT}. {NEWER}"
         )
+
+
+def _without_plan(state: LedgerState) -> LedgerState:
+    """The state where no batch is planned."""
+    return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
 
 
 def at_ms_of(row: Mapping[str, Any]) -> int:
