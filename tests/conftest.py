@@ -45,6 +45,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(why)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_wait_for_files_ahead() -> Iterator[None]:
+    """Most tests have clocks of their own, behind the files that they write: each run would wait for these."""
+    from windowlib.source import listing
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "AHEAD_WAITS_MS", 0)
+        yield
+
+
 NOT_TESTED = pytest.StashKey[list[str]]()
 
 

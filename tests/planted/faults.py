@@ -93,8 +93,8 @@ FAULTS = (
         "events counted twice, aligned",
         "the batch's slices are read twice",
         "plans/aligned.py",
-        'parts.append(new.selectExpr(*columns, "0L AS before", "true AS rewritten"))',
-        'parts += 2 * [new.selectExpr(*columns, "0L AS before", "true AS rewritten")]',
+        'parts.append(new.selectExpr(*columns, "0L AS before", f"true AS {REWRITTEN}"))',
+        'parts += 2 * [new.selectExpr(*columns, "0L AS before", f"true AS {REWRITTEN}")]',
     ),
     Fault(
         "window ends one millisecond early",

@@ -71,7 +71,7 @@ def test_the_end_of_the_input_leaves_no_file_out(tmp_path: Path) -> None:
 
 
 def test_a_file_from_the_future_is_not_young_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "WAITS_MS", 100)
+    monkeypatch.setattr(listing, "AHEAD_WAITS_MS", 100)
     definition = clicks(tmp_path, 1, aged("1h"))
     in_a_year = time.time() + 365 * 86_400
     os.utime(tmp_path / "incoming" / "1.parquet", (in_a_year, in_a_year))
@@ -139,6 +139,7 @@ def test_a_file_that_grows_under_a_clock_ahead_is_not_taken(tmp_path: Path, monk
                 lines.write(LINE)
             os.utime(file, (ahead, ahead))  # the same time: its size alone says so
 
+    monkeypatch.setattr(listing, "AHEAD_WAITS_MS", listing.WAITS_MS)
     monkeypatch.setattr(listing.time, "sleep", growing)
     assert plan(definition) is None
     assert paths(plan(definition)) == ["1.json"]

@@ -34,6 +34,7 @@ from windowlib.tables.opened import Tables
 from windowlib.tables.set_aside import files_set_aside, files_taken_back
 
 WAITS_MS = 5_000  # a longer `min_file_age` is not waited out: the next run takes the file
+AHEAD_WAITS_MS = WAITS_MS  # for files from the future, at most
 
 
 class FilesChanged(SourceError, TryAgain):
@@ -88,7 +89,7 @@ def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -
     Left out is what is younger than `source.min_file_age`. Where nothing else is new, the youngest is waited for until
     it is that old, at most `WAITS_MS`; a file that changed meanwhile is left out. The time of one from the future is by
     a clock ahead of ours, and says nothing: the whole age is waited by our monotonic clock, and the file is taken where
-    it kept its size and time; one that is ahead by more than a long age is waited for `WAITS_MS`.
+    it kept its size and time; one that is ahead by more than a long age is waited for `AHEAD_WAITS_MS`.
     """
     least_ms = definition.source.min_file_age_ms
     ages_ms = {file.path: now_ms - file.modified_ns // 1_000_000 for file in fresh}
@@ -96,8 +97,8 @@ def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -
     chosen = [file for file in fresh if least_ms <= WAITS_MS or ages_ms[file.path] <= -least_ms]
     if settled or not chosen:
         return settled
-    youngest_ms = max(0, min(ages_ms[file.path] for file in chosen))
-    time.sleep(min(least_ms - youngest_ms, WAITS_MS) / 1000)
+    youngest_ms = min(ages_ms[file.path] for file in chosen)
+    time.sleep(min(least_ms, AHEAD_WAITS_MS) / 1000 if youngest_ms < 0 else (least_ms - youngest_ms) / 1000)
     return [
         file
         for file in chosen
