@@ -51,7 +51,6 @@ def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
         shutil.copy(file, folder.parent)
     working = hostile(place / "working folder")
     settings = setup.environment(folder.parents[1], 8080)
-    del settings["PATH"]
     transport = {"type": "file", "log_file_path": str(folder / "lineage.json"), "append": True}
     settings["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tests.engines.matrix_aggregates import AGGREGATES
 from tests.engines.matrix_oracle import Aggregate
 from tests.engines.matrix_values import BASE, CASES, INT32, INT64, ROWS, TYPES, Case, Type, padded, times
+from windowlib.definition.expression_types import without_order
 from windowlib.engines.proved import spark_type
 from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.sql_kinds import Unproved
@@ -150,6 +151,11 @@ def unproved(one: Column) -> str | None:
     except Unproved as refused:
         return refused.why
     return None
+
+
+def is_ordered(one: Column) -> bool:
+    """Whether a native plan computes it: of maps it holds none, and says so."""
+    return without_order(one.sql, KINDS) == []
 
 
 def folds(one: Column) -> bool:

@@ -140,6 +140,18 @@ def test_a_gap_that_is_not_a_whole_number(tmp_path: Path, given: pa.Array) -> No
         plan(definition, clock)
 
 
+def test_a_map_that_an_aggregate_would_hold(tmp_path: Path) -> None:
+    """Spark's own functions hold the first value by its order, and maps have none."""
+    maps = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))
+    definition, _ = with_file(tmp_path, {**GOOD, "tags": maps}, PLAIN.replace("count(*)", "first(tags)", 1))
+    with refused(
+        SourceError, "takes tags, which is map<", "in FIRST(tags); maps have no order, take map_entries(tags)"
+    ):
+        plan(definition, clock)
+    definition, _ = with_file(tmp_path, {**GOOD, "tags": maps}, PLAIN.replace("count(*)", "count(tags)", 1))
+    assert plan(definition, clock)
+
+
 def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
     nested = pa.array([[1]], pa.list_(pa.timestamp("ns")))
     definition, path = with_file(tmp_path, {**GOOD, "seen": nested})

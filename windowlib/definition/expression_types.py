@@ -56,6 +56,26 @@ def misfits(sql: str, types: Mapping[str, str]) -> list[str]:
     return [*_misfits(sql, tuple(types.items()))]
 
 
+def without_order(sql: str, types: Mapping[str, str]) -> list[str]:
+    """Which aggregates hold values that have no order, in words: a plan of Spark's functions keeps one by its order.
+
+    `types` are as in `misfits`. Counts hold no value, and the operator in Python orders by time alone.
+
+    >>> without_order("first(tags) ignore nulls", {"tags": "map<string, int64>"})
+    ['takes tags, which is map<string, int64>, in FIRST(tags); maps have no order, take map_entries(tags)']
+    >>> without_order("count(tags)", {"tags": "map<string, int64>"})
+    []
+    """
+    held = [(node, found) for node in calls(parsed(sql)) if (found := call(node)) and found.name != "count"]
+    return [
+        f"takes {given.name}, which is {kind}, in {node.sql(dialect='spark')}; maps have no order, take"
+        f" map_entries({given.name})"
+        for node, found in held
+        for given in found.arguments
+        if isinstance(given, exp.Column) and "map<" in (kind := types.get(given.name.casefold(), ""))
+    ]
+
+
 def type_of(sql: str, types: Mapping[str, str]) -> str | None:
     """The type of an expression as Spark calls it, where it is known.
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.expression_types import misfits
+from windowlib.definition.expression_types import misfits, without_order
 from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
@@ -161,7 +161,8 @@ def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> 
 def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
     source, kinds = definition.source, {name.casefold(): kind_of(kind) for name, kind in types.items()}
     for output, expression in definition.expressions.items():
-        for problem in misfits(expression, kinds):
+        unordered = () if definition.plan.runs_operator else without_order(expression, kinds)
+        for problem in (*misfits(expression, kinds), *unordered):
             raise SourceError(f"aggregates.{output}: {problem}")
     event_id = kinds.get((source.event_id or "").casefold())
     if event_id and not event_id.startswith((*AS_TEXT, "uint")):
