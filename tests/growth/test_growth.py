@@ -87,6 +87,7 @@ def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
         yield looks
 
 
+@pytest.mark.slow
 def test_what_a_batch_looks_at_grew_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compute_simply(monkeypatch)
     monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here

@@ -16,6 +16,7 @@ from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, 
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.commands import WHY, from_here, to_paste
+from windowlib.definition.durations import UNITS
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 
@@ -50,8 +51,8 @@ def migrate(
     """Go on under a changed definition: gap, size, slide, key, time column, aggregates and the like.
 
     The tables are built again from the source under the definition as it is now, while runs by the old one go on; then
-    they take the place of the old ones in one batch. Until --finish, --undo goes back. Killed, the same command goes on
-    where it was.
+    they take the place of the old ones in one batch. For 30 days, or until --finish, --undo goes back. Killed, the same
+    command goes on where it was.
 
     [dim]windowlib migrate clicks.toml --dry-run[/dim]
     [dim]windowlib migrate clicks.toml --reason "sessions were cut too early"[/dim]
@@ -101,6 +102,7 @@ def _finish(definition: Definition, asked: Asked, as_json: bool) -> None:
 def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.migrations.switch import build, compare, switch
     from windowlib.runs.start import waiting, with_spark_for_long
+    from windowlib.tables.kept import UNDO_MS
 
     file = from_here(definition.file)
     with progress(console(quiet=as_json)) as show:
@@ -132,8 +134,8 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
         done = with_spark_for_long(definition, switched, show)
     said = (
         f"batch {done.batch_id} is the new tables; `{to_paste('run', file)}` goes on with them."
-        f" `{to_paste('migrate', file, '--undo', *WHY)}` takes it back until"
-        f" `{to_paste('migrate', file, '--finish')}` keeps it"
+        f" `{to_paste('migrate', file, '--undo', *WHY)}` takes it back for"
+        f" {UNDO_MS // UNITS['d']} days, or until `{to_paste('migrate', file, '--finish')}` keeps it"
     )
     show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
 
