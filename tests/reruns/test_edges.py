@@ -10,7 +10,7 @@ from windowlib.model.assigners import Session
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import Admission
 from windowlib.plans.reach import Bucket
-from windowlib.plans.reruns import chains
+from windowlib.plans.reruns import CHOSEN, chains
 from windowlib.plans.step import Step
 from windowlib.reruns.source import KnownFile
 from windowlib.source.intake import Group, as_judged_by, summed_up
@@ -72,7 +72,7 @@ def test_a_chain_that_ends_where_a_range_begins_is_not_replaced(spark: SparkSess
     """Chains are half-open, and so are ranges; intervals that touch are one chain."""
     of = [("a", 100, 150, False), ("a", 150, 200, False), ("b", 100, 201, False), ("c", 300, 400, False),
           ("d", 299, 400, False), ("e", 0, 50, True)]  # fmt: skip
-    rows = spark.createDataFrame(of, "key string, window_start_ms long, window_end_ms long, chosen boolean")
+    rows = spark.createDataFrame(of, f"key string, window_start_ms long, window_end_ms long, {CHOSEN} boolean")
     step = Step(Session(GAP_MS), ("key",), None, 0, 0, 0, 0, 1, 100, plan_time_ms=0, engine=engine_of(spark))
 
     def found(asked: TimeRange | None) -> list[tuple[str, int, int]]:

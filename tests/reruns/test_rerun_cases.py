@@ -190,7 +190,7 @@ def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSe
     made = dry_run(definition, spark, MIDDLE)
     run(definition, spark, MIDDLE)
     before, at = tables(definition), versions(definition)
-    with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* has moved:\n  u.: window"):
+    with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* is different now:\n  u.: window"):
         run(definition, spark, MIDDLE.expecting(made.preview_id))
     assert (tables(definition), versions(definition)) == (before, at)
     assert run(definition, spark) == []  # it was given up at once, and nothing waits

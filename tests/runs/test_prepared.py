@@ -195,8 +195,10 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(spark:
     newest = versions(definition)["open_windows"]
     assert newest is not None
     entry = log.file_of(definition.root / "open_windows", newest)
-    lines = entry.read_text().splitlines()
-    entry.write_text("\n".join(line for line in lines if "add" not in json.loads(line)))
+    actions = [one for one in map(json.loads, entry.read_text().splitlines()) if "add" not in one]
+    for one in actions:
+        one.get("commitInfo", {}).pop("windowlib_actions", None)  # else the entry itself says what it lacks
+    entry.write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(LostRows, match=r"open_windows holds 0 rows at version 1, but batch 1 left \d+"):
         advance(definition, lambda: spark, clock=clock)
 

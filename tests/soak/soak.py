@@ -40,7 +40,7 @@ REASON = ("--who", "ann", "--reason", "soak")
 # What a command may say when the tables, or what is planned, are not what it was typed for.
 FORESEEN = {
     "run": ("was changed by another program",),
-    "rerun": ("was changed by another program", "nothing has been run yet", "has moved", "changed since"),
+    "rerun": ("was changed by another program", "nothing has been run yet", "is different now", "changed since"),
     "advance-watermark": ("nothing has been run", "is planned", "already", "planned meanwhile", "another program"),
     "rollback": ("no batch", "is the newest", "another program"),
     "restore": ("nothing to do", "no way back"),

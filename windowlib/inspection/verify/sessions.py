@@ -23,6 +23,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import aligned_start_ms
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
@@ -73,11 +74,11 @@ def parts_of(inputs: Inputs, given: Counted) -> DataFrame:
 
 
 def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
-    """Parts that touch, added up: also chain_start_ms, chain_end_ms, _parts (how many), and the last one's batch."""
+    """Parts that touch, added up: also CHAIN_START_MS, CHAIN_END_MS, _parts (how many), and the last one's batch."""
     chained = step.engine.with_islands(parts, step.keys).groupBy(*step.key_columns, "_island")
     whole = {
-        "chain_start_ms": F.min(START),
-        "chain_end_ms": F.max(END),
+        CHAIN_START_MS: F.min(START),
+        CHAIN_END_MS: F.max(END),
         "_parts": F.count(F.lit(1)),
         "_listed": F.sum("_listed"),
         **{name: F.max(name) for name in OF_PART},
@@ -90,7 +91,7 @@ def expected(inputs: Inputs, found: Chained, recorded: Recorded, asked: Asked, u
     """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
     step, chains, past = found.step, found.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
-    bounds = "chain_start_ms", "chain_end_ms"
+    bounds = CHAIN_START_MS, CHAIN_END_MS
     is_unsure = meets_any(unsure, *bounds, touching=True)
     settling = f"(_parts > 1 OR _readmitted_by > 0 OR {meets_any(spans, *bounds)})"
     sure = chains.where(f"NOT {is_unsure}").where(asked.meets(*bounds))
@@ -118,14 +119,14 @@ def _simple(chains: DataFrame, step: Step, now: Time) -> DataFrame:
     """What became of chains of one part."""
     known = step.engine.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
     says = (
-        f"filter(array(if(chain_end_ms - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
-        f" if(chain_end_ms - 1 > _late_in AND chain_end_ms - 1 <= _watermark, '{RESULT}', ''),"
-        f" if(chain_end_ms - 1 > _late_in AND chain_end_ms - 1 > _late_out, '{IN_FLIGHT}', '')), x -> x != '')"
+        f"filter(array(if({CHAIN_END_MS} - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
+        f" if({CHAIN_END_MS} - 1 > _late_in AND {CHAIN_END_MS} - 1 <= _watermark, '{RESULT}', ''),"
+        f" if({CHAIN_END_MS} - 1 > _late_in AND {CHAIN_END_MS} - 1 > _late_out, '{IN_FLIGHT}', '')), x -> x != '')"
     )
     each = known.selectExpr("*", f"explode({says}) AS _said")
     return each.selectExpr(
-        *map(quoted, step.keys), f"chain_start_ms AS {START}", f"chain_end_ms AS {END}", "_said", "_batch", "_listed",
-        *step.partial_names,
+        *map(quoted, step.keys), f"{CHAIN_START_MS} AS {START}", f"{CHAIN_END_MS} AS {END}",
+        "_said", "_batch", "_listed", *step.partial_names,
     )  # fmt: skip
 
 
@@ -134,17 +135,17 @@ def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> Dat
     from pyspark.sql.types import StructField, StructType
 
     named = chains.select(
-        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), "chain_start_ms", "chain_end_ms"
+        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), CHAIN_START_MS, CHAIN_END_MS
     )
-    inside = (F.col(START) >= F.col("chain_start_ms")) & (F.col(END) <= F.col("chain_end_ms"))
+    inside = (F.col(START) >= F.col(CHAIN_START_MS)) & (F.col(END) <= F.col(CHAIN_END_MS))
     for i, key in enumerate(step.keys):
         inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
-    of_chain = parts.join(named, inside).drop(*(f"_key{i}" for i in range(len(step.keys))), "chain_end_ms")
+    of_chain = parts.join(named, inside).drop(*(f"_key{i}" for i in range(len(step.keys))), CHAIN_END_MS)
     member = (
         "named_struct('batch', _batch, 'readmitted_by', _readmitted_by, 'start', window_start_ms, 'end', window_end_ms)"
     )
     members = F.expr(f"collect_list({member})").cast(PARTS).alias("_members")
-    gathered = of_chain.groupBy(*step.key_columns, "chain_start_ms").agg(members)
+    gathered = of_chain.groupBy(*step.key_columns, CHAIN_START_MS).agg(members)
     own = [gathered.schema[key] for key in step.keys]
     said_type = parts.sparkSession.createDataFrame([], f"said {SAID}").schema["said"].dataType
     made = StructType([*own, StructField("_all", said_type)])

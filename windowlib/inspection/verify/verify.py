@@ -32,6 +32,7 @@ from windowlib.inspection.verify.report import UNEXPECTED, Difference, Verified
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed
+from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
 from windowlib.source.place import check_place
@@ -173,9 +174,8 @@ def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
             shown = [look(inputs, _step(inputs, given), asked) for look in (tables.results, tables.in_flight)]
             met = [rows.where(asked.meets("window_start_ms", "window_end_ms")) for rows in shown if rows is not None]
             if found:
-                bounds = "chain_start_ms", "chain_end_ms"
-                ours = found.chains.where(asked.meets(*bounds))
-                met.append(ours.selectExpr(*(f"{b} AS {b.replace('chain', 'window')}" for b in bounds)))
+                ours = found.chains.where(asked.meets(CHAIN_START_MS, CHAIN_END_MS))
+                met.append(ours.selectExpr(f"{CHAIN_START_MS} AS window_start_ms", f"{CHAIN_END_MS} AS window_end_ms"))
             reached = tables.span_of(met, asked.span)
             enough_before = span.from_ms == EVER.from_ms or span.from_ms < reached.from_ms
             if not enough_before or not (span.to_ms == EVER.to_ms or reached.to_ms < span.to_ms):
