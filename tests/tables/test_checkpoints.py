@@ -15,6 +15,7 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.tables import checkpoints, data_files, delta, delta_commits, disk
 from windowlib.tables.foreign import foreign_changes
+from windowlib.tables.log import CutLog, check_can_open
 from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
 from windowlib.tables.opened import Table
 
@@ -67,6 +68,34 @@ def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Pa
     assert removals_repeated(tmp_path) == []
     again = Table(tmp_path)
     assert [file.path for file in delta.files(again, delta.version(again))] == held
+
+
+def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = replaced_often(tmp_path, 25)
+    checkpoints.delete(checkpoints.superfluous(tmp_path, 15))  # as maintenance: the first entry is gone
+    looked_at: list[Path] = []
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked_at.append(folder) or glob(folder, pattern))
+    monkeypatch.setattr(DeltaTable, "is_deltatable", lambda folder: looked_at.append(Path(folder)) or True)
+    again = Table(tmp_path)
+    newest = delta.version(again)
+    assert newest is not None
+    delta_commits.commit(again, newest)
+    assert looked_at == []
+    with pytest.raises(CutLog):
+        check_can_open(tmp_path, 3)
+    assert delta.version(table) == newest + 1
+
+
+@pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
+def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, hint: str) -> None:
+    replaced_often(tmp_path, 28)
+    checkpoints.delete(checkpoints.superfluous(tmp_path, 15))
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
+    check_can_open(tmp_path, 28)
+    check_can_open(tmp_path, 9)
+    with pytest.raises(CutLog):
+        check_can_open(tmp_path, 8)
 
 
 def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from windowlib.model.errors import WindowError
 
+HINT = "_last_checkpoint"
 END_OF_PARQUET = b"PAR1"
 IDENTITY = "windowlib"  # the key of a commit's metadata that names the publication it belongs to
 ACTIONS = "windowlib_actions"  # the key of how many files and transactions a commit of ours names
@@ -62,7 +63,7 @@ def file_of(folder: Path, version: int) -> Path:
 def written_by(folder: Path, version: int) -> list[Path]:
     """The files of the log that the commit of a version wrote: its entry, and a checkpoint where one was due."""
     entry, checkpoint = file_of(folder, version), file_of(folder, version).with_suffix(".checkpoint.parquet")
-    return [entry, checkpoint, entry.with_name("_last_checkpoint")] if checkpoint.exists() else [entry]
+    return [entry, checkpoint, entry.with_name(HINT)] if checkpoint.exists() else [entry]
 
 
 def oldest_version(folder: Path) -> int:
@@ -73,8 +74,23 @@ def oldest_version(folder: Path) -> int:
     return min((int(number) for number in names if number.isdigit()), default=0)
 
 
+def last_checkpoint(folder: Path) -> int | None:
+    """The version of the newest checkpoint, by the file that names it, so that a long log is not listed.
+
+    None where that file is not there or does not say it, or where it names one that is not there, as one file.
+    """
+    try:
+        version = int(json.loads((folder / "_delta_log" / HINT).read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return version if file_of(folder, version).with_suffix(".checkpoint.parquet").exists() else None
+
+
 def check_can_open(folder: Path, version: int) -> None:
     """Raises `CutLog` where a version lies before what is left of the log."""
+    newest = last_checkpoint(folder)
+    if newest is not None and newest <= version:
+        return
     if version < (oldest := oldest_version(folder)):
         raise CutLog(
             f"version {version} of table {folder.name} can no longer be opened: its log was shortened, as `windowlib"
@@ -162,8 +178,11 @@ def check_entries(folder: Path) -> None:
     Reads none of them, but the end of the checkpoint: one that is empty is to delta-rs a table without files.
     """
     found, checkpoints = dict[int, os.DirEntry[str]](), dict[int, list[Path]]()
+    first = f"{last_checkpoint(folder) or 0:020}"
     with os.scandir(folder / "_delta_log") as names:
         for one in names:
+            if one.name < first:
+                continue
             number, _, kind = one.name.partition(".")
             if number.isdigit() and kind == "json":
                 found[int(number)] = one
@@ -194,7 +213,7 @@ def check(folder: Path) -> None:
             entry(folder, int(file.stem))
     for file in (folder / "_delta_log").glob("*.checkpoint*"):
         _check_whole(file)
-    _check_hint(folder / "_delta_log" / "_last_checkpoint")
+    _check_hint(folder / "_delta_log" / HINT)
 
 
 def _check_hint(hint: Path) -> None:

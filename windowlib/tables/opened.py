@@ -16,7 +16,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables.log import check, check_can_open, check_entries, check_later, entry, file_of
+from windowlib.tables.log import check, check_can_open, check_entries, check_later, entry, file_of, last_checkpoint
 
 
 @dataclass(slots=True)
@@ -68,6 +68,8 @@ class Table:
         return first_commit is None and not file_of(self.folder, self._open.version()).exists()
 
     def _has_log(self) -> bool:
+        if last_checkpoint(self.folder) is not None:
+            return True
         return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))
 
 
