@@ -5,12 +5,14 @@ of the same name: `windowlib/airflow` Airflow, `jobs/run.py` your own `run`. So 
 else is imported.
 """
 
+import gc
 import sys
 from pathlib import Path
 
 
 def start(*command: str) -> None:
     """Runs `windowlib COMMAND` with the arguments of this process, which was started with a file."""
+    gc.set_threshold(50_000)  # imports make objects that stay: by default Python looks at them again and again, 0.1 s
     here = Path(sys.argv[0]).resolve().parent
     sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
 

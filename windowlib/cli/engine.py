@@ -19,11 +19,17 @@ from windowlib.runs.exits import with_exit_code
 if TYPE_CHECKING:
     from windowlib.engines.warm.engine import Status
 
-engine_app = typer.Typer(no_args_is_help=True, context_settings=HELP)
+engine = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings=HELP,
+    rich_markup_mode="rich",
+    help='Keep one Spark on this machine ready for the runs of pipelines with [b]spark.master = "warm"[/b].',
+)
 NEVER = "never"
 
 
-@engine_app.command("start")
+@engine.command("start")
 @with_exit_code
 def engine_start(
     conf: Annotated[
@@ -45,7 +51,7 @@ def engine_start(
     show_outcome(record, f"the engine is ready on port {state.port}", as_json)
 
 
-@engine_app.command("stop")
+@engine.command("stop")
 @with_exit_code
 def engine_stop(as_json: Json = False) -> None:
     """End the engine, whatever it is doing. A run that used it is finished by the next one.
@@ -58,7 +64,7 @@ def engine_stop(as_json: Json = False) -> None:
     show_outcome({"stopped": stopped}, "the engine has ended" if stopped else "no engine is running", as_json)
 
 
-@engine_app.command("status")
+@engine.command("status")
 @with_exit_code
 def engine_status(as_json: Json = False) -> None:
     """Say whether the engine runs, since when, with which settings, and how many clients are connected.

@@ -40,7 +40,13 @@ if TYPE_CHECKING:
     from windowlib.inspection.late.what_if import WhatIf
     from windowlib.inspection.lineage.cuts import Cut
 
-late_app = typer.Typer(no_args_is_help=True, context_settings=HELP)
+late = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings=HELP,
+    rich_markup_mode="rich",
+    help="Late events: list them, say what another allowed_lateness would have kept, readmit some.",
+)
 SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (UTC)")
 BAR = 20  # characters
 
@@ -53,7 +59,7 @@ class By(StrEnum):
     HOUR = "hour"
 
 
-@late_app.command("readmit")
+@late.command("readmit")
 @with_exit_code
 def readmit(
     pipeline: Pipeline,
@@ -80,7 +86,7 @@ def readmit(
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
 
 
-@late_app.command("list")
+@late.command("list")
 @with_exit_code
 def late_list(
     pipeline: Pipeline,
@@ -118,7 +124,7 @@ def late_list(
     _show_whole(screen, rows, cut)
 
 
-@late_app.command("what-if")
+@late.command("what-if")
 @with_exit_code
 def late_what_if(
     pipeline: Pipeline,
@@ -221,8 +227,8 @@ def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:
     least, median, most, *_ = spread(whole)
     events = counted(whole.events, "late event")
     again = f", {whole.readmitted:,} of them readmitted" if whole.readmitted else ""
-    late = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
-    say(screen, f"{events}{again}, {late}")
+    lateness = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
+    say(screen, f"{events}{again}, {lateness}")
     if hint := readmit_hint(cut, rows):
         screen.print(hint, soft_wrap=True, highlight=False, markup=False)
 

@@ -1,68 +1,85 @@
-"""The command line, `windowlib`: which commands there are. Each imports what it needs when it is called.
+"""The command line, `windowlib`: which commands there are. A module is imported when a command of it is asked for.
 
-So `windowlib --help` and `windowlib status` answer at once and start no JVM. How commands end: `windowlib.runs.exits`.
+So `windowlib run` imports nothing of what other commands need, and `windowlib status` starts no JVM. How commands end:
+`windowlib.runs.exits`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from windowlib.cli.acknowledge import acknowledge
-from windowlib.cli.checks import checks
-from windowlib.cli.decide import abandon, accept_clock, approve
-from windowlib.cli.engine import engine_app
-from windowlib.cli.explain import explain
-from windowlib.cli.forget import forget
-from windowlib.cli.late import late_app
-from windowlib.cli.look import explain_plan, read, report, status
-from windowlib.cli.maintain import maintain
-from windowlib.cli.migrate import migrate
-from windowlib.cli.operate import adopt, advance_watermark, restore, rollback
 from windowlib.cli.options import HELP
-from windowlib.cli.rerun import rerun
-from windowlib.cli.run import plan, run
-from windowlib.cli.set_aside import set_aside
-from windowlib.cli.setup import setup
-from windowlib.cli.test import test
-from windowlib.cli.try_out import demo, replay
-from windowlib.cli.verify import verify
 from windowlib.runs.exits import with_exit_code
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
-COMMANDS: tuple[tuple[Callable[..., None], str], ...] = (
-    (setup, RUN),
-    (run, RUN),
-    (rerun, CORRECT),
-    (rollback, CORRECT),
-    (migrate, CORRECT),
-    (forget, CORRECT),
-    (plan, RUN),
-    (maintain, RUN),
-    (read, LOOK),
-    (status, LOOK),
-    (explain, LOOK),
-    (explain_plan, LOOK),
-    (verify, LOOK),
-    (checks, LOOK),
-    (report, LOOK),
-    (approve, DECIDE),
-    (abandon, DECIDE),
-    (accept_clock, DECIDE),
-    (advance_watermark, DECIDE),
-    (set_aside, DECIDE),
-    (acknowledge, DECIDE),
-    (restore, DECIDE),
-    (adopt, DECIDE),
-    (demo, TRY),
-    (test, TRY),
-    (replay, TRY),
-)
+COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel of `--help` that it stands in
+    "setup": ("setup", RUN),
+    "run": ("run", RUN),
+    "plan": ("run", RUN),
+    "maintain": ("maintain", RUN),
+    "engine": ("engine", RUN),
+    "rerun": ("rerun", CORRECT),
+    "rollback": ("operate", CORRECT),
+    "migrate": ("migrate", CORRECT),
+    "forget": ("forget", CORRECT),
+    "late": ("late", CORRECT),
+    "read": ("look", LOOK),
+    "status": ("look", LOOK),
+    "explain": ("explain", LOOK),
+    "explain-plan": ("look", LOOK),
+    "verify": ("verify", LOOK),
+    "checks": ("checks", LOOK),
+    "report": ("look", LOOK),
+    "approve": ("decide", DECIDE),
+    "abandon": ("decide", DECIDE),
+    "accept-clock": ("decide", DECIDE),
+    "advance-watermark": ("operate", DECIDE),
+    "set-aside": ("set_aside", DECIDE),
+    "acknowledge": ("acknowledge", DECIDE),
+    "restore": ("operate", DECIDE),
+    "adopt": ("operate", DECIDE),
+    "demo": ("try_out", TRY),
+    "test": ("test", TRY),
+    "replay": ("try_out", TRY),
+}
+
+
+class Imported(Mapping[str, Any]):
+    """The commands by their names, each made when it is asked for: a function of its module, or a `typer.Typer`."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, panel = COMMANDS[name]
+        found = getattr(import_module(f"windowlib.cli.{module}"), name.replace("-", "_"))
+        if not isinstance(found, typer.Typer):
+            command = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+            command.command(name, rich_help_panel=panel)(with_exit_code(found))
+            return typer.main.get_command(command)
+        group = typer.main.get_command(found)
+        group.name, group.rich_help_panel = name, panel  # type: ignore[attr-defined]
+        return group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Commands(TyperGroup):
+    """The group `windowlib`: the command line asks it for one command, `--help` for all."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": Imported()})
+
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -70,20 +87,6 @@ app = typer.Typer(
     context_settings=HELP,
     epilog="Exit codes: [b]0[/b] done, [b]2[/b] your mistake, [b]3[/b] refused by its checks, [b]4[/b] another run"
     " is in progress, [b]5[/b] windows differ from the source, [b]1[/b] anything else.",
-)
-for command, panel in COMMANDS:
-    app.command(command.__name__.replace("_", "-"), rich_help_panel=panel)(with_exit_code(command))
-app.add_typer(
-    late_app,
-    name="late",
-    rich_help_panel=CORRECT,
-    help="Late events: list them, say what another allowed_lateness would have kept, readmit some.",
-)
-app.add_typer(
-    engine_app,
-    name="engine",
-    rich_help_panel=RUN,
-    help='Keep one Spark on this machine ready for the runs of pipelines with [b]spark.master = "warm"[/b].',
 )
 
 

@@ -62,10 +62,16 @@ def columns_of(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
 
 def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows with exactly the columns of `schema`; a column that they lack is null."""
+    have = dict(zip(table.column_names, table.columns, strict=True))  # to look one up by name costs as much as a cast
     columns = [
-        table[f.name].cast(f.type) if f.name in table.column_names else pa.nulls(table.num_rows, f.type) for f in schema
+        pa.nulls(table.num_rows, f.type) if (column := have.get(f.name)) is None else _of_type(column, f.type)
+        for f in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _of_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    return column if column.type == wanted else column.cast(wanted)
 
 
 def rows(table: Table, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
