@@ -187,14 +187,16 @@ def touching(root: Path, ending: Sequence[DataFile], fired: Sequence[DataFile], 
     if not parts:
         return 0
     windows = pa.concat_tables(parts, promote_options="permissive")
-    # A window that fires and is kept is in both.
-    windows = windows.group_by(windows.column_names).aggregate([])
-    table = windows.sort_by([(c, "ascending") for c in [*step.keys, bounds[0]]]).combine_chunks()
+    table = windows.sort_by([(c, "ascending") for c in [*step.keys, *bounds]]).combine_chunks()
     if table.num_rows < 2:
         return 0
-    touch = pc.greater_equal(table["window_end_ms"].slice(0, table.num_rows - 1), table["window_start_ms"].slice(1))
+    one, after = table.slice(0, table.num_rows - 1), table.slice(1)
+    touch = pc.greater_equal(one["window_end_ms"], after["window_start_ms"])
+    # A window that fires and is kept is in both.
+    fired_and_kept = pc.and_(*(pc.equal(one[bound], after[bound]) for bound in bounds))
+    touch = pc.and_not(touch, fired_and_kept)
     for key in step.keys:
-        touch = pc.and_(touch, pc.equal(table[key].slice(0, table.num_rows - 1), table[key].slice(1)))
+        touch = pc.and_(touch, pc.equal(one[key], after[key]))
     return int(pc.sum(touch).as_py() or 0)
 
 
