@@ -14,10 +14,11 @@ from functools import cached_property
 from pathlib import Path
 
 import windowlib
+from windowlib.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 USERS = ("windowlib", "dags", "jobs", "benchmarks", "docs")
-REGISTERED = re.compile(r"^(\w*app\.\w+|field_validator|model_validator)\(")  # commands, pages, pydantic's validators
+REGISTERED = re.compile(r"^(\w+\.command|\w*app\.\w+|field_validator|model_validator)\(")  # pages, validators
 KEPT: Mapping[str, str] = {
     "windowlib.__getattr__": "Python calls it",
     "windowlib.__dir__": "Python calls it",
@@ -116,6 +117,7 @@ def modules(root: Path) -> list[Module]:
 
 def left_over(every: list[Module], templates: str = "") -> list[str]:
     offered = {f"{place}.{name}" for place, name in windowlib._AT_FIRST_USE.values()}
+    offered |= {f"windowlib.cli.{place}.{name.replace('-', '_')}" for name, (place, _) in COMMANDS.items()}
     used = offered.union(*(one.taken for one in every))
     attributes = {*re.findall(r"\.(\w+)", templates)}.union(*(one.attributes for one in every))
     ours = (one for one in every if one.name.partition(".")[0] == "windowlib")

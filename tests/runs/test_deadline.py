@@ -23,6 +23,7 @@ from windowlib.batches import reading
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.engines.sail import is_sail
 from windowlib.runs import attempt, deadline, run, together
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
@@ -242,7 +243,9 @@ def test_what_a_command_computes_is_ended_too(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, asked: list[str], what: str
 ) -> None:
     advance(clicks(tmp_path, 1), lambda: spark, clock=clock)
-    definition = clicks(tmp_path, 1, ONE_FILE.replace("8s", "3s").replace("[source]", 'engine = "sail"\n[source]', 1))
+    engine = "sail" if is_sail(spark) else "spark"
+    text = ONE_FILE.replace("8s", "3s").replace("[source]", f'engine = "{engine}"\n[source]', 1)
+    definition = clicks(tmp_path, 1, text)
     release = tmp_path / "release"
     monkeypatch.setattr(step, lambda inputs, *others: hanging(inputs.spark, release))
     ended = CliRunner().invoke(app, [asked[0], str(definition.file), *asked[1:]])
