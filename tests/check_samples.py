@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from windowlib.definition.definition import Definition, load_definition
 
 DEFINITION = """
@@ -117,3 +120,18 @@ def definition(folder: Path, *, watermark: str = "", checks: str = "") -> Defini
     file = folder / "clicks.toml"
     file.write_text(DEFINITION.format(watermark=watermark, checks=checks), encoding="utf-8")
     return load_definition(file)
+
+
+def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:
+    """A file of results, a row for each window: user, start and end in ms."""
+    times = pa.timestamp("us", tz="UTC")
+    table = pa.table(
+        {
+            "user_id": [row[0] for row in rows],
+            "window_start": pa.array([row[1] * 1000 for row in rows], pa.int64()).cast(times),
+            "window_end": pa.array([row[2] * 1000 for row in rows], pa.int64()).cast(times),
+            "events": [1] * len(rows),
+        }
+    )
+    pq.write_table(table, folder / "results.parquet")
+    return folder / "results.parquet"

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, definition
+from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, definition, results_file
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.quality.baselines import WEEK_MS
@@ -93,20 +92,6 @@ def failed(results: list[Any]) -> list[Any]:
 @pytest.fixture
 def clicks(tmp_path: Path):
     return definition(tmp_path)
-
-
-def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:
-    times = pa.timestamp("us", tz="UTC")
-    table = pa.table(
-        {
-            "user_id": [row[0] for row in rows],
-            "window_start": pa.array([row[1] * 1000 for row in rows], pa.int64()).cast(times),
-            "window_end": pa.array([row[2] * 1000 for row in rows], pa.int64()).cast(times),
-            "events": [1] * len(rows),
-        }
-    )
-    pq.write_table(table, folder / "results.parquet")
-    return folder / "results.parquet"
 
 
 def test_a_sound_batch_passes_every_check(clicks, tmp_path):

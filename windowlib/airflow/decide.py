@@ -47,45 +47,7 @@ ASKING = (
 )  # states of a task whose question is open, or is put again
 LOOK_AGAIN = timedelta(minutes=5)  # whether it was decided elsewhere
 ITSELF = 1  # the task that looks is running
-ROWS = 6  # of the batch, that the question shows
-
-_BODY = """\
-The checks refused batch {batch_id} of **{name}**: nothing of it is published.
-
-{failed}{rows}
-
-* **approve**: this run publishes the batch anyway, exactly as it was judged, and goes on.
-* **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
-* **leave waiting**: nothing is decided. This run fails, and the next one asks again.
-
-Or in a shell, where this task notices it within minutes:
-
-    {approve}
-    {abandon}
-
-The **reason** is kept in the ledger, with the name that you are logged in by.
-
-[The page of the pipeline](/windowlib/{name}/)
-"""
-
-
-def question(
-    name: str, batch_id: int, commands: tuple[str, str], failed: Sequence[str], rows: Sequence[str] = ()
-) -> tuple[str, str]:
-    """Subject and body (Markdown) of what is asked about a batch: a sentence for each check that failed, and some of
-    its rows that reach no window. `commands` approve and abandon it.
-    """
-    from windowlib.reruns.words import escaped
-
-    said, put_away = ("\n".join(f"- {escaped(one)}" for one in lines) for lines in (failed, rows))
-    return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
-        name=name,
-        batch_id=batch_id,
-        failed=said,
-        approve=commands[0],
-        abandon=commands[1],
-        rows=f"\n\nSome of its rows that reach no window:\n\n{put_away}" if rows else "",
-    )
+ROWS = 6  # of each kind, that the question shows
 
 
 class Decide(Job, HITLOperator):
@@ -128,17 +90,22 @@ class Decide(Job, HITLOperator):
 
     def _ask(self, context: Context, definition: Definition, state: LedgerState) -> Any:
         """Puts the question about the batch that waits."""
+        from windowlib.airflow.question import question
         from windowlib.batches.may_run import decision_command
         from windowlib.batches.planning import ledger_of
-        from windowlib.pages.waiting import lines, put_away
+        from windowlib.pages.waiting import lines, put_away, wrong_results
 
         assert state.plan is not None, "a batch waits"
         assert state.rejection, "a batch waits"
         batch_id, ledger = state.plan.batch_id, ledger_of(definition)
-        rows = [line for found in put_away(definition, ledger.tables, state) for line in lines(found)]
+        of_batch = {
+            "results that are wrong": wrong_results(definition, batch_id),
+            "rows that reach no window": put_away(definition, ledger.tables, state),
+        }
+        rows = {which: [line for one in found for line in lines(one)][:ROWS] for which, found in of_batch.items()}
         failed = _failed(definition, batch_id, state.rejection)
         commands = decision_command(APPROVE, definition, state.plan), decision_command(ABANDON, definition, state.plan)
-        self.subject, self.body = question(definition.name, batch_id, commands, failed, rows[:ROWS])
+        self.subject, self.body = question(definition.name, batch_id, commands, failed, rows)
         return HITLOperator.execute(self, context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

@@ -1,4 +1,6 @@
-"""What a batch that waits for a decision would put away: rows that it refuses, and events that are late in it."""
+"""What a batch that waits for a decision would put away, rows that it refuses and events that are late in it; and which
+of its results its checks found wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,10 @@ import pyarrow.compute as pc
 
 from windowlib.definition.definition import Definition
 from windowlib.inspection.late.events import how_late
+from windowlib.pages.history import outcomes_of
 from windowlib.pages.newest import rows_of_newest
 from windowlib.pages.rows import EXAMPLES, Rows, shown
+from windowlib.quality.validations import kept
 from windowlib.tables import prepare
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger_rows import LedgerState
@@ -40,6 +44,17 @@ def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list
             columns = [WHY, *before, *(definition.source.key if change.name == "late_events" else ()), *after]
             found += [shown(definition, [{**row, WHY: _why(row)} for row in rows], columns)] if rows else []
     return found
+
+
+def wrong_results(definition: Definition, batch_id: int) -> list[Rows]:
+    """A few of its results for each check that keeps it from being published, with key and window."""
+    checked = next((one for one in kept(definition.root) if one.batch_id == batch_id), None)
+    found = outcomes_of(definition, checked) if checked else []
+    return [
+        Rows([WHY, *one.rows.columns], [[one.result.sentence.removesuffix("."), *cells] for cells in one.rows.cells])
+        for one in found
+        if one.rows and not one.result.success and one.result.severity == "critical"
+    ]
 
 
 COLUMNS = {

@@ -1,0 +1,40 @@
+"""Which rows of a batch that waits for a decision are shown to whoever decides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.check_samples import FIGURES, HISTORY, definition, results_file
+from windowlib.airflow.question import question
+from windowlib.pages.waiting import lines, wrong_results
+from windowlib.quality.check import check, critical_failures
+from windowlib.reruns.words import escaped
+
+SUITE = {
+    "type": "expect_column_values_to_be_in_set",
+    "kwargs": {"column": "user_id", "value_set": ["a"]},
+    "description": "Every user is known.",
+}
+
+
+@pytest.mark.parametrize("severity", ["critical", "warning"])
+def test_results_that_keep_a_batch_from_being_published_are_shown(tmp_path: Path, severity: str) -> None:
+    (tmp_path / "own.json").write_text(json.dumps({"expectations": [{**SUITE, "severity": severity}]}))
+    pipeline = definition(tmp_path, checks='results_suite = "own.json"')
+    file = results_file(tmp_path, [("a", 10, 20), ("<b>", 20, 30), ("a", 30, 40)])
+    refused = critical_failures(check(pipeline, FIGURES, HISTORY, [file]))
+    shown = [line for rows in wrong_results(pipeline, FIGURES["batch_id"]) for line in lines(rows)]
+    if severity == "warning":
+        assert refused == shown == []
+        return
+    [row] = shown
+    assert row.startswith("Every user is known: user_id <b>, window_start 1970-01-01 00:00:00.02")
+    _, asked = question(
+        "clicks", 7, ("approve", "abandon"), ["Every user is known."], {"results that are wrong": shown}
+    )
+    assert f"Some of its results that are wrong:\n\n- {escaped(row)}\n" in asked
+    assert "<b>" not in asked
+    assert wrong_results(pipeline, FIGURES["batch_id"] + 1) == []

@@ -1,0 +1,46 @@
+"""What the task `decide` asks about a batch, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from windowlib.reruns.words import escaped
+
+_BODY = """\
+The checks refused batch {batch_id} of **{name}**: nothing of it is published.
+
+{failed}{rows}
+
+* **approve**: this run publishes the batch anyway, exactly as it was judged, and goes on.
+* **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
+* **leave waiting**: nothing is decided. This run fails, and the next one asks again.
+
+Or in a shell, where this task notices it within minutes:
+
+    {approve}
+    {abandon}
+
+The **reason** is kept in the ledger, with the name that you are logged in by.
+
+[The page of the pipeline](/windowlib/{name}/)
+"""
+
+
+def question(
+    name: str, batch_id: int, commands: tuple[str, str], failed: Sequence[str], rows: Mapping[str, Sequence[str]]
+) -> tuple[str, str]:
+    """Subject and body (Markdown) of what is asked about a batch: a sentence for each check that failed, and some of
+    its `rows` by which they are. `commands` approve and abandon it.
+    """
+    return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
+        name=name,
+        batch_id=batch_id,
+        failed=_listed(failed),
+        approve=commands[0],
+        abandon=commands[1],
+        rows="".join(f"\n\nSome of its {which}:\n\n{_listed(lines)}" for which, lines in rows.items() if lines),
+    )
+
+
+def _listed(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {escaped(one)}" for one in lines)
