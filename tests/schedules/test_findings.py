@@ -61,7 +61,13 @@ from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange, LostRows
 
-QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
+QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN = (
+    "quiet",
+    "read too",
+    "given up",
+    "lost",
+    "built again",
+)  # each is used by one test
 KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
 
 
@@ -70,7 +76,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, TWICE, FIRST):
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, TWICE, FIRST):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
@@ -208,6 +214,29 @@ def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monk
         synced(chosen, root)
 
     monkeypatch.setattr(disk, "sync", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, Asked(*BY))
+
+
+def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another `migrate` builds the same tables by then, in the same folder."""
+    definition = of(folder / BUILT_AGAIN, NEW)
+    commit = delta_commits.commit_logged
+
+    def late(table: Any, expected: int, *others: Any) -> Any:
+        built = table.folder.parent
+        if table.folder.name == "ledger" and built.parent.name == "_migration" and "gone" not in done:
+            done.append("gone")
+            begun = (built / "migration.json").read_bytes()
+            shutil.rmtree(built)
+            built.mkdir()
+            (built / "migration.json").write_bytes(begun)
+        return commit(table, expected, *others)
+
+    done: list[str] = []
+    monkeypatch.setattr(delta_commits, "commit_logged", late)
     with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
         build(definition, no_spark, Asked(*BY))
 

@@ -113,8 +113,8 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 
 
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
-    of_it = isinstance(error, FileNotFoundError | LostFiles) and str(shadow.definition.root) in str(error)
-    if of_it or not is_begun(shadow.definition.root):
+    gone = isinstance(error, FileNotFoundError | LostFiles) or isinstance(error and error.__cause__, FileNotFoundError)
+    if (gone and str(shadow.definition.root) in str(error)) or not is_begun(shadow.definition.root):
         raise MigrationRefused(GIVEN_UP) from error
 
 
