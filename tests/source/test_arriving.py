@@ -215,7 +215,7 @@ def after_a_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 def new(definition: Definition) -> list[str]:
     """The paths of files that are new to a pipeline."""
     tables = Tables(definition.root)
-    return [file.path for file in waiting_files(definition, tables, ledger_of(definition).state().commit)]
+    return [file.path for file in waiting_files(definition.source, tables, ledger_of(definition).state().commit)]
 
 
 @pytest.mark.spark

@@ -22,7 +22,7 @@ from windowlib.tables.publish import Changes, joined
 
 def compute(inputs: Inputs) -> Outcome:
     """Runs the jobs and gives what to commit."""
-    checksums = Checksums.started(inputs.definition, [file.path for file in inputs.plan.files])
+    checksums = Checksums.started(inputs.definition.source, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
     looked = reading.look(inputs, given)
     moved = watermarks.move(inputs.definition, inputs.plan, watermarks.last(inputs.opened, inputs.before), looked)

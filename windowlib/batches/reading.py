@@ -50,7 +50,7 @@ def read(inputs: Inputs) -> Admitted | None:
         return Admitted(inputs.shared.rows, inputs.shared.columns, inputs.shared.uris)
     if not inputs.plan.files:
         return None
-    raw = source.rows(inputs.spark, inputs.definition, inputs.plan.files, inputs.staging, inputs.source_types)
+    raw = source.rows(inputs.spark, inputs.definition.source, inputs.plan.files, inputs.staging, inputs.source_types)
     return Admitted(_admitted(inputs, raw), raw.columns, raw.paths)
 
 

@@ -77,7 +77,7 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
         map(_is_as_recorded, batches)
     ):
         return None
-    raw = source.rows(spark, first.definition, first.plan.files, folder, first.source_types)
+    raw = source.rows(spark, first.definition.source, first.plan.files, folder, first.source_types)
     admissions = [admission_of(batch) for batch in batches]
     strictest = replace(admissions[0], future_after_ms=_strictest(admissions))
     judge = without_guard(first.definition, first.plan.files, strictest)
@@ -105,7 +105,7 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
 def _is_as_recorded(batch: Inputs) -> bool:
     """Whether its files have the types that are recorded, so that each pipeline reads the same."""
     return batch.definition.source.format in ("json", "csv") or parquet_rows.is_as_recorded(
-        batch.definition, batch.plan.files, batch.source_types or {}
+        batch.definition.source, batch.plan.files, batch.source_types or {}
     )
 
 

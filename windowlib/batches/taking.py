@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
+from windowlib.definition.source import Source
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing as source
@@ -29,11 +30,11 @@ SLACK_MS = DAY_MS  # sessions reach so far beyond a range, as a rule; where one 
 
 def due(definition: Definition, tables: Tables, commit: Commit, look: source.Look) -> Removal | None:
     """The removal that is next: every file before it is read."""
-    cursor = source.cursor_of(definition, commit)
+    cursor = source.cursor_of(definition.source, commit)
     if cursor is None:
         return None
-    arrived = source.arrivals(definition, tables, commit, look(definition, cursor))
-    if arrived.removal is None or source.new_files(definition, tables, commit, arrived):
+    arrived = source.arrivals(definition.source, tables, commit, look(definition.source, cursor))
+    if arrived.removal is None or source.new_files(definition.source, tables, commit, arrived):
         return None
     return with_compacted(definition, tables, commit, arrived.removal)
 
@@ -41,27 +42,25 @@ def due(definition: Definition, tables: Tables, commit: Commit, look: source.Loo
 def with_compacted(definition: Definition, tables: Tables, commit: Commit, removal: Removal) -> Removal:
     """The same with the files near it that were compacted and deleted since they were read: it takes those up, too."""
     spans = source.spans_read(tables, commit)
-    while (span := span_of(definition, removal, spans, commit.at_ms)) and (
-        more := _compacted(definition, spans, removal.last, span, removal.gone)
+    latest_ms = commit.at_ms + definition.watermark.max_future_skew_ms
+    while (span := span_of(definition.source, removal, spans, latest_ms)) and (
+        more := _compacted(definition.source, spans, removal.last, span, removal.gone)
     ):
         removal = replace(removal, gone=removal.gone | more.gone, fresh=(*removal.fresh, *more.fresh))
     return removal
 
 
-def _compacted(
-    definition: Definition, spans: Spans, version: int, near: TimeRange, gone: Collection[str]
-) -> Removal | None:
+def _compacted(of: Source, spans: Spans, version: int, near: TimeRange, gone: Collection[str]) -> Removal | None:
     """What is in the place of files with events near a range that were read, then compacted and deleted."""
     around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
-    folder = definition.source.path
     missing = {
         path
         for path, span in spans.items()
         if span and path not in gone and span.from_ms < around.to_ms and around.from_ms < span.to_ms
-        if not (folder / path).is_file()
+        if not (of.path / path).is_file()
     }
     read = {path: span for path, span in spans.items() if path not in gone}
-    return compacted(definition, version, read, missing) if missing else None
+    return compacted(of, version, read, missing) if missing else None
 
 
 def by_itself(definition: Definition, tables: Tables, commit: Commit, plan: Plan, removal: Removal) -> Plan:
@@ -71,8 +70,8 @@ def by_itself(definition: Definition, tables: Tables, commit: Commit, plan: Plan
     """
     span = _span(definition, tables, commit, removal, plan.plan_time_ms)
     if _needs_operator(definition, removal, span) or span is None:
-        raise SourceError(ways_on(definition, removal, span))
-    asked = Rerun(span.from_ms, span.to_ms, f"{title(definition, removal)} removed rows", ITSELF)
+        raise SourceError(_ways_on(definition, removal, span))
+    asked = Rerun(span.from_ms, span.to_ms, f"{title(definition.source, removal)} removed rows", ITSELF)
     return taken(definition, tables, commit, replace(plan, rerun=asked), removal)
 
 
@@ -83,10 +82,11 @@ def next_removal(definition: Definition, commit: Commit | None, tables: Tables, 
         return None
     span = _span(definition, tables, commit, removal, now_ms)
     if _needs_operator(definition, removal, span):
-        return ways_on(definition, removal, span)
+        return _ways_on(definition, removal, span)
     assert span is not None, "an operator decides where it is not known"
     times = f"{instant(span.from_ms)} to {instant(span.to_ms - 1)}"
-    return f"{title(definition, removal)} removes rows: the next run recomputes the windows of their events, {times}"
+    what = f"{title(definition.source, removal)} removes rows"
+    return f"{what}: the next run recomputes the windows of their events, {times}"
 
 
 def is_by_itself(plan: Plan) -> bool:
@@ -99,18 +99,19 @@ def read_again(definition: Definition, tables: Tables, commit: Commit, plan: Pla
 
     Raises `RerunRefused` where its range does not cover all of their events.
     """
-    cursor = source.cursor_of(definition, commit)
+    cursor = source.cursor_of(definition.source, commit)
     assert plan.rerun is not None, "it is a rerun"
     if cursor is None or cursor.version < 0 or plan.rerun.late_only:
         return plan
-    found = _compacted(definition, source.spans_read(tables, commit), _quiet(definition, cursor), plan.rerun.range, ())
+    spans, quiet = source.spans_read(tables, commit), _quiet(definition.source, cursor)
+    found = _compacted(definition.source, spans, quiet, plan.rerun.range, ())
     if found is None:
         return plan
     whole = with_compacted(definition, tables, commit, found)
     span = _span(definition, tables, commit, whole, plan.plan_time_ms)
     if span is None or not plan.rerun.range.holds(span):
         copied = "recompute everything: run a copy of the definition under another name over the same source"
-        return _refuse_part(definition, whole, span, "has put rows that were read into other files", copied)
+        return _refuse_part(definition.source, whole, span, "has put rows that were read into other files", copied)
     return _with(tables, plan, whole)
 
 
@@ -124,30 +125,30 @@ def taken(definition: Definition, tables: Tables, commit: Commit, plan: Plan, re
     if span is None or asked.to_ms <= span.from_ms or span.to_ms <= asked.from_ms:
         return plan
     if removal.has_vectors:
-        raise RerunRefused(ways_on(definition, removal, span))
+        raise RerunRefused(_ways_on(definition, removal, span))
     if not asked.holds(span):
         by_itself = f'set source.removals = "rerun" in {definition.file}, and a run recomputes all of it'
-        return _refuse_part(definition, removal, span, "removes rows", by_itself)
+        return _refuse_part(definition.source, removal, span, "removes rows", by_itself)
     return _with(tables, plan, removal)
 
 
-def _quiet(definition: Definition, cursor: Cursor) -> int:
+def _quiet(of: Source, cursor: Cursor) -> int:
     """The last version up to which no row has come or gone since a cursor."""
     last = cursor.version
-    for version in source.found_files(definition, cursor).versions:
+    for version in source.found_files(of, cursor).versions:
         if version.changes_rows and version.touched:
             break
         last = version.number
     return last
 
 
-def _refuse_part(definition: Definition, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
+def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
     """Raises `RerunRefused`; `otherwise` says how to continue where all of it is longer than a rerun can be."""
     times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
-    enough = f" Rerun all of it: {command(definition, span)}" if span else ""
+    enough = f" Rerun all of it: {command(of, span)}" if span else ""
     if span and is_too_long(span):
         enough = f" That is more than the {LONGEST_DAYS} days of one rerun: {otherwise}"
-    raise RerunRefused(f"{title(definition, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
+    raise RerunRefused(f"{title(of, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
 
 
 def _with(tables: Tables, plan: Plan, removal: Removal) -> Plan:
@@ -163,7 +164,13 @@ def _with(tables: Tables, plan: Plan, removal: Removal) -> Plan:
 
 
 def _span(definition: Definition, tables: Tables, commit: Commit, removal: Removal, now_ms: int) -> TimeRange | None:
-    return span_of(definition, removal, source.spans_read(tables, commit), now_ms)
+    latest_ms = now_ms + definition.watermark.max_future_skew_ms
+    return span_of(definition.source, removal, source.spans_read(tables, commit), latest_ms)
+
+
+def _ways_on(definition: Definition, removal: Removal, span: TimeRange | None) -> str:
+    never = definition.plan.rerun if isinstance(definition.plan.rerun, str) else None
+    return ways_on(definition.source, removal, span, never)
 
 
 def _needs_operator(definition: Definition, removal: Removal, span: TimeRange | None) -> bool:

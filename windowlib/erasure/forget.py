@@ -108,7 +108,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Aske
     check_key(definition, asked.key)
     check_fingerprint(definition, state.commit)
     there = cut(definition)  # raises where nothing was run yet
-    check_place(definition, state.commit)
+    check_place(definition.source, definition.root, state.commit)
     if (key := key_of(there, asked.key)) is None:
         raise NothingToForget(f"no window of {definition.name} was made yet, so no table holds a key")
     if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:

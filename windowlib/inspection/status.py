@@ -119,8 +119,8 @@ def status(definition: Definition, now_ms: int) -> Status:
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
     removal = next_removal(definition, commit, ledger.tables, now_ms) if source_problem is None else None
-    since = marker_of(definition, commit)
-    not_read = left_out(definition, since) if source_problem is None else []
+    since = marker_of(definition.source, definition.root, commit)
+    not_read = left_out(definition.source, since) if source_problem is None else []
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
@@ -141,7 +141,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_of(definition, ledger),
-        listing=words(definition, since) if since else None,
+        listing=words(definition.source, since) if since else None,
     )
 
 
@@ -261,7 +261,7 @@ def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
     """How many files no batch has read yet, or why that cannot be said."""
     try:
-        return len(waiting_files(definition, tables, commit)), None
+        return len(waiting_files(definition.source, tables, commit)), None
     except WindowError as error:
         return None, str(error)
 

@@ -161,7 +161,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     check_folder(definition)
-    check_place(definition, commit)
+    check_place(definition.source, definition.root, commit)
     if uses_processing_time(definition.window):
         raise MigrationRefused(
             "the windows of the new definition use processing time, which is that of the runs: built again, all of"

@@ -90,7 +90,7 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
     before = known_paths(tables, at)
     there = _there(definition, before)
     known = []
-    with Contents.of(definition) as contents:
+    with Contents.of(definition.source, definition.root) as contents:
         found_as = {found.path: found for found in there} | renamed(contents, there, before.values())
         for row in data_files.rows(table, delta.files(table, at), SOURCE_FILES.columns):
             found = found_as.get(row["path"])
@@ -106,7 +106,7 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
 def _there(definition: Definition, known: Mapping[str, FileState]) -> Sequence[Found]:
     """The files that are there now. A Delta table's never change, and its log need not reach back to those read."""
     if definition.source.format != "delta":
-        return source.found_files(definition).files
+        return source.found_files(definition.source).files
     there = (file for file in known.values() if (definition.source.path / file.path).is_file())
     return [Found(*file.identity, (0, file.path)) for file in there]
 

@@ -79,7 +79,7 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     )
     if commit:
         check_counts(run.ledger.tables, versions, commit)
-    source.check_unchanged(definition, plan.files)
+    source.check_unchanged(definition.source, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
     folder = staging_folder(definition.root) / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -98,7 +98,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
         with saying(run.say, f"{_named(run, plan)}: computing {_amount(plan)}", attempt.inputs.spark):
             outcome = _computed(attempt, shared)
         run.say(f"{_named(run, plan)}: checking")
-        source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
+        source.check_unchanged(run.definition.source, plan.files)  # nor while Spark read them
         checks = _judged(attempt, outcome)
         made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
         prepared = prepare.write(run.ledger.root, made)
@@ -205,6 +205,6 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
         except (WindowError, delta_commits.Conflict):
             raise
         except Exception as error:
-            if change := source.change_of(run.definition, due.plan.files):  # while it was being read
+            if change := source.change_of(run.definition.source, due.plan.files):  # while it was being read
                 raise source.FilesChanged(change) from error
             raise

@@ -88,7 +88,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
             " compared: give that definition, or verify after the next batch"
         )
-    check_place(definition, commit)
+    check_place(definition.source, definition.root, commit)
     opened = Tables(definition.root)
     past = recorded(definition, opened, commit, then)
     changed = foreign(opened, commit)
