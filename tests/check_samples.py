@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.quality import check as quality
+from windowlib.quality.check import CheckResult
+from windowlib.quality.terms import Terms
 
 DEFINITION = """
 name = "clicks"
@@ -117,3 +120,13 @@ def definition(folder: Path, *, watermark: str = "", checks: str = "") -> Defini
     file = folder / "clicks.toml"
     file.write_text(DEFINITION.format(watermark=watermark, checks=checks), encoding="utf-8")
     return load_definition(file)
+
+
+def check(
+    of: Definition,
+    figures: Mapping[str, int | None],
+    history: Sequence[Mapping[str, int | None]] = (),
+    result_files: Sequence[Path] = (),
+) -> list[CheckResult]:
+    """The outcome of every check of a batch of a pipeline."""
+    return quality.check(Terms.of(of), of.root, figures, history, result_files)

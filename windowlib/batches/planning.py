@@ -155,7 +155,7 @@ def _removing(definition: Definition, tables: Tables, state: LedgerState, arrive
 
 def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived) -> Plan:
     """The plan of a batch that reads what has arrived, with what is kept of its source."""
-    check_types(definition, arrived.types)
+    check_types(definition.engine, definition.source, definition.uses, arrived.types)
     then = json.loads(state.commit.definition) if state.commit else {}
     cursor = source.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
     left_at = arrived.marker(definition.source.sorted_by_time)
@@ -182,8 +182,9 @@ def rerun_plan(
         first = to_paste("run", definition.file)
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `{first}`")
     check_place(definition.source, definition.root, commit)
-    check_can_rerun(definition, rerun)
-    check_types(definition, json.loads(commit.definition).get("source_types"))
+    check_can_rerun(definition.source, definition.never_rerun, rerun)
+    types = json.loads(commit.definition).get("source_types")
+    check_types(definition.engine, definition.source, definition.uses, types)
     plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
     removal = taking.due(definition, tables, commit, look) if not rerun.late_only else None
     plan = taking.taken(definition, tables, commit, plan, removal) if removal else plan

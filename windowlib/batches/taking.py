@@ -21,7 +21,7 @@ from windowlib.source.found import SourceError
 from windowlib.source.removals import Removal, Spans, command, compacted, is_too_long, span_of, title, ways_on
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
-from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, can_rerun
+from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused
 from windowlib.tables.set_aside import files_set_aside
 
 ITSELF = "windowlib"  # who asks for a rerun that no operator has asked for
@@ -169,10 +169,9 @@ def _span(definition: Definition, tables: Tables, commit: Commit, removal: Remov
 
 
 def _ways_on(definition: Definition, removal: Removal, span: TimeRange | None) -> str:
-    never = definition.plan.rerun if isinstance(definition.plan.rerun, str) else None
-    return ways_on(definition.source, removal, span, never)
+    return ways_on(definition.source, removal, span, definition.never_rerun)
 
 
 def _needs_operator(definition: Definition, removal: Removal, span: TimeRange | None) -> bool:
     asks = definition.source.removals != "rerun"
-    return asks or removal.has_vectors or span is None or not can_rerun(definition)
+    return asks or removal.has_vectors or span is None or definition.never_rerun is not None

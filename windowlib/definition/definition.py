@@ -136,6 +136,11 @@ class Definition(DefinitionFile):
         return tuple(dict.fromkeys(names))
 
     @property
+    def never_rerun(self) -> str | None:
+        """Why no range of its windows can be recomputed; None where one can."""
+        return self.plan.rerun if isinstance(self.plan.rerun, str) else None
+
+    @property
     def uses(self) -> Uses:
         """What it needs of the rows of its source."""
         source = self.source

@@ -22,6 +22,7 @@ from windowlib.batches.may_run import lateness_changed, why_it_waits
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
+from windowlib.quality.terms import Terms
 from windowlib.reruns import batch as rerun
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
@@ -185,7 +186,7 @@ def _judged(attempt: Attempt, outcome: Outcome) -> list[CheckResult]:
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
     results = [definition.root / "results" / file.path for file in outcome.changes.get("results", Changes()).add]
     earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
-    return check.check(definition, dict(outcome.figures), earlier, results)
+    return check.check(Terms.of(definition), definition.root, dict(outcome.figures), earlier, results)
 
 
 def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:

@@ -34,7 +34,7 @@ SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv":
 
 def spark_sessions(definition: Definition) -> Local | Warm | Remote | Embedded:
     """What gives the Spark sessions of a run of this pipeline."""
-    check_engine(definition)
+    check_engine(definition.engine, definition.source, definition.uses)
     if definition.engine == "sail":
         return Embedded()
     master = definition.spark.master

@@ -95,7 +95,7 @@ def run_together(
     first = runs[0]
     spark = spark_sessions(first.definition)
     for other in runs[1:]:
-        check_engine(other.definition)
+        check_engine(other.definition.engine, other.definition.source, other.definition.uses)
     try:
         announced = _announced(spark, first.definition, first.say)
         return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches)

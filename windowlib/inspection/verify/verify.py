@@ -73,7 +73,7 @@ def check_can_verify(definition: Definition, asked: Asked) -> None:
             f"{definition.name} has count windows, which have no bounds in time: ask without a range of time."
             " Nothing was compared"
         )
-    check_engine(definition)
+    check_engine(definition.engine, definition.source, definition.uses)
 
 
 def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
