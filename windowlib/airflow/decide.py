@@ -137,7 +137,8 @@ class Decide(Job, HITLOperator):
         batch_id, ledger = state.plan.batch_id, ledger_of(definition)
         rows = [line for found in put_away(definition, ledger.tables, state) for line in lines(found)]
         failed = _failed(definition, batch_id, state.rejection)
-        commands = decision_command(APPROVE, definition, state.plan), decision_command(ABANDON, definition, state.plan)
+        file, plan = definition.file, state.plan
+        commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
         self.subject, self.body = question(definition.name, batch_id, commands, failed, rows[:ROWS])
         return HITLOperator.execute(self, context)
 

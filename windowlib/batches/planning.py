@@ -109,7 +109,7 @@ def next_plan(
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit)
-    check_folder(definition)
+    check_folder(definition.file, definition.root)
     check_place(definition.source, definition.root, commit)
     arrived = _arrived(definition, tables, commit, clock, finish, look)
     if arrived.removal:
@@ -117,7 +117,7 @@ def next_plan(
     definition = as_stored(definition, json.loads(commit.definition)) if commit else definition
     frozen = _frozen(definition, tables, state, arrived)
     if frozen.files or _time_is_due(definition, tables, state, frozen):
-        check_clock(definition, arrived.at_ms, state, frozen.files)
+        check_clock(definition.file, arrived.at_ms, state, frozen.files)
         return frozen
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
@@ -149,7 +149,7 @@ def _removing(definition: Definition, tables: Tables, state: LedgerState, arrive
     bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
     whole = taking.with_compacted(definition, tables, state.commit, removal)
     plan = taking.by_itself(definition, tables, state.commit, bare, whole)
-    check_clock(definition, arrived.at_ms, state, plan.files)
+    check_clock(definition.file, arrived.at_ms, state, plan.files)
     return plan
 
 
@@ -241,7 +241,7 @@ def late_in_ms(definition: Definition, commit: Commit | None) -> int:
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
     """Whether an idle source lets time move on, or the clock has, far enough to fire or retire a window."""
-    policy, timers = watermarks.policy_of(definition), definition.plan.runs_operator  # of processing time
+    policy, timers = watermarks.policy_of(definition.watermark), definition.plan.runs_operator  # of processing time
     if policy.idle_timeout_ms is None and not timers:
         return False
     earlier = watermarks.last(tables, state.commit)

@@ -133,8 +133,8 @@ def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> 
         )
     if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
         how = (
-            f"`{decision_command('approve', definition, state.plan)}` publishes it,"
-            f" `{decision_command('abandon', definition, state.plan)}` drops it"
+            f"`{decision_command('approve', definition.file, state.plan)}` publishes it,"
+            f" `{decision_command('abandon', definition.file, state.plan)}` drops it"
             if state.rejection
             else f"`{to_paste('run', definition.file)}` finishes it"
         )

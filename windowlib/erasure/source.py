@@ -79,7 +79,7 @@ def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
     """The files that can be read, numbered, and why others cannot."""
-    read = [file.now for file in known_files(definition, tables, commit) if file.now]
+    read = [file.now for file in known_files(definition.source, tables, commit) if file.now]
     paths, aside = {file.path for file in read}, files_set_aside(definition.root)
     waiting = listing.waiting_files(definition.source, tables, commit, check=False)
     new = [file for file in waiting if file.path not in paths]

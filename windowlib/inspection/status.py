@@ -252,8 +252,8 @@ def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str
         return f"{running} is working on it"
     if state.rejection and not state.approved_by:
         return (
-            f"`{decision_command('approve', definition, plan)}` lets the next run commit it anyway;"
-            f" `{decision_command('abandon', definition, plan)}` drops it, and the next run plans a new one"
+            f"`{decision_command('approve', definition.file, plan)}` lets the next run commit it anyway;"
+            f" `{decision_command('abandon', definition.file, plan)}` drops it, and the next run plans a new one"
         )
     return f"`{to_paste('run', definition.file)}` repeats the same work and finishes it"
 

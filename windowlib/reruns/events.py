@@ -116,7 +116,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
         raise RerunRefused(
             f"{', '.join(changed)} changed since it was read: rerun its time range before readmitting late events"
         )
-    check_files(inputs.definition, files, covered, inputs.rerun.accept_gap)
+    check_files(inputs.definition.source, files, covered, inputs.rerun.accept_gap)
     step = scratch(inputs)
     present = [file.now for file in files if file.now]
     if not present:

@@ -109,7 +109,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     refused = _refusal(checks, attempt.due.state)
     fix(run.ledger, attempt.claim, made, prepared, refused)
     _remove_staging(attempt)
-    if refused and (waits := why_it_waits(run.definition, run.ledger.state())):
+    if refused and (waits := why_it_waits(run.definition.file, run.ledger.state())):
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
@@ -198,8 +198,9 @@ def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
 @contextmanager
 def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
-    ledger = run.ledger
-    with explained(run.definition), superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
+    ledger, of = run.ledger, run.definition
+    explains = explained(of.file, of.expressions, of.spark.master)
+    with explains, superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         try:
             with disk.refusals_named(ledger.root, due.plan.batch_id):
                 yield

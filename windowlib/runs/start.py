@@ -111,7 +111,7 @@ def with_spark(definition: Definition, what: str, work: Callable[[SparkSession],
     """
 
     def within_the_limit(spark: SparkSession) -> T:
-        with bounded(definition, what, spark):
+        with bounded(definition.batch_timeout_ms, what, spark):
             return work(spark)
 
     return with_spark_for_long(definition, within_the_limit, say)
@@ -121,7 +121,7 @@ def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T
     """As `with_spark`, where `work` waits for others or makes many batches: it bounds its parts itself."""
     engine = spark_sessions(definition)
     try:
-        with explained(definition, of_a_batch=False):
+        with explained(definition.file, definition.expressions, definition.spark.master, of_a_batch=False):
             spark = _announced(engine, definition, say)()
             with saying(say, "computing", spark):
                 return work(spark)

@@ -202,7 +202,8 @@ def _nothing(inputs: Inputs) -> Expected:
 def _read(inputs: Inputs, past: Recorded, span: TimeRange) -> Read:
     """The files that may hold an event of the span."""
     by_path = {file.known.path: file for file in past.files}
-    near = [by_path[known.path] for known in reading(inputs.definition, [f.known for f in past.files], span)]
+    of, files = inputs.definition, [file.known for file in past.files]
+    near = [by_path[known.path] for known in reading(of.source, of.spec.assigner, files, span)]
     lost = [file for file in near if not file.is_as_read and file.known.events_then]
     return Read([file for file in near if file.is_as_read], lost, [_reach(inputs.definition, file) for file in lost])
 
