@@ -147,8 +147,8 @@ def _removing(definition: Definition, tables: Tables, state: LedgerState, arrive
     """The plan of the rerun that a removal makes due."""
     assert state.commit is not None, "files were read"
     bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
-    whole = taking.with_compacted(definition, tables, state.commit, removal)
-    plan = taking.by_itself(definition, tables, state.commit, bare, whole)
+    reader = taking.Reader.of(definition, tables, state.commit)
+    plan = taking.by_itself(reader, bare, taking.with_compacted(reader, removal))
     check_clock(definition.file, arrived.at_ms, state, plan.files)
     return plan
 
@@ -186,9 +186,10 @@ def rerun_plan(
     types = json.loads(commit.definition).get("source_types")
     check_types(definition.engine, definition.source, definition.uses, types)
     plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
-    removal = taking.due(definition, tables, commit, look) if not rerun.late_only else None
-    plan = taking.taken(definition, tables, commit, plan, removal) if removal else plan
-    return plan if plan.replaces else taking.read_again(definition, tables, commit, plan)
+    reader = taking.Reader.of(definition, tables, commit)
+    removal = taking.due(reader, look) if not rerun.late_only else None
+    plan = taking.taken(reader, plan, removal) if removal else plan
+    return plan if plan.replaces else taking.read_again(reader, plan)
 
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from windowlib.batches.may_run import decision_command
-from windowlib.batches.taking import next_removal
+from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
@@ -118,7 +118,7 @@ def status(definition: Definition, now_ms: int) -> Status:
     windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
-    removal = next_removal(definition, commit, ledger.tables, now_ms) if source_problem is None else None
+    reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
     since = marker_of(definition.source, definition.root, commit)
     not_read = left_out(definition.source, since) if source_problem is None else []
     return Status(
@@ -135,7 +135,7 @@ def status(definition: Definition, now_ms: int) -> Status:
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
-        removal=removal,
+        removal=next_removal(reader, now_ms) if reader else None,
         left_out=not_read,
         set_aside=_set_aside(definition),
         verified=last_verification(definition.root),
