@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.quality import check as quality
+from windowlib.quality.check import CheckResult
+from windowlib.quality.terms import Terms
 
 DEFINITION = """
 name = "clicks"
@@ -135,3 +138,13 @@ def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:
     )
     pq.write_table(table, folder / "results.parquet")
     return folder / "results.parquet"
+
+
+def check(
+    of: Definition,
+    figures: Mapping[str, int | None],
+    history: Sequence[Mapping[str, int | None]] = (),
+    result_files: Sequence[Path] = (),
+) -> list[CheckResult]:
+    """The outcome of every check of a batch of a pipeline."""
+    return quality.check(Terms.of(of), of.root, figures, history, result_files)

@@ -164,6 +164,31 @@ def test_what_runs_keeps_to_what_spark_connect_offers(file: Path) -> None:
     assert CLASSIC.findall(file.read_text()) == []
 
 
+PARTS_DO = ("plans", "tables", "engines", "source", "quality")
+"""The folders that take parts of a definition: where it is read, which columns are used, on what terms it is judged."""
+MAY_TAKE_ALL_OF_IT = {
+    "windowlib.tables.read": "public: readers give the definition whose tables they read",
+    "windowlib.quality.terms": "takes the terms out of a definition",
+}
+
+
+def takers_of_all(root: Path) -> set[str]:
+    """The modules of `PARTS_DO` that take the whole definition."""
+    whole = "windowlib.definition.definition"
+    return {name for name, found in arrows(root).items() if whole in found and name.split(".")[1] in PARTS_DO}
+
+
+def test_what_needs_a_part_of_a_definition_takes_that_part() -> None:
+    assert takers_of_all(ROOT) == {*MAY_TAKE_ALL_OF_IT}
+
+
+def test_a_planted_module_that_takes_the_whole_definition_is_noticed(tmp_path: Path) -> None:
+    for name in ("definition/definition", "source/whole", "runs/driver"):
+        (tmp_path / "windowlib" / name).parent.mkdir(parents=True)
+        (tmp_path / "windowlib" / f"{name}.py").write_text("from windowlib.definition.definition import Definition\n")
+    assert takers_of_all(tmp_path) == {"windowlib.source.whole"}
+
+
 def test_there_is_no_drawer_for_everything() -> None:
     assert {file.stem for file in FILES} & {"utils", "util", "helpers", "common", "misc"} == set()
 

@@ -23,7 +23,7 @@ from windowlib.engines.sail import is_sail
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, can_rerun
+from windowlib.tables.rerun import Rerun
 
 HEAD = """
 name = "matrix"
@@ -113,7 +113,7 @@ def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -
         if batch > 0:
             wrong += wrong_cells(definition, window, wanted, batch)
     again = []
-    if can_rerun(definition):
+    if definition.never_rerun is None:
         rerun = Rerun(FROM_MS, TO_MS, "recomputed from all files", "a test")
         advance(definition, lambda: spark, clock=clock, rerun=rerun)
         again = wrong_cells(definition, window, wanted, BATCHES - 1)

@@ -24,7 +24,7 @@ from windowlib.engines import sail
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.run import Run
 from windowlib.runs.start import run
-from windowlib.source.marker import due_from
+from windowlib.source.marker import due_from, marker_of
 
 DEFINITION = """
 name = "grown"
@@ -170,7 +170,8 @@ class Growth:
     def _run(self, expected: int | None, costs_ms: deque[float]) -> None:
         """A run, whose cost goes to others of its kind, or, where it lists the whole source, is kept apart."""
         commit = ledger_of(self.definition, self.clock).state().commit
-        lists_all = due_from(self.definition, commit, self.now_ms) is None
+        of, left = self.definition.source, marker_of(self.definition.source, self.definition.root, commit)
+        lists_all = due_from(left, of.full_listing_every_ms, self.now_ms) is None
         before_ms = used_ms()
         done = run(Run.of(self.definition, self.clock))
         assert len(done) == (0 if expected is None else 1), f"expected batch {expected}, got {done}"

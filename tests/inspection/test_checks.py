@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.check_samples import FIGURES, HISTORY, definition
+from tests.check_samples import FIGURES, HISTORY, check, definition
 from windowlib.cli.main import app
 from windowlib.inspection.checks import check_named, checks
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
-from windowlib.quality.check import check
 from windowlib.runs.history import history
 from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.ledger_rows import Commit, LedgerState

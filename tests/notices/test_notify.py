@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.check_samples import FIGURES, HISTORY, definition
+from tests.check_samples import FIGURES, HISTORY, check, definition
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.commands import to_paste
@@ -27,7 +27,6 @@ from windowlib.notices.notify import Ended, notify
 from windowlib.notices.situations import situations
 from windowlib.pages.looked import looked
 from windowlib.pages.overview import overview
-from windowlib.quality.check import check
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, definition, results_file
+from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.airflow.question import question
 from windowlib.pages.waiting import lines, wrong_results
-from windowlib.quality.check import check, critical_failures
+from windowlib.quality.check import critical_failures
 from windowlib.reruns.words import escaped
 
 SUITE = {

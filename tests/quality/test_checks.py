@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, definition, results_file
+from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, check, definition, results_file
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.quality.baselines import WEEK_MS
-from windowlib.quality.check import check, critical_failures, dq_rows, explain
+from windowlib.quality.check import critical_failures, dq_rows, explain
 from windowlib.quality.figures import ROWS_MUST_BE_ZERO
 from windowlib.quality.offending import rows_of
 from windowlib.quality.validations import KEPT_BATCHES, kept

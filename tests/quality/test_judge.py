@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests import check_samples as samples
 from tests.check_samples import FIGURES, HISTORY, definition
 from tests.quality.test_checks import SOUND_RESULTS, own, results_file
 from windowlib.engines.warm import state
@@ -75,32 +76,32 @@ def test_what_is_wrong_with_a_suite_is_said_as_here(tmp_path: Path) -> None:
     clicks = own(tmp_path, "figures_suite", {"type": "expect_wonders", "kwargs": {}})
     judge.get_ready()
     with pytest.raises(InvalidSpec, match=r"own\.json: expectation 1, expect_wonders: need") as raised:
-        check.check(clicks, FIGURES)
+        samples.check(clicks, FIGURES)
     assert own_judge().poll() is None  # it had no answer, and this process met the error itself
     assert raised.traceback[-1].name == "_built"
     with pytest.raises(KeyError, match="rows_admitted"):
-        check.check(definition(tmp_path), {**FIGURES, "rows_admitted": None})
+        samples.check(definition(tmp_path), {**FIGURES, "rows_admitted": None})
 
 
 def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
     judge.get_ready()
     own_judge().kill()
     with pytest.warns(UserWarning, match="the process that judges batches gives no answer"):
-        assert check.check(definition(tmp_path), FIGURES, HISTORY)
+        assert samples.check(definition(tmp_path), FIGURES, HISTORY)
     assert judge._judge is None
-    assert check.check(definition(tmp_path), FIGURES, HISTORY)
+    assert samples.check(definition(tmp_path), FIGURES, HISTORY)
 
 
 def test_the_engine_s_is_found(tmp_path: Path, kept: subprocess.Popen[bytes]) -> None:
     judge.get_ready()
     assert judge._judge
     assert not judge._judge.is_own
-    assert not check.critical_failures(check.check(definition(tmp_path), FIGURES, HISTORY))
+    assert not check.critical_failures(samples.check(definition(tmp_path), FIGURES, HISTORY))
     assert kept.poll() is None
     assert kept.stdin
     kept.stdin.close()
     assert kept.wait(30) == 0
-    assert check.check(definition(tmp_path), FIGURES, HISTORY)  # without a word: an engine may end when it likes
+    assert samples.check(definition(tmp_path), FIGURES, HISTORY)  # without a word: an engine may end when it likes
 
 
 def test_one_of_other_code_is_not_found(

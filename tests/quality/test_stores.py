@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.check_samples import FIGURES, definition
+from tests.check_samples import FIGURES, check, definition
 from windowlib.quality import stores
-from windowlib.quality.check import check
 from windowlib.quality.stores import store
 from windowlib.quality.validations import kept
 

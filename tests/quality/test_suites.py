@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, definition
+from tests.check_samples import FIGURES, HISTORY, check, definition
 from windowlib.model.errors import InvalidSpec
-from windowlib.quality.check import check, in_words
+from windowlib.quality.check import in_words
 from windowlib.quality.figures import parameters
 from windowlib.quality.judge import judged
 from windowlib.quality.suite_files import OUR_KEYS, suites_of

@@ -34,7 +34,7 @@ def with_lines(lines: str) -> str:
 
 
 def names(definition: Definition) -> set[str]:
-    return {file.path for file in folder_files(definition)}
+    return {file.path for file in folder_files(definition.source)}
 
 
 def touched(folder: Path, *files: str) -> None:
@@ -71,15 +71,15 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, with_lines(PATTERNS))
     touched(tmp_path, "README.txt", "old/1.parquet", "sub/2-test.parquet", "_tmp/x", ".hidden", "sub/_x.parquet")
     assert names(definition) == {"1.parquet"}
-    assert left_out(definition) == ["README.txt", "old/1.parquet", "sub/2-test.parquet"]
-    assert status(definition, 0).left_out == left_out(definition)
+    assert left_out(definition.source) == ["README.txt", "old/1.parquet", "sub/2-test.parquet"]
+    assert status(definition, 0).left_out == left_out(definition.source)
     said = "3 files left out by source.include and source.exclude: README.txt, old/1.parquet, sub/2-test.parquet"
     for command in ("plan", "status"):
         ended = CliRunner().invoke(app, [command, str(definition.file)], env={"COLUMNS": "200"})
         assert said in ended.output
     [record] = CliRunner().invoke(app, ["plan", str(definition.file), "--json"]).output.splitlines()
-    assert json.loads(record)["left_out"] == left_out(definition)
-    assert left_out(clicks(tmp_path / "all", 1)) == []
+    assert json.loads(record)["left_out"] == left_out(definition.source)
+    assert left_out(clicks(tmp_path / "all", 1).source) == []
 
 
 def test_a_plan_under_other_patterns_is_made_again(tmp_path: Path) -> None:

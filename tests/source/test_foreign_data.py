@@ -293,9 +293,9 @@ def test_a_declared_type_is_kept(tmp_path: Path) -> None:
     rows = trips(random.Random(1), START, 2)
     arrive(definition, "1.parquet", month(rows, pa.int32(), pa.int64(), "fee"))
     files = [SourceFile("1.parquet", 1, 1, 1)]
-    assert check_readable(definition, files, None)["PULocationID"] == "int64"
+    assert check_readable(definition.source, definition.uses, files, None)["PULocationID"] == "int64"
     with pytest.raises(StateMismatch, match="says bigint of column 'PULocationID', which was recorded as int32"):
-        check_readable(definition, files, {"PULocationID": "int32"})
+        check_readable(definition.source, definition.uses, files, {"PULocationID": "int32"})
     undeclared = definition.model_copy(update={"source": definition.source.model_copy(update={"columns": {}})})
     with pytest.raises(StateMismatch, match=r'schema = \{ "PULocationID" = "bigint" \}'):
-        check_readable(undeclared, files, {"PULocationID": "int64"})
+        check_readable(undeclared.source, undeclared.uses, files, {"PULocationID": "int64"})

@@ -77,8 +77,9 @@ class Source:
     def listed(self) -> list[str]:
         """The files that the next run looks at."""
         commit = ledger_of(self.definition).state().commit
-        since = marker.due_from(self.definition, commit, self.now_ms)
-        return sorted(file.path for file in found_files(self.definition, since).files)
+        of, root = self.definition.source, self.definition.root
+        since = marker.due_from(marker_of(of, root, commit), of.full_listing_every_ms, self.now_ms)
+        return sorted(file.path for file in found_files(of, since).files)
 
 
 def with_contents(inputs: Inputs) -> Outcome:
@@ -132,7 +133,7 @@ def test_what_is_left_for_later_is_looked_at_again(source: Source) -> None:
     planned = plan(source.definition, source.clock)
     assert planned is not None
     assert [file.path for file in planned.files] == ["1", "3"]
-    left = marker_of(source.definition, planned)
+    left = marker_of(source.definition.source, source.definition.root, planned)
     assert left is not None
     assert left.name == "2"  # came later than 3, and 3 is read
     assert source.run() == ["1", "2", "3", "4", "5"]
@@ -208,7 +209,7 @@ def test_a_file_that_is_taken_back_is_read_wherever_the_marker_is(source: Source
     assert (
         len(
             waiting_files(
-                source.definition, Tables(source.definition.root), ledger_of(source.definition).state().commit
+                source.definition.source, Tables(source.definition.root), ledger_of(source.definition).state().commit
             )
         )
         == 1

@@ -21,7 +21,7 @@ from windowlib.model.rerun import TimeRange, needed, readmitted
 from windowlib.plans.partitions import DAY_MS
 from windowlib.runs.exits import USER
 from windowlib.tables.data_range import asked_range
-from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, can_rerun, time_ms, time_range
+from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, time_ms, time_range
 
 NOW_MS = 1_800_000_000_000
 
@@ -97,7 +97,7 @@ def test_a_rerun_is_that_of_its_dry_run_of_any_operator_and_else_only_the_very_s
 
 
 def test_windows_that_need_no_order_can_be_rerun_in_part(tmp_path: Path) -> None:
-    assert can_rerun(clicks(tmp_path, 0))
+    assert clicks(tmp_path, 0).never_rerun is None
 
 
 def test_a_rerun_says_what_it_does() -> None:

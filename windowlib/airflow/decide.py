@@ -104,7 +104,8 @@ class Decide(Job, HITLOperator):
         }
         rows = {which: [line for one in found for line in lines(one)][:ROWS] for which, found in of_batch.items()}
         failed = _failed(definition, batch_id, state.rejection)
-        commands = decision_command(APPROVE, definition, state.plan), decision_command(ABANDON, definition, state.plan)
+        file, plan = definition.file, state.plan
+        commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
         self.subject, self.body = question(definition.name, batch_id, commands, failed, rows)
         return HITLOperator.execute(self, context)
 

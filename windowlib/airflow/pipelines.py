@@ -22,7 +22,6 @@ from windowlib.airflow.pools import BY_WEIGHT, LIGHT, pool_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.several import check_one_schedule, check_together
 from windowlib.model.errors import WindowError
-from windowlib.tables.rerun import can_rerun
 
 DAG_ID_CHARACTERS = 200  # of the 250 that Airflow takes
 LIGHT_TIMEOUT = timedelta(hours=1)  # of a task that computes nothing: one that takes longer hangs, and is tried again
@@ -125,7 +124,7 @@ def files_for_reruns(folder: Path) -> dict[str, str]:
     return {
         found.name: str(found.file)
         for found in definitions(folder)
-        if isinstance(found, Definition) and can_rerun(found)
+        if isinstance(found, Definition) and found.never_rerun is None
     }
 
 

@@ -47,7 +47,7 @@ class Check(BaseOperator):
         try:
             definition = load_definition(_file(self.pipelines, params["pipeline"]))
             wanted, proposed = _asked(definition, params, _who(context))
-            check_can_rerun(definition, wanted)
+            check_can_rerun(definition.source, definition.never_rerun, wanted)
             policy(definition)
         except WindowError as error:
             raise Final(in_lines(str(error))) from None

@@ -22,10 +22,11 @@ from windowlib.tables.publish import Changes, joined
 
 def compute(inputs: Inputs) -> Outcome:
     """Runs the jobs and gives what to commit."""
-    checksums = Checksums.started(inputs.definition, [file.path for file in inputs.plan.files])
+    checksums = Checksums.started(inputs.definition.source, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
     looked = reading.look(inputs, given)
-    moved = watermarks.move(inputs.definition, inputs.plan, watermarks.last(inputs.opened, inputs.before), looked)
+    policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)
+    moved = watermarks.move(policy, inputs.plan, last, looked)
     step = typed_step(inputs, moved.applied_ms, given.rows if given else None)
     events = given.events(looked) if given else None
     windows = windows_job.run(inputs, step, events, looked)

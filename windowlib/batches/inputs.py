@@ -69,7 +69,7 @@ class Inputs:
         """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
         numbered = as_stored(self.definition, json.loads(self.plan.definition))
         object.__setattr__(self, "definition", numbered)  # its aggregates are those that the state has
-        check_types(self.definition, self.source_types)
+        check_types(numbered.engine, numbered.source, numbered.uses, self.source_types)
 
     @property
     def source_types(self) -> Mapping[str, str] | None:

@@ -6,6 +6,7 @@ What has changed since a plan, or since the newest batch, is put in words here, 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -22,37 +23,37 @@ _PATTERN = {*"*?[]{}%\\\n"}
 def check_may_run(definition: Definition, state: LedgerState) -> None:
     """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Waiting`."""
     if state.plan and state.plan.decision and state.plan.decision.switches:
-        check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition)}`")
+        check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition.file)}`")
         return
     check_fingerprint(definition, state.commit)
     if state.prepared:
         drop = f"drop what was prepared with it: `{to_paste('abandon', definition.file, *WHY)}`"
         check_fingerprint(definition, state.plan, drop)
-    if state.plan and (why := why_it_waits(definition, state)):
+    if state.plan and (why := why_it_waits(definition.file, state)):
         raise Waiting(why, state.plan.batch_id)
 
 
-def why_it_waits(definition: Definition, state: LedgerState) -> str | None:
+def why_it_waits(file: Path, state: LedgerState) -> str | None:
     """Which batch waits for a decision, why, and the commands that decide; None where none waits."""
     if state.plan is None or not state.rejection or state.approved_by:
         return None
     return (
         f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
-        f"to publish it anyway: {decision_command('approve', definition, state.plan)}\n"
-        f"to drop it, and plan again: {decision_command('abandon', definition, state.plan)}"
+        f"to publish it anyway: {decision_command('approve', file, state.plan)}\n"
+        f"to drop it, and plan again: {decision_command('abandon', file, state.plan)}"
     )
 
 
-def decision_command(command: str, definition: Definition, waiting: Plan) -> str:
+def decision_command(command: str, file: Path, waiting: Plan) -> str:
     """What an operator types to decide about a batch that waits."""
-    return to_paste(command, definition.file, "--batch", str(waiting.batch_id), *WHY)
+    return to_paste(command, file, "--batch", str(waiting.batch_id), *WHY)
 
 
-def check_folder(definition: Definition) -> None:
+def check_folder(file: Path, root: Path) -> None:
     """Raises `InvalidSpec` for a warehouse whose path engines, or the tables' log, would take for another."""
-    if found := sorted(set(_PATTERN & set(str(definition.root)))):
+    if found := sorted(set(_PATTERN & set(str(root)))):
         raise InvalidSpec(
-            f"{definition.file}: the warehouse {str(definition.root)!r} has {' '.join(map(repr, found))} in its path,"
+            f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, found))} in its path,"
             " which some engine reads as a pattern or as another character; give it a path without"
         )
 
@@ -64,16 +65,16 @@ def check_fingerprint(definition: Definition, stored: Commit | Plan | None, othe
     """
     if stored is None or continues(definition, stored.definition, stored.fingerprint):
         return
-    otherwise = otherwise or f"have the tables built again under the new definition: `{migrate_command(definition)}`"
+    migrate = f"have the tables built again under the new definition: `{migrate_command(definition.file)}`"
     raise StateMismatch(
         f"{definition.root} was written by another definition: {edited(definition, stored)}."
-        f" Undo the change in {definition.file}, or {otherwise}."
+        f" Undo the change in {definition.file}, or {otherwise or migrate}."
     )
 
 
-def migrate_command(definition: Definition) -> str:
+def migrate_command(file: Path) -> str:
     """What an operator types after a change of the definition that stored state does not go with."""
-    return to_paste("migrate", definition.file, *WHY)
+    return to_paste("migrate", file, *WHY)
 
 
 def other_terms(definition: Definition, found: Plan) -> str | None:

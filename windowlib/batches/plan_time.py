@@ -9,9 +9,9 @@ moves no time. `windowlib accept-clock` says that such a clock is right anyway.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
 from windowlib.model.errors import WindowError
@@ -36,11 +36,11 @@ def rerun_time_ms(now_ms: int, state: LedgerState) -> int:
     return min(plan_time_ms(now_ms, state), limit_ms)
 
 
-def check_clock(definition: Definition, now_ms: int, state: LedgerState, files: Sequence[SourceFile]) -> None:
-    """Raises `ClockRefused` where the clock is more than `FAR` from what vouches for it."""
+def check_clock(file: Path, now_ms: int, state: LedgerState, files: Sequence[SourceFile]) -> None:
+    """Raises `ClockRefused` where the clock is more than `FAR` from what vouches for it; `file` is the definition's."""
     if state.time_ms is None:
         return
-    newest_ms = max([state.time_ms, *(file.modified_ns // 1_000_000 for file in files)])
+    newest_ms = max([state.time_ms, *(one.modified_ns // 1_000_000 for one in files)])
     if now_ms - newest_ms > FAR:
         apart, what = now_ms - newest_ms, "ahead of the newest batch and the newest file"
     elif state.time_ms - now_ms > FAR:
@@ -51,5 +51,5 @@ def check_clock(definition: Definition, now_ms: int, state: LedgerState, files: 
         f"this machine's clock says {instant(now_ms)}, {format_duration(apart // DAY_MS * DAY_MS)} {what}"
         f" ({instant(newest_ms)}). Nothing was planned: by a wrong clock events would be admitted, and windows fire,"
         " that must not, for good."
-        f" Set the clock right; if it is right, say so: {to_paste('accept-clock', definition.file, *WHY)}"
+        f" Set the clock right; if it is right, say so: {to_paste('accept-clock', file, *WHY)}"
     )

@@ -68,12 +68,14 @@ def plan(
 class _Arrived:
     """What has arrived since the newest batch, as it was seen at `at_ms`, and what of it the next one reads.
 
-    The look began at `cursor` in a Delta table, at `since` in a folder, and found `listed`. `fresh` is what no batch
-    has read; the next one reads `files`, whose columns have `types`. Without anything fresh, `removal` is next.
+    The look began at `cursor` in a Delta table, at `since` in a folder, and found `listed`; the newest batch left the
+    marker `before`. `fresh` is what no batch has read; the next one reads `files`, whose columns have `types`. Without
+    anything fresh, `removal` is next.
     """
 
     at_ms: int
     cursor: Cursor | None
+    before: Marker | None
     since: Marker | None
     listed: Sequence[Found]
     fresh: Sequence[Found]
@@ -86,14 +88,13 @@ class _Arrived:
         """The new files that are left to later batches."""
         return {file.path for file in self.fresh} - {file.path for file in self.files}
 
-    def full_listing(self, definition: Definition, commit: Commit | None) -> FullListing:
+    def full_listing(self) -> FullListing:
         """What a look at everything has found."""
-        return marker.full_listing(definition, commit, [file.path for file in self.fresh], self.at_ms)
+        return marker.full_listing(self.before, [file.path for file in self.fresh], self.at_ms)
 
-    def marker(self, definition: Definition, commit: Commit | None) -> Marker | None:
-        """From where on the source is looked at once `files` are read."""
-        listed = [file.path for file in self.listed]
-        return marker.after(definition, self.since, listed, self.left, self.full_listing(definition, commit))
+    def marker(self, by: str | None) -> Marker | None:
+        """From where on the source is looked at once `files` are read; `by` is what sorts by time."""
+        return marker.after(by, self.since, [file.path for file in self.listed], self.left, self.full_listing())
 
 
 def next_plan(
@@ -108,20 +109,20 @@ def next_plan(
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit)
-    check_folder(definition)
-    check_place(definition, commit)
+    check_folder(definition.file, definition.root)
+    check_place(definition.source, definition.root, commit)
     arrived = _arrived(definition, tables, commit, clock, finish, look)
     if arrived.removal:
         return _removing(definition, tables, state, arrived, arrived.removal)
     definition = as_stored(definition, json.loads(commit.definition)) if commit else definition
     frozen = _frozen(definition, tables, state, arrived)
     if frozen.files or _time_is_due(definition, tables, state, frozen):
-        check_clock(definition, arrived.at_ms, state, frozen.files)
+        check_clock(definition.file, arrived.at_ms, state, frozen.files)
         return frozen
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
-    if commit and arrived.since is None and not arrived.left and arrived.marker(definition, commit):
-        marker.keep_full_listing(definition, commit, arrived.full_listing(definition, commit))
+    if commit and arrived.since is None and not arrived.left and arrived.marker(definition.source.sorted_by_time):
+        marker.keep_full_listing(definition.root, commit, arrived.full_listing())
     return None
 
 
@@ -129,35 +130,37 @@ def _arrived(
     definition: Definition, tables: Tables, commit: Commit | None, clock: Clock, finish: bool, look: source.Look
 ) -> _Arrived:
     """With `finish` the input is complete: all of it is listed, and no file is still being written."""
-    cursor = source.cursor_of(definition, commit)
-    since = None if finish else marker.due_from(definition, commit, clock())
-    arrived = source.arrivals(definition, tables, commit, look(definition, cursor or since))
-    fresh = source.new_files(definition, tables, commit, arrived)
-    new = fresh if finish else source.settled_files(definition, fresh, clock())
-    files = source.numbered(new, commit.to_sequence if commit else 0, definition.source.max_files_per_run)
+    of = definition.source
+    cursor, before = source.cursor_of(of, commit), marker.marker_of(of, tables.root, commit)
+    since = None if finish else marker.due_from(before, of.full_listing_every_ms, clock())
+    arrived = source.arrivals(of, tables, commit, look(of, cursor or since))
+    fresh = source.new_files(of, tables, commit, arrived)
+    new = fresh if finish else source.settled_files(of, fresh, clock())
+    files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
     pinned = json.loads(commit.definition).get("source_types") if commit else None
     removal = None if fresh else arrived.removal
-    types = None if removal else check_readable(definition, files, pinned)
-    return _Arrived(clock(), cursor, since, arrived.files, fresh, files, types, removal)
+    types = None if removal else check_readable(of, definition.uses, files, pinned)
+    return _Arrived(clock(), cursor, before, since, arrived.files, fresh, files, types, removal)
 
 
 def _removing(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived, removal: Removal) -> Plan:
     """The plan of the rerun that a removal makes due."""
     assert state.commit is not None, "files were read"
     bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
-    whole = taking.with_compacted(definition, tables, state.commit, removal)
-    plan = taking.by_itself(definition, tables, state.commit, bare, whole)
-    check_clock(definition, arrived.at_ms, state, plan.files)
+    reader = taking.Reader.of(definition, tables, state.commit)
+    plan = taking.by_itself(reader, bare, taking.with_compacted(reader, removal))
+    check_clock(definition.file, arrived.at_ms, state, plan.files)
     return plan
 
 
 def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived) -> Plan:
     """The plan of a batch that reads what has arrived, with what is kept of its source."""
-    check_types(definition, arrived.types)
+    check_types(definition.engine, definition.source, definition.uses, arrived.types)
     then = json.loads(state.commit.definition) if state.commit else {}
     cursor = source.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
-    left_at = arrived.marker(definition, state.commit)
-    kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place_of(definition)}
+    left_at = arrived.marker(definition.source.sorted_by_time)
+    place = place_of(definition.source, definition.root)
+    kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place}
     kept |= {MIGRATED: then[MIGRATED]} if MIGRATED in then else {}
     kept |= {CURSOR: cursor.to_json()} if cursor else {}
     kept |= {marker.MARKER: asdict(left_at)} if left_at else {}
@@ -178,13 +181,15 @@ def rerun_plan(
     if commit is None:
         first = to_paste("run", definition.file)
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `{first}`")
-    check_place(definition, commit)
-    check_can_rerun(definition, rerun)
-    check_types(definition, json.loads(commit.definition).get("source_types"))
+    check_place(definition.source, definition.root, commit)
+    check_can_rerun(definition.source, definition.never_rerun, rerun)
+    types = json.loads(commit.definition).get("source_types")
+    check_types(definition.engine, definition.source, definition.uses, types)
     plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
-    removal = taking.due(definition, tables, commit, look) if not rerun.late_only else None
-    plan = taking.taken(definition, tables, commit, plan, removal) if removal else plan
-    return plan if plan.replaces else taking.read_again(definition, tables, commit, plan)
+    reader = taking.Reader.of(definition, tables, commit)
+    removal = taking.due(reader, look) if not rerun.late_only else None
+    plan = taking.taken(reader, plan, removal) if removal else plan
+    return plan if plan.replaces else taking.read_again(reader, plan)
 
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
@@ -237,7 +242,7 @@ def late_in_ms(definition: Definition, commit: Commit | None) -> int:
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
     """Whether an idle source lets time move on, or the clock has, far enough to fire or retire a window."""
-    policy, timers = watermarks.policy_of(definition), definition.plan.runs_operator  # of processing time
+    policy, timers = watermarks.policy_of(definition.watermark), definition.plan.runs_operator  # of processing time
     if policy.idle_timeout_ms is None and not timers:
         return False
     earlier = watermarks.last(tables, state.commit)

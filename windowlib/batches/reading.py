@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.ids import seen_files
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import step_of
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK
 from windowlib.plans import admission, names
@@ -50,7 +50,7 @@ def read(inputs: Inputs) -> Admitted | None:
         return Admitted(inputs.shared.rows, inputs.shared.columns, inputs.shared.uris)
     if not inputs.plan.files:
         return None
-    raw = source.rows(inputs.spark, inputs.definition, inputs.plan.files, inputs.staging, inputs.source_types)
+    raw = source.rows(inputs.spark, inputs.definition.source, inputs.plan.files, inputs.staging, inputs.source_types)
     return Admitted(_admitted(inputs, raw), raw.columns, raw.paths)
 
 
@@ -58,7 +58,7 @@ def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
     from windowlib.plans.duplicates import mark_duplicates
 
     definition, event_id = inputs.definition, inputs.definition.source.event_id
-    judge = without_guard(definition, inputs.plan.files, admission_of(inputs))
+    judge = without_guard(definition.source, inputs.plan.files, admission_of(inputs))
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival or event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
@@ -76,7 +76,7 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
     if inputs.shared:
         return intake.as_judged_by(inputs.shared.seen, judge)
     if source.format in ("parquet", "delta") and not source.event_id:
-        seen = footers.look(source.path, inputs.plan.files, in_files(inputs.definition, judge))
+        seen = footers.look(source.path, inputs.plan.files, in_files(source, judge))
         if seen and not _may_be_erased(seen, judge) and footers_suffice(inputs, seen):
             return seen
     return intake.look(given.rows, judge, inputs.definition.storage.state_partition_ms, given.uris)
@@ -95,21 +95,19 @@ def footers_suffice(inputs: Inputs, seen: Seen) -> bool:
     return seen.rows >= sum(file.rows for file in files if kind.touches(file, seen.buckets, step))
 
 
-def without_guard(definition: Definition, files: Sequence[SourceFile], judge: Admission) -> Admission:
+def without_guard(of: Source, files: Sequence[SourceFile], judge: Admission) -> Admission:
     """The same without the bound of event times where the footers say that none is beyond it: it costs a join."""
-    source = definition.source
-    if source.format not in ("parquet", "delta"):
+    if of.format not in ("parquet", "delta"):
         return judge
-    whole = in_files(definition, judge)
+    whole = in_files(of, judge)
     times = replace(whole, keys=())  # rows without a key do not matter here
-    fits = footers.look(source.path, files, whole) or footers.look(source.path, files, times)
+    fits = footers.look(of.path, files, whole) or footers.look(of.path, files, times)
     return judge if fits is None else replace(judge, future_after_ms=None)
 
 
-def in_files(definition: Definition, judge: Admission) -> Admission:
+def in_files(of: Source, judge: Admission) -> Admission:
     """The same by what the files call their columns."""
-    source = definition.source
-    return replace(judge, keys=[*map(source.in_files, judge.keys)], timestamp=source.in_files(judge.timestamp))
+    return replace(judge, keys=[*map(of.in_files, judge.keys)], timestamp=of.in_files(judge.timestamp))
 
 
 def admission_of(inputs: Inputs) -> Admission:

@@ -77,10 +77,10 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
         map(_is_as_recorded, batches)
     ):
         return None
-    raw = source.rows(spark, first.definition, first.plan.files, folder, first.source_types)
+    raw = source.rows(spark, first.definition.source, first.plan.files, folder, first.source_types)
     admissions = [admission_of(batch) for batch in batches]
     strictest = replace(admissions[0], future_after_ms=_strictest(admissions))
-    judge = without_guard(first.definition, first.plan.files, strictest)
+    judge = without_guard(first.definition.source, first.plan.files, strictest)
     rows = admission.events(raw.frame, judge, engine_of(spark))
     seen = _look(batches, rows, raw.paths, strictest)
     if seen.reasons["future"] and len({one.future_after_ms for one in admissions}) > 1:
@@ -105,7 +105,7 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
 def _is_as_recorded(batch: Inputs) -> bool:
     """Whether its files have the types that are recorded, so that each pipeline reads the same."""
     return batch.definition.source.format in ("json", "csv") or parquet_rows.is_as_recorded(
-        batch.definition, batch.plan.files, batch.source_types or {}
+        batch.definition.source, batch.plan.files, batch.source_types or {}
     )
 
 
@@ -113,7 +113,7 @@ def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], s
     """What the batches hold, by the footers of their files where those do for all, else by the figures job."""
     of = batches[0].definition.source
     if of.format in ("parquet", "delta"):
-        seen = footers.look(of.path, batches[0].plan.files, in_files(batches[0].definition, strictest))
+        seen = footers.look(of.path, batches[0].plan.files, in_files(of, strictest))
         if seen and all(footers_suffice(batch, intake.as_judged_by(seen, admission_of(batch))) for batch in batches):
             return seen
     bucket_ms = min(batch.definition.storage.state_partition_ms for batch in batches)

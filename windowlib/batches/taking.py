@@ -8,85 +8,120 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
+from windowlib.definition.source import Source
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
-from windowlib.source import listing as source
+from windowlib.source import listing
 from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.found import SourceError
 from windowlib.source.removals import Removal, Spans, command, compacted, is_too_long, span_of, title, ways_on
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
-from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, can_rerun
+from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused
 from windowlib.tables.set_aside import files_set_aside
 
 ITSELF = "windowlib"  # who asks for a rerun that no operator has asked for
 SLACK_MS = DAY_MS  # sessions reach so far beyond a range, as a rule; where one reaches further, it is refused
 
 
-def due(definition: Definition, tables: Tables, commit: Commit, look: source.Look) -> Removal | None:
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A pipeline as the reader of its source: what it has read up to a commit, and what it can do about a removal.
+
+    `never` says why none of its windows can be rerun.
+    """
+
+    source: Source
+    max_future_skew_ms: int
+    never: str | None
+    tables: Tables
+    commit: Commit
+
+    @classmethod
+    def of(cls, definition: Definition, tables: Tables, commit: Commit) -> Reader:
+        """That of a definition."""
+        return cls(definition.source, definition.watermark.max_future_skew_ms, definition.never_rerun, tables, commit)
+
+    def spans(self) -> Spans:
+        """The times of the events of each file that was read."""
+        return listing.spans_read(self.tables, self.commit)
+
+    def span_of(self, removal: Removal, spans: Spans, now_ms: int) -> TimeRange | None:
+        """The times of the events that a removal concerns, as far as they would be admitted."""
+        return span_of(self.source, removal, spans, now_ms + self.max_future_skew_ms)
+
+    def needs_operator(self, removal: Removal, span: TimeRange | None) -> bool:
+        """Whether a run must not take a removal by itself."""
+        return self.source.removals != "rerun" or removal.has_vectors or span is None or self.never is not None
+
+    def ways_on(self, removal: Removal, span: TimeRange | None) -> str:
+        """Why a run stops at a removal, and how to go on, in words."""
+        return ways_on(self.source, removal, span, self.never)
+
+
+def due(reader: Reader, look: listing.Look) -> Removal | None:
     """The removal that is next: every file before it is read."""
-    cursor = source.cursor_of(definition, commit)
+    of, tables, commit = reader.source, reader.tables, reader.commit
+    cursor = listing.cursor_of(of, commit)
     if cursor is None:
         return None
-    arrived = source.arrivals(definition, tables, commit, look(definition, cursor))
-    if arrived.removal is None or source.new_files(definition, tables, commit, arrived):
+    arrived = listing.arrivals(of, tables, commit, look(of, cursor))
+    if arrived.removal is None or listing.new_files(of, tables, commit, arrived):
         return None
-    return with_compacted(definition, tables, commit, arrived.removal)
+    return with_compacted(reader, arrived.removal)
 
 
-def with_compacted(definition: Definition, tables: Tables, commit: Commit, removal: Removal) -> Removal:
+def with_compacted(reader: Reader, removal: Removal) -> Removal:
     """The same with the files near it that were compacted and deleted since they were read: it takes those up, too."""
-    spans = source.spans_read(tables, commit)
-    while (span := span_of(definition, removal, spans, commit.at_ms)) and (
-        more := _compacted(definition, spans, removal.last, span, removal.gone)
+    spans = reader.spans()
+    while (span := reader.span_of(removal, spans, reader.commit.at_ms)) and (
+        more := _compacted(reader.source, spans, removal.last, span, removal.gone)
     ):
         removal = replace(removal, gone=removal.gone | more.gone, fresh=(*removal.fresh, *more.fresh))
     return removal
 
 
-def _compacted(
-    definition: Definition, spans: Spans, version: int, near: TimeRange, gone: Collection[str]
-) -> Removal | None:
+def _compacted(of: Source, spans: Spans, version: int, near: TimeRange, gone: Collection[str]) -> Removal | None:
     """What is in the place of files with events near a range that were read, then compacted and deleted."""
     around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
-    folder = definition.source.path
     missing = {
         path
         for path, span in spans.items()
         if span and path not in gone and span.from_ms < around.to_ms and around.from_ms < span.to_ms
-        if not (folder / path).is_file()
+        if not (of.path / path).is_file()
     }
     read = {path: span for path, span in spans.items() if path not in gone}
-    return compacted(definition, version, read, missing) if missing else None
+    return compacted(of, version, read, missing) if missing else None
 
 
-def by_itself(definition: Definition, tables: Tables, commit: Commit, plan: Plan, removal: Removal) -> Plan:
+def by_itself(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     """The plan of the rerun that a run does without being asked, from one without files.
 
     Raises `SourceError` where an operator must decide.
     """
-    span = _span(definition, tables, commit, removal, plan.plan_time_ms)
-    if _needs_operator(definition, removal, span) or span is None:
-        raise SourceError(ways_on(definition, removal, span))
-    asked = Rerun(span.from_ms, span.to_ms, f"{title(definition, removal)} removed rows", ITSELF)
-    return taken(definition, tables, commit, replace(plan, rerun=asked), removal)
+    span = reader.span_of(removal, reader.spans(), plan.plan_time_ms)
+    if reader.needs_operator(removal, span) or span is None:
+        raise SourceError(reader.ways_on(removal, span))
+    asked = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} removed rows", ITSELF)
+    return taken(reader, replace(plan, rerun=asked), removal)
 
 
-def next_removal(definition: Definition, commit: Commit | None, tables: Tables, now_ms: int) -> str | None:
+def next_removal(reader: Reader, now_ms: int) -> str | None:
     """What the next run meets in the source, and what becomes of it, in words; None without a removal that is next."""
-    removal = due(definition, tables, commit, source.found_files) if commit else None
-    if removal is None or commit is None:
+    removal = due(reader, listing.found_files)
+    if removal is None:
         return None
-    span = _span(definition, tables, commit, removal, now_ms)
-    if _needs_operator(definition, removal, span):
-        return ways_on(definition, removal, span)
+    span = reader.span_of(removal, reader.spans(), now_ms)
+    if reader.needs_operator(removal, span):
+        return reader.ways_on(removal, span)
     assert span is not None, "an operator decides where it is not known"
     times = f"{instant(span.from_ms)} to {instant(span.to_ms - 1)}"
-    return f"{title(definition, removal)} removes rows: the next run recomputes the windows of their events, {times}"
+    what = f"{title(reader.source, removal)} removes rows"
+    return f"{what}: the next run recomputes the windows of their events, {times}"
 
 
 def is_by_itself(plan: Plan) -> bool:
@@ -94,60 +129,61 @@ def is_by_itself(plan: Plan) -> bool:
     return plan.rerun is not None and plan.rerun.who == ITSELF and bool(plan.files or plan.replaces)
 
 
-def read_again(definition: Definition, tables: Tables, commit: Commit, plan: Plan) -> Plan:
+def read_again(reader: Reader, plan: Plan) -> Plan:
     """The plan of a rerun with what is in the place of files that were compacted and deleted; as it is without any.
 
     Raises `RerunRefused` where its range does not cover all of their events.
     """
-    cursor = source.cursor_of(definition, commit)
+    cursor = listing.cursor_of(reader.source, reader.commit)
     assert plan.rerun is not None, "it is a rerun"
     if cursor is None or cursor.version < 0 or plan.rerun.late_only:
         return plan
-    found = _compacted(definition, source.spans_read(tables, commit), _quiet(definition, cursor), plan.rerun.range, ())
+    spans, quiet = reader.spans(), _quiet(reader.source, cursor)
+    found = _compacted(reader.source, spans, quiet, plan.rerun.range, ())
     if found is None:
         return plan
-    whole = with_compacted(definition, tables, commit, found)
-    span = _span(definition, tables, commit, whole, plan.plan_time_ms)
+    whole = with_compacted(reader, found)
+    span = reader.span_of(whole, spans, plan.plan_time_ms)
     if span is None or not plan.rerun.range.holds(span):
         copied = "recompute everything: run a copy of the definition under another name over the same source"
-        return _refuse_part(definition, whole, span, "has put rows that were read into other files", copied)
-    return _with(tables, plan, whole)
+        return _refuse_part(reader.source, whole, span, "has put rows that were read into other files", copied)
+    return _with(reader.tables, plan, whole)
 
 
-def taken(definition: Definition, tables: Tables, commit: Commit, plan: Plan, removal: Removal) -> Plan:
+def taken(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     """The plan of a rerun with a removal, or as it is where its range concerns none of the removal's events.
 
     Raises `RerunRefused` where it concerns some of them, and not all.
     """
     assert plan.rerun is not None, "it is a rerun"
-    span, asked = _span(definition, tables, commit, removal, plan.plan_time_ms), plan.rerun.range
+    span, asked = reader.span_of(removal, reader.spans(), plan.plan_time_ms), plan.rerun.range
     if span is None or asked.to_ms <= span.from_ms or span.to_ms <= asked.from_ms:
         return plan
     if removal.has_vectors:
-        raise RerunRefused(ways_on(definition, removal, span))
+        raise RerunRefused(reader.ways_on(removal, span))
     if not asked.holds(span):
-        by_itself = f'set source.removals = "rerun" in {definition.file}, and a run recomputes all of it'
-        return _refuse_part(definition, removal, span, "removes rows", by_itself)
-    return _with(tables, plan, removal)
+        by_itself = f'set source.removals = "rerun" in {reader.source.file}, and a run recomputes all of it'
+        return _refuse_part(reader.source, removal, span, "removes rows", by_itself)
+    return _with(reader.tables, plan, removal)
 
 
-def _quiet(definition: Definition, cursor: Cursor) -> int:
+def _quiet(of: Source, cursor: Cursor) -> int:
     """The last version up to which no row has come or gone since a cursor."""
     last = cursor.version
-    for version in source.found_files(definition, cursor).versions:
+    for version in listing.found_files(of, cursor).versions:
         if version.changes_rows and version.touched:
             break
         last = version.number
     return last
 
 
-def _refuse_part(definition: Definition, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
+def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
     """Raises `RerunRefused`; `otherwise` says how to continue where all of it is longer than a rerun can be."""
     times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
-    enough = f" Rerun all of it: {command(definition, span)}" if span else ""
+    enough = f" Rerun all of it: {command(of, span)}" if span else ""
     if span and is_too_long(span):
         enough = f" That is more than the {LONGEST_DAYS} days of one rerun: {otherwise}"
-    raise RerunRefused(f"{title(definition, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
+    raise RerunRefused(f"{title(of, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
 
 
 def _with(tables: Tables, plan: Plan, removal: Removal) -> Plan:
@@ -156,16 +192,7 @@ def _with(tables: Tables, plan: Plan, removal: Removal) -> Plan:
     kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last).to_json()}
     return replace(
         plan,
-        files=tuple(source.numbered(fresh, plan.from_sequence)),
+        files=tuple(listing.numbered(fresh, plan.from_sequence)),
         replaces=tuple(sorted(removal.gone)),
         definition=json.dumps(kept, sort_keys=True),
     )
-
-
-def _span(definition: Definition, tables: Tables, commit: Commit, removal: Removal, now_ms: int) -> TimeRange | None:
-    return span_of(definition, removal, source.spans_read(tables, commit), now_ms)
-
-
-def _needs_operator(definition: Definition, removal: Removal, span: TimeRange | None) -> bool:
-    asks = definition.source.removals != "rerun"
-    return asks or removal.has_vectors or span is None or not can_rerun(definition)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windowlib.definition.definition import Definition
+from windowlib.definition.file import Watermark
 from windowlib.definition.instants import utc
 from windowlib.model.watermark import (
     MAX_WATERMARK,
@@ -26,9 +26,9 @@ from windowlib.tables.opened import Tables
 SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
 
 
-def policy_of(definition: Definition) -> WatermarkPolicy:
-    """The core's policy of a definition."""
-    return WatermarkPolicy(definition.watermark.out_of_orderness_ms, definition.watermark.idle_timeout_ms)
+def policy_of(watermark: Watermark) -> WatermarkPolicy:
+    """The core's policy of a definition's [watermark]."""
+    return WatermarkPolicy(watermark.out_of_orderness_ms, watermark.idle_timeout_ms)
 
 
 def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
@@ -53,9 +53,8 @@ class Moved:
         return found
 
 
-def move(definition: Definition, plan: Plan, earlier: Mapping[str, Any] | None, seen: Seen) -> Moved:
+def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: Seen) -> Moved:
     """The watermark after a batch; `earlier` is the row of `watermarks` before it."""
-    policy = policy_of(definition)
     known = SourceWatermark(
         earlier["applied_ms"] if earlier else MIN_WATERMARK,
         SourceState.ACTIVE,

@@ -104,7 +104,7 @@ def _forget(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_js
 
         def erased(spark: Any) -> Certificate:
             def once() -> Certificate:
-                with bounded(definition, "forget", spark):
+                with bounded(definition.batch_timeout_ms, "forget", spark):
                     return forget(definition, lambda: spark, asked)
 
             return waiting(once, wait_ms, show)

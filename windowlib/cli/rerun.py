@@ -67,7 +67,7 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
     """A dry run, or the rerun, or one after the other with a question between them."""
     from windowlib.tables.rerun import RerunRefused, check_can_rerun
 
-    check_can_rerun(definition, wanted)
+    check_can_rerun(definition.source, definition.never_rerun, wanted)
     if yes and dry_run:
         raise RerunRefused("--yes and --dry-run exclude one another")
     if yes:

@@ -87,17 +87,17 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
             show_outcome({"batch_id": waits.batch_id, "waits": True}, None, as_json)
             raise
     commit = ledger_of(definition).state().commit
-    since = marker_of(definition, frozen or commit)
-    out, changed = left_out(definition, since), formulas_changed(definition, commit)
+    since = marker_of(definition.source, definition.root, frozen or commit)
+    out, changed = left_out(definition.source, since), formulas_changed(definition, commit)
     lines = [_plan_line(definition, frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
-    lines += [f"  {words(definition, since)}"] if since else []
+    lines += [f"  {words(definition.source, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     lateness = frozen and lateness_changed(frozen, commit)
     lines += [f"  {lateness}"] if lateness else []
     notes = explosion.notes(definition.window)
     lines += [f"  {note}" for note in notes]
     record = _plan_record(definition, frozen) | ({"notes": notes} if notes else {}) | ({"left_out": out} if out else {})
-    record |= {"listing": words(definition, since)} if since else {}
+    record |= {"listing": words(definition.source, since)} if since else {}
     record |= {"formulas_changed": changed} if changed else {}
     record |= {"lateness_changed": lateness} if lateness else {}
     show_outcome(record, "\n".join(lines), as_json)

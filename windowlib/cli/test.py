@@ -70,7 +70,7 @@ def _tried(definition: Definition, engine: Engine | None) -> Definition:
     from windowlib.engines.choice import refusal
 
     as_parquet = {"source": definition.source.model_copy(update={"format": "parquet"})}
-    fits = refusal(definition.model_copy(update=as_parquet)) is None
+    fits = refusal(as_parquet["source"], definition.uses) is None
     chosen = engine.value if engine else Engine.SAIL.value if fits else Engine.SPARK.value
     here = definition.spark.master.startswith("local")
     spark = definition.spark if here else definition.spark.model_copy(update={"master": "local[*]"})

@@ -27,6 +27,7 @@ from windowlib.definition.own_code import Role, StandIn, load
 from windowlib.definition.refusals import never_verified, refusals
 from windowlib.definition.rules import across_keys
 from windowlib.definition.spec import parts_of, plan_of, spec_of
+from windowlib.definition.uses import Uses
 from windowlib.definition.windows import own_classes
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.keyed import updates_results
@@ -134,6 +135,19 @@ class Definition(DefinitionFile):
             names += section.columns if section else ()
         return tuple(dict.fromkeys(names))
 
+    @property
+    def never_rerun(self) -> str | None:
+        """Why no range of its windows can be recomputed; None where one can."""
+        return self.plan.rerun if isinstance(self.plan.rerun, str) else None
+
+    @property
+    def uses(self) -> Uses:
+        """What it needs of the rows of its source."""
+        source = self.source
+        named = (*source.key, source.timestamp, source.event_id, *self.reads, *sorted(self.aggregates.columns_used))
+        columns = tuple(dict.fromkeys(name for name in named if name))
+        return Uses(columns, self.expressions, getattr(self.window, "gap_column", None), self.plan.runs_operator)
+
     def semantics(self) -> dict[str, Any]:
         """What the stored state depends on, ready for JSON: a warehouse with another one cannot be continued."""
         source, window = self.source, self._window_semantics()
@@ -192,7 +206,8 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     folder = file.absolute().parent
     mistakes: list[Mistake] = []
     try:
-        contents = DefinitionFile.model_validate(raw, context={"folder": folder})
+        context = {"folder": folder, "file": file.absolute(), "name": raw.get("name")}
+        contents = DefinitionFile.model_validate(raw, context=context)
         mistakes += refusals(contents.window, contents.expressions, parts_of(contents.window, StandIn))
         mistakes += never_verified(contents.window, contents.checks.verify_sample)
     except ValidationError as error:

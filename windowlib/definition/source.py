@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from windowlib.definition.fields import (
     Column,
@@ -59,6 +61,14 @@ class Dialect(Section):
         description="whether a record may have several lines, so that one task reads a file; without it, CSV: where a"
         " file has quotes; JSON: no",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The file and the pipeline of a source: it is the same one wherever it is written."""
+
+    file: Path = field(default=Path(), compare=False)
+    pipeline: str = field(default="", compare=False)
 
 
 class Source(Section):
@@ -125,6 +135,23 @@ class Source(Section):
     rename: dict[str, Column] = Field(
         default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
     )
+
+    _written: Written = PrivateAttr(default=Written())
+
+    def model_post_init(self, context: Any) -> None:
+        """Keeps where it is written."""
+        known = context or {}
+        self._written = Written(known.get("file", Path()), known.get("name", ""))
+
+    @property
+    def file(self) -> Path:
+        """The definition's file, which what is said about the source names."""
+        return self._written.file
+
+    @property
+    def pipeline(self) -> str:
+        """The definition's name."""
+        return self._written.pipeline
 
     @property
     def kinds(self) -> dict[str, str]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
     from sqlglot import exp
 
-    from windowlib.definition.definition import Definition
+    from windowlib.definition.source import Source
+    from windowlib.definition.uses import Uses
     from windowlib.plans.engine import Engine
 
 # The parts of expressions that `windowlib.plans.sql_types` knows, as sqlglot calls them.
@@ -36,27 +37,27 @@ class NotOnThisEngine(WindowError):
     """The definition needs what the chosen engine cannot compute exactly."""
 
 
-def check_engine(definition: Definition) -> None:
+def check_engine(engine: str, source: Source, uses: Uses) -> None:
     """Raises NotOnThisEngine where the definition's engine cannot give Spark's answer."""
-    if definition.engine == "sail" and (why := refusal(definition)):
-        raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+    if engine == "sail" and (why := refusal(source, uses)):
+        raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
 
-def check_types(definition: Definition, types: Mapping[str, str] | None) -> None:
+def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str] | None) -> None:
     """Raises NotOnThisEngine where it cannot over columns of these types, as Arrow names them; before they are read."""
     from windowlib.engines.proved import refusal_by_type
 
-    if definition.engine == "sail" and types and (why := refusal_by_type(definition, types)):
-        raise NotOnThisEngine(f'{definition.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+    if engine == "sail" and types and (why := refusal_by_type(source.key, uses.expressions, types)):
+        raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
 
-def refusal(definition: Definition) -> str | None:
+def refusal(source: Source, uses: Uses) -> str | None:
     """Why Sail cannot run a definition exactly as Spark does, or None."""
-    if definition.source.format in ("json", "csv"):
-        return f'source.format = "{definition.source.format}" is parsed by Spark, which decides what a malformed row is'
-    if definition.plan.runs_operator:
+    if source.format in ("json", "csv"):
+        return f'source.format = "{source.format}" is parsed by Spark, which decides what a malformed row is'
+    if uses.runs_operator:
         return "its windows are computed by the operator in Python, which is proved exact only in Spark's workers"
-    for name, sql in definition.expressions.items():
+    for name, sql in uses.expressions.items():
         if foreign := not_proved(sql):
             return f"aggregates.{name} uses {foreign}, which is not proved to give exactly Spark's results on Sail"
     return None

@@ -6,9 +6,8 @@ The part of SQL is `windowlib.plans.sql_types`; that its answers are right is wh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from windowlib.definition.definition import Definition
 from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.sql_kinds import Unproved
 from windowlib.plans.sql_types import type_of
@@ -31,13 +30,13 @@ _PLAIN = {
 }
 
 
-def refusal_by_type(definition: Definition, types: Mapping[str, str]) -> str | None:
-    """Why the definition is not proved over columns of these types, as Arrow names them, or None."""
+def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]) -> str | None:
+    """Why aggregates by these keys are not proved over columns of these types, as Arrow names them, or None."""
     columns = {name.casefold(): spark_type(kind) for name, kind in types.items()}
-    for key in definition.source.key:
+    for key in keys:
         if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
             return f"source.key = {key!r} is a {kind}, which it groups or orders differently from Spark"
-    for name, sql in definition.expressions.items():
+    for name, sql in expressions.items():
         try:
             type_of(parsed(sql), columns)
         except Unproved as unproved:

@@ -108,7 +108,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Aske
     check_key(definition, asked.key)
     check_fingerprint(definition, state.commit)
     there = cut(definition)  # raises where nothing was run yet
-    check_place(definition, state.commit)
+    check_place(definition.source, definition.root, state.commit)
     if (key := key_of(there, asked.key)) is None:
         raise NothingToForget(f"no window of {definition.name} was made yet, so no table holds a key")
     if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:
@@ -133,8 +133,8 @@ def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> 
         )
     if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
         how = (
-            f"`{decision_command('approve', definition, state.plan)}` publishes it,"
-            f" `{decision_command('abandon', definition, state.plan)}` drops it"
+            f"`{decision_command('approve', definition.file, state.plan)}` publishes it,"
+            f" `{decision_command('abandon', definition.file, state.plan)}` drops it"
             if state.rejection
             else f"`{to_paste('run', definition.file)}` finishes it"
         )

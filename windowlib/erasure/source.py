@@ -69,7 +69,7 @@ def held(definition: Definition, tables: Tables, commit: Commit, target: Target,
         return Held(not_looked_at=not_looked_at)
     staging = staging_folder(definition.root) / f"forget-{secrets.token_hex(4)}"
     try:
-        raw = source.rows(spark, definition, files, staging, types)
+        raw = source.rows(spark, definition.source, files, staging, types)
         return _held(definition, raw, target, not_looked_at)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -79,14 +79,15 @@ def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
     """The files that can be read, numbered, and why others cannot."""
-    read = [file.now for file in known_files(definition, tables, commit) if file.now]
+    read = [file.now for file in known_files(definition.source, tables, commit) if file.now]
     paths, aside = {file.path for file in read}, files_set_aside(definition.root)
-    new = [file for file in listing.waiting_files(definition, tables, commit, check=False) if file.path not in paths]
+    waiting = listing.waiting_files(definition.source, tables, commit, check=False)
+    new = [file for file in waiting if file.path not in paths]
     not_looked_at = [f"{path} is set aside" for path in sorted(aside)]
     fits = []
     for file in listing.numbered(new, commit.to_sequence):
         try:
-            check_readable(definition, [file], types)
+            check_readable(definition.source, definition.uses, [file], types)
             fits.append(file)
         except (SourceError, StateMismatch) as error:
             not_looked_at.append(f"{file.path} has not been read yet, and cannot be ({error})")

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from windowlib.batches.may_run import decision_command
-from windowlib.batches.taking import next_removal
+from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
@@ -118,9 +118,9 @@ def status(definition: Definition, now_ms: int) -> Status:
     windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
-    removal = next_removal(definition, commit, ledger.tables, now_ms) if source_problem is None else None
-    since = marker_of(definition, commit)
-    not_read = left_out(definition, since) if source_problem is None else []
+    reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
+    since = marker_of(definition.source, definition.root, commit)
+    not_read = left_out(definition.source, since) if source_problem is None else []
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
@@ -135,13 +135,13 @@ def status(definition: Definition, now_ms: int) -> Status:
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
-        removal=removal,
+        removal=next_removal(reader, now_ms) if reader else None,
         left_out=not_read,
         set_aside=_set_aside(definition),
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_of(definition, ledger),
-        listing=words(definition, since) if since else None,
+        listing=words(definition.source, since) if since else None,
     )
 
 
@@ -252,8 +252,8 @@ def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str
         return f"{running} is working on it"
     if state.rejection and not state.approved_by:
         return (
-            f"`{decision_command('approve', definition, plan)}` lets the next run commit it anyway;"
-            f" `{decision_command('abandon', definition, plan)}` drops it, and the next run plans a new one"
+            f"`{decision_command('approve', definition.file, plan)}` lets the next run commit it anyway;"
+            f" `{decision_command('abandon', definition.file, plan)}` drops it, and the next run plans a new one"
         )
     return f"`{to_paste('run', definition.file)}` repeats the same work and finishes it"
 
@@ -261,7 +261,7 @@ def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
     """How many files no batch has read yet, or why that cannot be said."""
     try:
-        return len(waiting_files(definition, tables, commit)), None
+        return len(waiting_files(definition.source, tables, commit)), None
     except WindowError as error:
         return None, str(error)
 

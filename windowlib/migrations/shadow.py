@@ -160,8 +160,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             f" `{to_paste('migrate', definition.file, '--finish')}`, which keeps it, or"
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
-    check_folder(definition)
-    check_place(definition, commit)
+    check_folder(definition.file, definition.root)
+    check_place(definition.source, definition.root, commit)
     if uses_processing_time(definition.window):
         raise MigrationRefused(
             "the windows of the new definition use processing time, which is that of the runs: built again, all of"
@@ -175,9 +175,9 @@ def _check_nothing_waits(definition: Definition, state: LedgerState) -> None:
     if state.plan and state.rejection and not state.approved_by:
         raise MigrationRefused(
             f"batch {state.plan.batch_id} was refused by its checks and waits: first decide about it."
-            f" {decision_command('approve', definition, state.plan)} has it published before the switch;"
-            f" {decision_command('abandon', definition, state.plan)} drops it, and its files are read under the new"
-            " definition"
+            f" {decision_command('approve', definition.file, state.plan)} has it published before the switch;"
+            f" {decision_command('abandon', definition.file, state.plan)} drops it, and its files are read under the"
+            " new definition"
         )
 
 
@@ -185,7 +185,8 @@ def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> 
     """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
     if definition.source.format == "delta":
         return
-    gone = [one for one in known_files(definition, ledger.tables, commit) if one.now is None and not one.replaced]
+    known = known_files(definition.source, ledger.tables, commit)
+    gone = [one for one in known if one.now is None and not one.replaced]
     if gone:
         events = sum(one.rows for one in gone)
         raise MigrationRefused(
@@ -200,7 +201,8 @@ def check_read_all(definition: Definition, ledger: Ledger, commit: Commit, shado
     if definition.source.format == "delta":
         return
     new = known_paths(shadow.ledger.tables, shadow.commit.versions.get(SOURCE_FILES.name))
-    lacking = [one for one in known_files(definition, ledger.tables, commit) if one.now and one.now.path not in new]
+    known = known_files(definition.source, ledger.tables, commit)
+    lacking = [one for one in known if one.now and one.now.path not in new]
     if lacking:
         raise MigrationRefused(
             f"{count(lacking)} were read under the old definition and cannot be read under the new one yet, as they are"

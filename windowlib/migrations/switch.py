@@ -79,7 +79,7 @@ def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Cloc
     assert commit is not None, "there is something to migrate"
     folder = shadow.definition.root / "_compared"
     shutil.rmtree(folder, ignore_errors=True)
-    with still_there(shadow), bounded(definition, "the comparison", spark()):
+    with still_there(shadow), bounded(definition.batch_timeout_ms, "the comparison", spark()):
         return _compared(definition, ledger, commit, shadow, folder, spark)
 
 
@@ -123,7 +123,7 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked
         check_can_migrate(definition, ledger, pipeline.state)
         with still_there(shadow):
             catch_up(shadow, spark, asked.clock, finish=is_finished(pipeline.state), note=asked.note)
-        with bounded(definition, "the switch", spark()):
+        with bounded(definition.batch_timeout_ms, "the switch", spark()):
             done = _switched(definition, pipeline, shadow, spark(), asked)
     drop_tables(definition.root, shadow.migration)
     return done
@@ -148,9 +148,8 @@ def _switched(definition: Definition, pipeline: AtRest, shadow: Shadow, spark: S
         decision = Decision(
             "migrate", asked.who, asked.reason, migration=migration.id, changed=migration.changed, cuts=cuts
         )
-        stored = json.dumps(
-            {**json.loads(built.definition), PLACE: place_of(definition), MIGRATED: batch_id}, sort_keys=True
-        )
+        place = place_of(definition.source, definition.root)
+        stored = json.dumps({**json.loads(built.definition), PLACE: place, MIGRATED: batch_id}, sort_keys=True)
         target = replace(built, definition=stored)
         made = fix(pipeline, publication(batch_id, pipeline.state, target, decision, changes, found))
     publish(ledger, pipeline.claim, made)

@@ -46,7 +46,7 @@ def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
         pipeline = settled(ledger, claim, before)
         if switched(ledger) != done:
             raise Superseded("the migration has been undone, or finished, meanwhile: look again")
-        with bounded(definition, "undo", spark()):
+        with bounded(definition.batch_timeout_ms, "undo", spark()):
             made = _undone(definition, pipeline, done, spark(), asked)
     forget(definition.root, done[1])
     return made

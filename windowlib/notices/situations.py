@@ -94,7 +94,7 @@ def _decision(definition: Definition, state: LedgerState) -> Iterator[Situation]
         return
     said = " ".join(line.partition(EXAMPLES)[0] for line in state.rejection.splitlines())
     sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
-    command = decision_command("approve", definition, state.plan)
+    command = decision_command("approve", definition.file, state.plan)
     yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)
 
 

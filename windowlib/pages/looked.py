@@ -64,7 +64,7 @@ class Looked:
 
     def commands(self, waiting: Plan) -> tuple[str, str]:
         """What approves and what abandons a batch that waits, to be pasted."""
-        approve, abandon = (decision_command(one, self.definition, waiting) for one in ("approve", "abandon"))
+        approve, abandon = (decision_command(one, self.definition.file, waiting) for one in ("approve", "abandon"))
         return approve, abandon
 
 

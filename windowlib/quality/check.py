@@ -1,6 +1,6 @@
 """Judges one batch before it is committed, and keeps what was found for the report.
 
-    checks = check(definition, figures, history, result_files)
+    checks = check(terms, root, figures, history, result_files)
     if failed := critical_failures(checks):     # then nothing is committed
         print(explain(failed))
 
@@ -20,7 +20,6 @@ from windowlib.quality.terms import Terms
 from windowlib.quality.validations import keep
 
 if TYPE_CHECKING:
-    from windowlib.definition.definition import Definition
     from windowlib.quality.figures import Figures
 
 
@@ -46,16 +45,16 @@ def preload() -> None:
 
 
 def check(
-    definition: Definition, figures: Figures, history: Sequence[Figures] = (), result_files: Sequence[Path] = ()
+    terms: Terms, root: Path, figures: Figures, history: Sequence[Figures] = (), result_files: Sequence[Path] = ()
 ) -> list[CheckResult]:
-    """The outcome of every check of a batch; also kept under `definition.root` (see `windowlib.quality.validations`).
+    """The outcome of every check of a batch; also kept under its pipeline's `root` (`windowlib.quality.validations`).
 
     `history` holds the figures of earlier batches, `result_files` the files of `results` that the batch wrote.
     Raises `InvalidSpec` where a suite is mistaken.
     """
     files = [file.absolute() for file in result_files]
-    outcomes = judged((Terms.of(definition), figures, history, files))
-    keep(definition.root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
+    outcomes = judged((terms, figures, history, files))
+    keep(root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return in_words(outcomes, figures)
 
 

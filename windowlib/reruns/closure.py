@@ -77,7 +77,7 @@ def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tu
     assigner = inputs.definition.spec.assigner
     assert isinstance(assigner, Tumbling | Sliding)
     covered = readmitted(assigner, asked)
-    files = reading(inputs.definition, known, needed(assigner, asked))
+    files = reading(inputs.definition.source, assigner, known, needed(assigner, asked))
     return Closure(covered, inputs.definition.plan.bounds), read_events(inputs, files, covered)
 
 
@@ -87,7 +87,7 @@ def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> 
     slack_ms = first_slack_ms(assigner)
     span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
     while True:
-        read = read_events(inputs, reading(inputs.definition, known, span), asked)
+        read = read_events(inputs, reading(inputs.definition.source, assigner, known, span), asked)
         sliced = _sliced(inputs, read)
         closure = _chains(inputs, sliced, read.rows, asked, span)
         reached = closure.windows

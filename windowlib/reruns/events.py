@@ -74,9 +74,9 @@ def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
         return known
     assert inputs.before is not None
     pinned = json.loads(inputs.before.definition).get("source_types")
-    check_readable(inputs.definition, changed, pinned)
+    check_readable(inputs.definition.source, inputs.definition.uses, changed, pinned)
     folder = inputs.staging / inputs.staged.unused("changed")
-    raw = source.rows(inputs.spark, inputs.definition, changed, folder, pinned)
+    raw = source.rows(inputs.spark, inputs.definition.source, changed, folder, pinned)
     judge = _judge(inputs)
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
     seen = intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
@@ -116,7 +116,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
         raise RerunRefused(
             f"{', '.join(changed)} changed since it was read: rerun its time range before readmitting late events"
         )
-    check_files(inputs.definition, files, covered, inputs.rerun.accept_gap)
+    check_files(inputs.definition.source, files, covered, inputs.rerun.accept_gap)
     step = scratch(inputs)
     present = [file.now for file in files if file.now]
     if not present:
@@ -125,7 +125,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
             step = replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))
         return Events(files, step)
     folder = inputs.staging / inputs.staged.unused("read")
-    raw = source.rows(inputs.spark, inputs.definition, present, folder, inputs.source_types)
+    raw = source.rows(inputs.spark, inputs.definition.source, present, folder, inputs.source_types)
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
     if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())

@@ -56,7 +56,7 @@ def _deleted(inputs: Inputs, event_id: str) -> DataFrame | None:
         return None
     files = [SourceFile(path, 0, 0, number) for number, path in enumerate(there, 1)]
     folder = inputs.staging / inputs.staged.unused("deleted")
-    raw = source.rows(inputs.spark, inputs.definition, files, folder, inputs.source_types)
+    raw = source.rows(inputs.spark, inputs.definition.source, files, folder, inputs.source_types)
     rows, refused = raw.frame, of_files(inputs, "quarantine", there)
     if refused is not None:
         places = refused.select("source_file", F.col("source_row").alias(names.SOURCE_ROW))

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
-from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, iso_instant
-from windowlib.model.assigners import DynamicSession
+from windowlib.definition.source import Source
+from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
@@ -71,12 +71,12 @@ class KnownFile:
         return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
 
 
-def files_of(definition: Definition, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
+def files_of(of: Source, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
     """The files that a rerun may read, in arrival order: those that were read, and those that its plan adds."""
     gone = {*plan.replaces}
     known = [
         replace(file, now=None, replaced=True) if file.path in gone else file
-        for file in known_files(definition, tables, commit)
+        for file in known_files(of, tables, commit)
     ]
     return [
         *known,
@@ -84,13 +84,13 @@ def files_of(definition: Definition, tables: Tables, commit: Commit, plan: Plan)
     ]
 
 
-def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[KnownFile]:
+def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
     """Every file that was read, in arrival order; one that was renamed or unpacked again as it is there now."""
     table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
     before = known_paths(tables, at)
-    there = _there(definition, before)
+    there = _there(of, before)
     known = []
-    with Contents.of(definition) as contents:
+    with Contents.of(of, tables.root) as contents:
         found_as = {found.path: found for found in there} | renamed(contents, there, before.values())
         for row in data_files.rows(table, delta.files(table, at), SOURCE_FILES.columns):
             found = found_as.get(row["path"])
@@ -103,37 +103,36 @@ def known_files(definition: Definition, tables: Tables, commit: Commit) -> list[
     return sorted(known, key=lambda file: file.then.sequence)
 
 
-def _there(definition: Definition, known: Mapping[str, FileState]) -> Sequence[Found]:
+def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[Found]:
     """The files that are there now. A Delta table's never change, and its log need not reach back to those read."""
-    if definition.source.format != "delta":
-        return source.found_files(definition).files
-    there = (file for file in known.values() if (definition.source.path / file.path).is_file())
+    if of.format != "delta":
+        return source.found_files(of).files
+    there = (file for file in known.values() if (of.path / file.path).is_file())
     return [Found(*file.identity, (0, file.path)) for file in there]
 
 
-def reading(definition: Definition, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
+def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
     """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it."""
-    assigner = definition.spec.assigner
-    gap_column = definition.source.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
+    gap_column = of.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
     chosen = []
     for file in known:
         reach_ms = 0
         if gap_column and file.events and file.events.from_ms < span.to_ms:
-            reach_ms = _longest_gap_ms(definition, file, file.events, gap_column, span)
+            reach_ms = _longest_gap_ms(of, file, file.events, gap_column, span)
         never_had_events = (file.changed or file.replaced) and file.events is None
         if never_had_events or file.meets(span, reach_ms):
             chosen.append(file)
     return chosen
 
 
-def check_files(definition: Definition, files: Sequence[KnownFile], covered: TimeRange, accept_gap: bool) -> None:
+def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, accept_gap: bool) -> None:
     """Raises `RerunRefused` where one of the files is gone, or has changed but had events outside of `covered`."""
     gone = [file for file in files if file.now is None and not file.replaced]
     if gone and not accept_gap:
         events = sum(file.rows for file in gone)
         raise RerunRefused(
             f"the source has a gap: {count(gone)} with {events:,} rows, which this rerun needs, can no longer be read"
-            f" in {definition.source.path}:\n{listed(gone)}\nRestore them; or say --accept-gap: then their events are"
+            f" in {of.path}:\n{listed(gone)}\nRestore them; or say --accept-gap: then their events are"
             " taken out of the windows, and the ledger records it"
         )
     for file in files:
@@ -141,17 +140,17 @@ def check_files(definition: Definition, files: Sequence[KnownFile], covered: Tim
             first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
             enough = f"--from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
             raise RerunRefused(
-                f"{definition.source.path / file.path} has changed since it was read, and has or had events from"
+                f"{of.path / file.path} has changed since it was read, and has or had events from"
                 f" {first} to {last}, outside of what this rerun recomputes ({instant(covered.from_ms)} to"
                 f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the file"
             )
 
 
-def _longest_gap_ms(definition: Definition, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
+def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
     """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span."""
     unknown = span.to_ms - events.from_ms
-    path = definition.source.path / file.path
-    if definition.source.format not in ("parquet", "delta") or not path.is_file():
+    path = of.path / file.path
+    if of.format not in ("parquet", "delta") or not path.is_file():
         return unknown
     footer = pq.ParquetFile(path).metadata
     longest = 0

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
-from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.plans import names
+from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.events import of_files
@@ -32,7 +32,7 @@ def summary_of(inputs: Inputs, found: Findings) -> Summary:
     if rows is not None:
         if found.closure.by_chains and added and removed:
             windows |= _merged_and_split(rows, inputs.definition.source.key)
-        sums = _sums(rows, _additive(inputs.definition))
+        sums = _sums(rows, _additive(inputs.definition.aggregates))
         largest = _largest(rows, inputs.definition.source.key, found.step.output_names)
     after = windows_opened(inputs)
     before, late = (0, 0) if found.closure.is_empty else (_in_flight(inputs, found), _late(inputs, found))
@@ -71,7 +71,7 @@ def windows_opened(inputs: Inputs) -> int:
 def _waiting(inputs: Inputs) -> int | None:
     """How many new files no run has read; None where the source cannot be listed."""
     try:
-        return len(waiting_files(inputs.definition, inputs.opened, inputs.before, check=False))
+        return len(waiting_files(inputs.definition.source, inputs.opened, inputs.before, check=False))
     except WindowError:
         return None
 
@@ -100,9 +100,8 @@ def _numeric(rows: DataFrame, outputs: Sequence[str]) -> list[str]:
     return [name for name in outputs if types[name] in kinds]
 
 
-def _additive(definition: Definition) -> list[str]:
+def _additive(found: AggregateSet) -> list[str]:
     """The outputs whose sum over windows means something: counts and sums."""
-    found = definition.aggregates
     adds = {f"{{{number}}}" for number, one in enumerate(found.aggregates) if one.function in ("count", "sum")}
     return [column.name for column in found.columns if column.sql in adds]
 

@@ -22,6 +22,7 @@ from windowlib.batches.may_run import lateness_changed, why_it_waits
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
+from windowlib.quality.terms import Terms
 from windowlib.reruns import batch as rerun
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
@@ -79,7 +80,7 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     )
     if commit:
         check_counts(run.ledger.tables, versions, commit)
-    source.check_unchanged(definition, plan.files)
+    source.check_unchanged(definition.source, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
     folder = staging_folder(definition.root) / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -98,7 +99,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
         with saying(run.say, f"{_named(run, plan)}: computing {_amount(plan)}", attempt.inputs.spark):
             outcome = _computed(attempt, shared)
         run.say(f"{_named(run, plan)}: checking")
-        source.check_unchanged(run.definition, plan.files)  # nor while Spark read them
+        source.check_unchanged(run.definition.source, plan.files)  # nor while Spark read them
         checks = _judged(attempt, outcome)
         made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
         prepared = prepare.write(run.ledger.root, made)
@@ -108,7 +109,7 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     refused = _refusal(checks, attempt.due.state)
     fix(run.ledger, attempt.claim, made, prepared, refused)
     _remove_staging(attempt)
-    if refused and (waits := why_it_waits(run.definition, run.ledger.state())):
+    if refused and (waits := why_it_waits(run.definition.file, run.ledger.state())):
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
@@ -185,7 +186,7 @@ def _judged(attempt: Attempt, outcome: Outcome) -> list[CheckResult]:
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
     results = [definition.root / "results" / file.path for file in outcome.changes.get("results", Changes()).add]
     earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
-    return check.check(definition, dict(outcome.figures), earlier, results)
+    return check.check(Terms.of(definition), definition.root, dict(outcome.figures), earlier, results)
 
 
 def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
@@ -197,14 +198,15 @@ def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
 @contextmanager
 def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
-    ledger = run.ledger
-    with explained(run.definition), superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
+    ledger, of = run.ledger, run.definition
+    explains = explained(of.file, of.expressions, of.spark.master)
+    with explains, superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         try:
             with disk.refusals_named(ledger.root, due.plan.batch_id):
                 yield
         except (WindowError, delta_commits.Conflict):
             raise
         except Exception as error:
-            if change := source.change_of(run.definition, due.plan.files):  # while it was being read
+            if change := source.change_of(run.definition.source, due.plan.files):  # while it was being read
                 raise source.FilesChanged(change) from error
             raise

@@ -17,7 +17,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.model.errors import TryAgain
 
@@ -115,9 +114,9 @@ class _Watch:
             self.done.set()
 
 
-def bounded(definition: Definition, what: str, spark: SparkSession) -> AbstractContextManager[None]:
+def bounded(limit_ms: int, what: str, spark: SparkSession) -> AbstractContextManager[None]:
     """What a command computes outside of batches has `batch_timeout` as a batch has; raises `TimedOut`."""
-    return within(definition.batch_timeout_ms, what, [spark], OF_A_COMMAND)
+    return within(limit_ms, what, [spark], OF_A_COMMAND)
 
 
 def _interrupt(spark: SparkSession) -> None:

@@ -128,7 +128,7 @@ def _why_stale(definition: Definition, plan: Plan) -> str | None:
     aside = files_set_aside(definition.root)
     if chosen := [file.path for file in plan.files if file.path in aside]:
         return f"cannot be read as it was planned ({chosen[0]} is set aside)"
-    if changed := source.change_of(definition, plan.files):
+    if changed := source.change_of(definition.source, plan.files):
         return f"cannot be read as it was planned ({changed})"
     return None
 

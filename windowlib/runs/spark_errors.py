@@ -8,11 +8,11 @@ Whatever else Spark fails at is raised as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost, lost
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.plans.bounds import TOO_MANY
@@ -60,10 +60,11 @@ class WorkerError(WindowError):
 
 
 @contextmanager
-def explained(definition: Definition, *, of_a_batch: bool = True) -> Iterator[None]:
+def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_batch: bool = True) -> Iterator[None]:
     """Raises `InvalidSpec` or `SourceError` where the user can correct what Spark fails at, or `EngineLost`.
 
-    What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped.
+    What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped. Named
+    are the definition's file, its aggregates, and the address of its engine.
     """
     try:
         yield
@@ -72,11 +73,11 @@ def explained(definition: Definition, *, of_a_batch: bool = True) -> Iterator[No
     except Exception as error:
         if lost(error):
             raise EngineLost(
-                f"the Spark engine ({definition.spark.master}) ended, or dropped this run's session, in the middle of a"
-                f" batch; nothing of it was committed: run `{to_paste('run', definition.file)}` again"
+                f"the Spark engine ({master}) ended, or dropped this run's session, in the middle of a"
+                f" batch; nothing of it was committed: run `{to_paste('run', file)}` again"
             ) from error
-        then = _then(definition) if of_a_batch else "nothing was changed."
-        mistake = _mistake(definition, str(error), then) if _is_sparks(error) else None
+        then = _then(file) if of_a_batch else "nothing was changed."
+        mistake = _mistake(file, expressions, str(error), then) if _is_sparks(error) else None
         if mistake is None:
             raise
         raise mistake from error
@@ -98,30 +99,30 @@ def _is_sparks(error: Exception) -> bool:
     return type(error).__module__.startswith(("pyspark.", "py4j."))
 
 
-def _mistake(definition: Definition, text: str, then: str) -> WindowError | None:
+def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -> WindowError | None:
     if found := _TOO_MANY.search(text):
         return InvalidSpec(
-            f"{definition.file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
+            f"{file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
             f" such as approx_count_distinct; {then}"
         )
     if ours := _OURS.findall(text):
-        return WorkerError(f"{definition.file}: {ours[-1]}; {then}")
+        return WorkerError(f"{file}: {ours[-1]}; {then}")
     name, message = _named(text)
     if name in OVERFLOWS:
         message = f"a number grows beyond its type ({message.strip()})."
         return InvalidSpec(
-            _aggregates(definition, message, "Use a wider type, as in sum(cast(x as decimal(38, 0)))", then)
+            _aggregates(file, expressions, message, "Use a wider type, as in sum(cast(x as decimal(38, 0)))", then)
         )
     if name in VALUES:
         return InvalidSpec(
-            _aggregates(definition, message, "Use try_cast, try_divide and the like, or repair the source", then)
+            _aggregates(file, expressions, message, "Use try_cast, try_divide and the like, or repair the source", then)
         )
     if name in TYPES:
-        return InvalidSpec(_aggregates(definition, message, "Make it fit the columns of the source", then))
+        return InvalidSpec(_aggregates(file, expressions, message, "Make it fit the columns of the source", then))
     if name in FILES:
         return SourceError(
             f"a file cannot be read: {message} Nothing of this batch was committed. Repair the file, or set it aside:"
-            f" `{to_paste('set-aside', definition.file, 'FILE', *WHY)}`; the next run plans the batch again"
+            f" `{to_paste('set-aside', file, 'FILE', *WHY)}`; the next run plans the batch again"
         )
     return None
 
@@ -135,13 +136,13 @@ def _named(text: str) -> tuple[str, str]:
     return ("DIVIDE_BY_ZERO", "division by zero.") if _SAILS_DIVISION.search(text) else ("", "")
 
 
-def _aggregates(definition: Definition, message: str, advice: str, then: str) -> str:
-    expressions = ", ".join(f"{name} = {sql!r}" for name, sql in definition.expressions.items())
-    return f"{definition.file} does not fit its source: {message} [aggregates] has {expressions}. {advice}; {then}"
+def _aggregates(file: Path, expressions: Mapping[str, str], message: str, advice: str, then: str) -> str:
+    said = ", ".join(f"{name} = {sql!r}" for name, sql in expressions.items())
+    return f"{file} does not fit its source: {message} [aggregates] has {said}. {advice}; {then}"
 
 
-def _then(definition: Definition) -> str:
+def _then(file: Path) -> str:
     return (
-        f"nothing of this batch was committed: `{to_paste('abandon', definition.file, *WHY)}` drops it, then the"
+        f"nothing of this batch was committed: `{to_paste('abandon', file, *WHY)}` drops it, then the"
         " next run makes a new plan."
     )

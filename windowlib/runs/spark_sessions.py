@@ -34,7 +34,7 @@ SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv":
 
 def spark_sessions(definition: Definition) -> Local | Warm | Remote | Embedded:
     """What gives the Spark sessions of a run of this pipeline."""
-    check_engine(definition)
+    check_engine(definition.engine, definition.source, definition.uses)
     if definition.engine == "sail":
         return Embedded()
     master = definition.spark.master
@@ -172,6 +172,6 @@ def is_small(definition: Definition, plan: Plan) -> bool:
     files, at_most = plan.files, definition.source.max_files_per_run
     if at_most and len(files) >= at_most:
         ledger = planning.ledger_of(definition)
-        waiting = source.waiting_files(definition, ledger.tables, ledger.state().commit)
+        waiting = source.waiting_files(definition.source, ledger.tables, ledger.state().commit)
         return sum(file.size_bytes for file in waiting) <= SMALL_BYTES[definition.source.format]
     return sum(file.size_bytes for file in files) <= SMALL_BYTES[definition.source.format]

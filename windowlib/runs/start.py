@@ -95,7 +95,7 @@ def run_together(
     first = runs[0]
     spark = spark_sessions(first.definition)
     for other in runs[1:]:
-        check_engine(other.definition)
+        check_engine(other.definition.engine, other.definition.source, other.definition.uses)
     try:
         announced = _announced(spark, first.definition, first.say)
         return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches)
@@ -111,7 +111,7 @@ def with_spark(definition: Definition, what: str, work: Callable[[SparkSession],
     """
 
     def within_the_limit(spark: SparkSession) -> T:
-        with bounded(definition, what, spark):
+        with bounded(definition.batch_timeout_ms, what, spark):
             return work(spark)
 
     return with_spark_for_long(definition, within_the_limit, say)
@@ -121,7 +121,7 @@ def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T
     """As `with_spark`, where `work` waits for others or makes many batches: it bounds its parts itself."""
     engine = spark_sessions(definition)
     try:
-        with explained(definition, of_a_batch=False):
+        with explained(definition.file, definition.expressions, definition.spark.master, of_a_batch=False):
             spark = _announced(engine, definition, say)()
             with saying(say, "computing", spark):
                 return work(spark)

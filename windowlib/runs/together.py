@@ -19,6 +19,7 @@ from windowlib.batches.sharing import not_worth_sharing, release, share, sharing
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
+from windowlib.definition.source import Source
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
@@ -98,12 +99,11 @@ class Listing:
 
     known: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)
 
-    def files(self, definition: Definition, since: Since) -> Listed:
+    def files(self, source: Source, since: Since) -> Listed:
         """Every file that was there when a pipeline first asked, from where a look begins."""
-        source = definition.source
         where = source.format, source.path, source.include, source.exclude, source.removals, since
         if where not in self.known:
-            self.known[where] = found_files(definition, since)
+            self.known[where] = found_files(source, since)
         return self.known[where]
 
     def forget(self) -> None:

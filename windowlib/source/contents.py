@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 
 FILE = "_contents.json"
 LARGEST_BYTES = 1 << 30  # a larger file has no checksum: reading it once more would hold its batch up
@@ -57,9 +57,9 @@ class Contents:
     _read: bool = False
 
     @classmethod
-    def of(cls, definition: Definition) -> Contents:
-        """Those of a pipeline's source. A file of a Delta table never changes under its name."""
-        return cls(definition.source.path, definition.root / FILE, definition.source.format == "delta")
+    def of(cls, source: Source, root: Path) -> Contents:
+        """Those of the source of the pipeline in `root`. A file of a Delta table never changes under its name."""
+        return cls(source.path, root / FILE, source.format == "delta")
 
     def __enter__(self) -> Self:
         with suppress(OSError, ValueError):  # only a shortcut: without it, files are read again
@@ -96,12 +96,12 @@ class Checksums:
     _of: dict[str, Future[str | None]]
 
     @classmethod
-    def started(cls, definition: Definition, paths: Sequence[str]) -> Checksums:
+    def started(cls, source: Source, paths: Sequence[str]) -> Checksums:
         """Begins to read the files; none of a Delta source, whose files never change."""
-        if definition.source.format == "delta":
+        if source.format == "delta":
             return cls({})
         pool = ThreadPoolExecutor(THREADS, thread_name_prefix="windowlib-checksums")
-        found = {path: pool.submit(checksum, definition.source.path / path) for path in paths}
+        found = {path: pool.submit(checksum, source.path / path) for path in paths}
         pool.shutdown(wait=False)
         return cls(found)
 

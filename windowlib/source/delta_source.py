@@ -20,7 +20,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 from windowlib.source.found import Found, Listed, SourceError, Version
 from windowlib.tables import log
 
@@ -47,36 +47,35 @@ class Cursor:
         return {"version": self.version, "snapshot": self.snapshot}
 
 
-def delta_files(definition: Definition, cursor: Cursor | None) -> Listed:
+def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     """What the versions after a cursor (None: the log's beginning) did, and the files that came before them.
 
     Some of the files may be read. `source.removals = "skip"` leaves out versions that removed files.
 
     Raises `SourceError` where there is no table, or its log does not reach back to the cursor.
     """
-    if not _log_of(definition).is_dir():
+    if not _log_of(source).is_dir():
         raise SourceError(
-            f"{definition.source.path} is not a Delta table (it has no _delta_log); correct source.path in"
-            f" {definition.file}"
+            f"{source.path} is not a Delta table (it has no _delta_log); correct source.path in {source.file}"
         )
     after = cursor or Cursor()
-    found = [] if after.snapshot is None else _snapshot(definition, after.snapshot)
-    since = _since(definition, after.version if after.snapshot is None else after.snapshot)
-    skips = definition.source.removals == "skip"
+    found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
+    since = _since(source, after.version if after.snapshot is None else after.snapshot)
+    skips = source.removals == "skip"
     return Listed(found, [version for version in since if not (skips and version.removed)])
 
 
-def version_of(definition: Definition, number: int) -> Version | None:
+def version_of(source: Source, number: int) -> Version | None:
     """What a version did; None where its log entry is gone."""
     try:
-        return _version(number, log.actions(definition.source.path, number))
+        return _version(number, log.actions(source.path, number))
     except log.DamagedLog:
         return None
 
 
-def files_at(definition: Definition, version: int) -> list[Found]:
+def files_at(source: Source, version: int) -> list[Found]:
     """The files that the table holds at a version, each as if that version had added it."""
-    return [replace(file, order=(version, file.path)) for file in _snapshot(definition, version)]
+    return [replace(file, order=(version, file.path)) for file in _snapshot(source, version)]
 
 
 def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) -> Cursor:
@@ -97,31 +96,31 @@ def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) 
     return Cursor(min(newest, oldest_left - 1))
 
 
-def beginning(definition: Definition) -> Cursor:
+def beginning(source: Source) -> Cursor:
     """Where a new pipeline begins: at version 0, or, where the log was cleaned up, with what the table holds now."""
-    if log.file_of(definition.source.path, 0).exists() or not _log_of(definition).is_dir():
+    if log.file_of(source.path, 0).exists() or not _log_of(source).is_dir():
         return Cursor()
-    return Cursor(snapshot=_table(definition).version())
+    return Cursor(snapshot=_table(source).version())
 
 
-def _log_of(definition: Definition) -> Path:
-    return definition.source.path / "_delta_log"
+def _log_of(source: Source) -> Path:
+    return source.path / "_delta_log"
 
 
-def _table(definition: Definition, version: int | None = None) -> DeltaTable:
+def _table(source: Source, version: int | None = None) -> DeltaTable:
     try:
-        return DeltaTable(str(definition.source.path), version=version)
+        return DeltaTable(str(source.path), version=version)
     except DeltaError as error:
         which = "" if version is None else f" at version {version}"
-        raise SourceError(f"the Delta table {definition.source.path}{which} cannot be opened: {error}") from error
+        raise SourceError(f"the Delta table {source.path}{which} cannot be opened: {error}") from error
 
 
-def _snapshot(definition: Definition, version: int) -> list[Found]:
+def _snapshot(source: Source, version: int) -> list[Found]:
     """The files that the table holds at a version, in the order in which they were written."""
-    table = _table(definition, version)
+    table = _table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(
-            f"{definition.source.path} uses deletion vectors, and its log was cleaned up: which rows of its files are"
+            f"{source.path} uses deletion vectors, and its log was cleaned up: which rows of its files are"
             " deleted is not read. Rewrite the table without them: REORG TABLE … APPLY (PURGE), then DROP FEATURE"
         )
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
@@ -133,16 +132,16 @@ def _snapshot(definition: Definition, version: int) -> list[Found]:
     ]
 
 
-def _since(definition: Definition, after: int) -> Iterator[Version]:
+def _since(source: Source, after: int) -> Iterator[Version]:
     """What the versions after one have done to the rows of the table."""
-    folder, newest = definition.source.path, _table(definition).version()
+    folder, newest = source.path, _table(source).version()
     for version in range(after + 1, newest + 1):
         try:
             actions = log.actions(folder, version)
         except log.DamagedLog as error:
             raise SourceError(
                 f"version {version} of the Delta table {folder} cannot be read: {error}. A log that was cleaned up"
-                f" before {definition.name} had read it has left a gap, which cannot be closed: rows may be missing."
+                f" before {source.pipeline} had read it has left a gap, which cannot be closed: rows may be missing."
                 " Keep the log for longer than the longest pause between runs (delta.logRetentionDuration), and start"
                 " again under another name or warehouse"
             ) from error

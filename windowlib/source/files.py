@@ -12,9 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.definition import Definition
 from windowlib.definition.expression_types import misfits, without_order
+from windowlib.definition.source import Source
 from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS
+from windowlib.definition.uses import Uses
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
@@ -26,24 +27,24 @@ from windowlib.tables.ledger_rows import SourceFile
 
 
 def check_readable(
-    definition: Definition, files: Sequence[SourceFile], pinned: Mapping[str, str] | None
+    source: Source, uses: Uses, files: Sequence[SourceFile], pinned: Mapping[str, str] | None
 ) -> dict[str, str]:
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
     `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
     (`windowlib.source.column_types`). For json and csv the declared types count.
     """
-    if definition.source.format in ("json", "csv"):
-        return _types_of_text(definition, files)
+    if source.format in ("json", "csv"):
+        return _types_of_text(source, uses.columns, files)
     seen = {
         name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()
     }  # as earlier releases say
-    seen |= _declared(definition, seen)
+    seen |= _declared(source, uses.columns, seen)
     in_folders = folder_types([file.path for file in files])
     empty: dict[str, Path] = {}
     for file in files:
-        path, types = definition.source.path / file.path, _types_in(definition, file, in_folders)
-        for name in used_columns(definition):
+        path, types = source.path / file.path, _types_in(source, file, in_folders)
+        for name in uses.columns:
             if name == names.EVENT_TIME and name not in types:
                 continue  # then it is windowlib's own
             if name not in types:
@@ -53,33 +54,33 @@ def check_readable(
             else:
                 seen.setdefault(name, types[name])
             if name in seen:
-                _check_fits(definition, file.path, name, seen[name], types[name])
+                _check_fits(source, file.path, name, seen[name], types[name])
     if untyped := [name for name in empty if name not in seen]:
         raise SourceError(
             f"column {untyped[0]!r} has no type in {empty[untyped[0]]}, nor in any file before it: all of it is null."
             " Write it with its type; or read this file together with one that has it: source.max_files_per_run in"
-            f" {definition.file}; nothing of this batch has been committed"
+            f" {source.file}; nothing of this batch has been committed"
         )
-    _check_types(definition, seen)
+    _check_types(source, uses, seen)
     return seen
 
 
-def _types_of_text(definition: Definition, files: Sequence[SourceFile]) -> dict[str, str]:
+def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFile]) -> dict[str, str]:
     for file in files:
-        text.check_file(definition, definition.source.path / file.path)
-    kinds = definition.source.kinds
-    return {name: kinds[definition.source.in_files(name)] for name in used_columns(definition)}
+        text.check_file(source, source.path / file.path)
+    kinds = source.kinds
+    return {name: kinds[source.in_files(name)] for name in used}
 
 
-def _types_in(definition: Definition, file: SourceFile, in_folders: Mapping[str, str]) -> dict[str, str]:
+def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str]) -> dict[str, str]:
     """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
-    path = definition.source.path / file.path
+    path = source.path / file.path
     try:
         schema = schema_of(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise SourceError(
             f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
-            f" `{to_paste('set-aside', definition.file, file.path, *WHY)}`;"
+            f" `{to_paste('set-aside', source.file, file.path, *WHY)}`;"
             " nothing of this batch has been committed."
         ) from error
     if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
@@ -89,36 +90,35 @@ def _types_in(definition: Definition, file: SourceFile, in_folders: Mapping[str,
         )
     own = {f.name: str(f.type) for f in schema}
     own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
-    _check_names(definition, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
-    return {definition.source.named(name): kind for name, kind in own.items()}
+    _check_names(source, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
+    return {source.named(name): kind for name, kind in own.items()}
 
 
-def _check_fits(definition: Definition, file: str, name: str, recorded: str, found: str) -> None:
+def _check_fits(source: Source, file: str, name: str, recorded: str, found: str) -> None:
     """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first."""
     if found == recorded and not in_nanos(found):
         return
-    path, source = definition.source.path / file, definition.source
-    column = source.in_files(name)
+    path, column = source.path / file, source.in_files(name)
     declared = column in source.columns
     why = misfit(path, column, recorded, found, floored=name == source.timestamp, declared=declared)
     if why:
         raise StateMismatch(
             f"column {name!r} of {path} {why}. Write the file with {recorded}{_declaring(column, recorded, found)}; or"
-            f" leave it out: `{to_paste('set-aside', definition.file, file, *WHY)}`;"
+            f" leave it out: `{to_paste('set-aside', source.file, file, *WHY)}`;"
             " or start a pipeline under another name for the new type;"
             " nothing of this batch has been committed"
         )
 
 
-def _declared(definition: Definition, recorded: Mapping[str, str]) -> dict[str, str]:
+def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) -> dict[str, str]:
     """The types that `[source.schema]` names of columns in use; raises `StateMismatch` where another is recorded."""
-    source, found = definition.source, dict[str, str]()
-    for name in used_columns(definition):
+    found: dict[str, str] = {}
+    for name in used:
         text = source.columns.get(source.in_files(name))
         kind = declared_type(text)
         if kind is not None and name in recorded and kind_of(recorded[name]) != kind_of(kind):
             raise StateMismatch(
-                f"source.schema in {definition.file} says {text} of column {name!r}, which was recorded as"
+                f"source.schema in {source.file} says {text} of column {name!r}, which was recorded as"
                 f" {recorded[name]}: a column keeps its type. Say {kind_of(recorded[name])}, or leave it out"
             )
         if kind is not None and name not in recorded:
@@ -141,11 +141,11 @@ def folder_types(paths: Sequence[str]) -> dict[str, str]:
     return {name: folder_type(one.get(name) for one in values) for name in known}
 
 
-def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> None:
+def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:
     """Raises `SourceError` for columns that cannot be distinguished, or that have names of windowlib's own."""
-    if absent := [name for name in definition.source.rename if name not in columns]:
+    if absent := [name for name in source.rename if name not in columns]:
         raise SourceError(f"{path} has no column {absent[0]!r}, which source.rename names; it has {', '.join(columns)}")
-    known = [definition.source.named(name) for name in columns]
+    known = [source.named(name) for name in columns]
     if taken := [name for name in known if names.is_reserved(name)]:
         raise SourceError(
             f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
@@ -158,20 +158,19 @@ def _check_names(definition: Definition, path: Path, columns: Sequence[str]) -> 
         )
 
 
-def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
-    source, kinds = definition.source, {name.casefold(): kind_of(kind) for name, kind in types.items()}
-    for output, expression in definition.expressions.items():
-        unordered = () if definition.plan.runs_operator else without_order(expression, kinds)
+def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
+    kinds = {name.casefold(): kind_of(kind) for name, kind in types.items()}
+    for output, expression in uses.expressions.items():
+        unordered = () if uses.runs_operator else without_order(expression, kinds)
         for problem in (*misfits(expression, kinds), *unordered):
             raise SourceError(f"aggregates.{output}: {problem}")
     event_id = kinds.get((source.event_id or "").casefold())
     if event_id and not event_id.startswith((*AS_TEXT, "uint")):
         raise SourceError(f"source.event_id = {source.event_id!r} is {event_id} in the files; {NEED_AS_TEXT}")
-    gap_column = getattr(definition.window, "gap_column", None)
-    gap = kinds.get((gap_column or "").casefold())
+    gap = kinds.get((uses.gap_column or "").casefold())
     if gap and not gap.startswith((*WHOLE_NUMBERS, "uint")):
         raise SourceError(
-            f"window.gap_column = {gap_column!r} is {gap} in the files; need a whole number of ms, such as bigint"
+            f"window.gap_column = {uses.gap_column!r} is {gap} in the files; need a whole number of ms, such as bigint"
         )
     given = types.get(source.timestamp)
     if given is None:
@@ -188,14 +187,6 @@ def _check_types(definition: Definition, types: Mapping[str, str]) -> None:
             f"source.timestamp = {source.timestamp!r} is {given} in the files; timestamp_unit ="
             f" {source.timestamp_unit!r} needs an integer, or a text of one"
         )
-
-
-def used_columns(definition: Definition) -> list[str]:
-    """The source columns that the definition names, in order, once each."""
-    source = definition.source
-    columns = (*definition.reads, *sorted(definition.aggregates.columns_used))
-    names = [*source.key, source.timestamp, source.event_id, *columns]
-    return list(dict.fromkeys(name for name in names if name))
 
 
 def _first_line(error: Exception) -> str:

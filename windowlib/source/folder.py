@@ -11,27 +11,25 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from windowlib.definition.definition import Definition
 from windowlib.definition.source import Source
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
 
 
-def folder_files(definition: Definition, since: Marker | None = None) -> list[Found]:
+def folder_files(source: Source, since: Marker | None = None) -> list[Found]:
     """Every file that is there now and not left out; of those that a marker reaches. Raises `SourceError`."""
     return [
         Found(name, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, name))
-        for name, entry in _entries(definition, since)
-        if is_chosen(definition.source, name) and (stat := entry.stat())
+        for name, entry in _entries(source, since)
+        if is_chosen(source, name) and (stat := entry.stat())
     ]
 
 
-def left_out(definition: Definition, since: Marker | None = None) -> list[str]:
+def left_out(source: Source, since: Marker | None = None) -> list[str]:
     """The files that `source.include` and `source.exclude` leave out, by name, as `folder_files` looks at them."""
-    source = definition.source
     if source.format == "delta" or not (source.include or source.exclude):
         return []
-    return sorted(name for name, _ in _entries(definition, since) if not is_chosen(source, name))
+    return sorted(name for name, _ in _entries(source, since) if not is_chosen(source, name))
 
 
 def is_chosen(source: Source, name: str) -> bool:
@@ -48,18 +46,16 @@ def is_chosen(source: Source, name: str) -> bool:
     return (not source.include or matches(source.include)) and not matches(source.exclude)
 
 
-def _entries(definition: Definition, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    folder = definition.source.path
+def _entries(source: Source, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    folder = source.path
     if not folder.is_dir():
         raise SourceError(
-            f"the source folder {folder} does not exist; create it or correct source.path in {definition.file}"
+            f"the source folder {folder} does not exist; create it or correct source.path in {source.file}"
         )
-    return _below(definition, str(folder), "", since)
+    return _below(source, str(folder), "", since)
 
 
-def _below(
-    definition: Definition, folder: str, above: str, since: Marker | None
-) -> Iterator[tuple[str, os.DirEntry[str]]]:
+def _below(source: Source, folder: str, above: str, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """The files of a folder and those below it. Where a marker leaves a name out, nothing more is asked about it."""
     depth = above.count("/")
     first = since.parts[depth] if since and depth < len(since.parts) else ""
@@ -69,17 +65,17 @@ def _below(
             if entry.name.startswith(("_", ".")) or entry.name < first:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(definition, entry.path, f"{name}/", since if entry.name == first else None)
+                yield from _below(source, entry.path, f"{name}/", since if entry.name == first else None)
             elif since and not since.reaches(name) and not entry.is_symlink():  # which may lead to a folder
                 continue
             elif entry.is_file():
                 yield name, entry
-            elif entry.is_symlink() and is_chosen(definition.source, name):
-                raise SourceError(_link(definition, entry, name))
+            elif entry.is_symlink() and is_chosen(source, name):
+                raise SourceError(_link(source, entry, name))
 
 
-def _link(definition: Definition, entry: os.DirEntry[str], name: str) -> str:
-    to, leave_out = os.readlink(entry.path), f'leave it out: source.exclude = ["{name}"] in {definition.file}'
+def _link(source: Source, entry: os.DirEntry[str], name: str) -> str:
+    to, leave_out = os.readlink(entry.path), f'leave it out: source.exclude = ["{name}"] in {source.file}'
     if not os.path.exists(entry.path):
         return f"{entry.path} is a link to {to}, which is not there; restore that file, or {leave_out}"
     return (

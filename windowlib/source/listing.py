@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windowlib.definition.commands import OPEN, to_paste
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
@@ -42,27 +42,27 @@ class FilesChanged(SourceError, TryAgain):
 
 
 Since = Cursor | Marker | None  # where a look begins: of a Delta table, or of a folder; None: at the beginning
-Look = Callable[[Definition, Since], Listed]
+Look = Callable[[Source, Since], Listed]
 
 
-def found_files(definition: Definition, since: Since = None) -> Listed:
+def found_files(source: Source, since: Since = None) -> Listed:
     """Every file that is there now; of a Delta table, what came after a cursor; of a folder, what a marker reaches."""
-    if definition.source.format == "delta":
+    if source.format == "delta":
         assert not isinstance(since, Marker), "a Delta source has a cursor"
-        return delta_files(definition, since)
+        return delta_files(source, since)
     assert not isinstance(since, Cursor), "a folder has a marker"
-    return Listed(folder_files(definition, since), since=since)
+    return Listed(folder_files(source, since), since=since)
 
 
-def arrivals(definition: Definition, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
+def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
     """What a pipeline must take of what its source lists: files, and then maybe a removal."""
-    back = _taken_back(definition, tables, commit, listed)
-    return arrived(definition, replace(listed, files=[*back, *listed.files]), lambda: spans_read(tables, commit))
+    back = _taken_back(source, tables, commit, listed)
+    return arrived(source, replace(listed, files=[*back, *listed.files]), lambda: spans_read(tables, commit))
 
 
-def _taken_back(definition: Definition, tables: Tables, commit: Commit | None, listed: Listed) -> list[Found]:
+def _taken_back(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> list[Found]:
     """The files that were set aside when a batch, or a marker, went past them, and taken back since."""
-    cursor, folder = cursor_of(definition, commit), definition.source.path
+    cursor, folder = cursor_of(source, commit), source.path
     if commit is None or (cursor is None and listed.since is None):
         return []
     found = {file.path for file in listed.files}
@@ -71,7 +71,7 @@ def _taken_back(definition: Definition, tables: Tables, commit: Commit | None, l
     return [
         Found(path, stat.st_size, stat.st_mtime_ns, (cursor.version if cursor else stat.st_mtime_ns, path))
         for path, stat in there
-        if cursor or is_chosen(definition.source, path)
+        if cursor or is_chosen(source, path)
     ]
 
 
@@ -83,7 +83,7 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
     return {path: None if first is None else TimeRange(first, last + 1) for path, first, last in times}
 
 
-def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -> list[Found]:
+def settled_files(source: Source, fresh: Sequence[Found], now_ms: int) -> list[Found]:
     """The files, of those that no batch has read, that the next one may read.
 
     Left out is what is younger than `source.min_file_age`. Where nothing else is new, the youngest is waited for until
@@ -91,7 +91,7 @@ def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -
     a clock ahead of ours, and says nothing: the whole age is waited by our monotonic clock, and the file is taken where
     it kept its size and time; one that is ahead by more than a long age is waited for `AHEAD_WAITS_MS`.
     """
-    least_ms = definition.source.min_file_age_ms
+    least_ms = source.min_file_age_ms
     ages_ms = {file.path: now_ms - file.modified_ns // 1_000_000 for file in fresh}
     settled = [file for file in fresh if ages_ms[file.path] >= least_ms]
     chosen = [file for file in fresh if least_ms <= WAITS_MS or ages_ms[file.path] <= -least_ms]
@@ -99,26 +99,20 @@ def settled_files(definition: Definition, fresh: Sequence[Found], now_ms: int) -
         return settled
     youngest_ms = min(ages_ms[file.path] for file in chosen)
     time.sleep(min(least_ms, AHEAD_WAITS_MS) / 1000 if youngest_ms < 0 else (least_ms - youngest_ms) / 1000)
-    return [
-        file
-        for file in chosen
-        if is_unchanged(definition, definition.source.path / file.path, file.size_bytes, file.modified_ns)
-    ]
+    return [file for file in chosen if is_unchanged(source, source.path / file.path, file.size_bytes, file.modified_ns)]
 
 
-def waiting_files(definition: Definition, tables: Tables, commit: Commit | None, *, check: bool = True) -> list[Found]:
+def waiting_files(source: Source, tables: Tables, commit: Commit | None, *, check: bool = True) -> list[Found]:
     """The files that are there now, that no batch up to `commit` has read, and that the next ones may read.
 
     Of a folder those that the marker reaches, where there is one. Raises as `new_files`, `found_files`.
     """
-    since = cursor_of(definition, commit) or marker_of(definition, commit)
-    return new_files(
-        definition, tables, commit, arrivals(definition, tables, commit, found_files(definition, since)), check=check
-    )
+    since = cursor_of(source, commit) or marker_of(source, tables.root, commit)
+    return new_files(source, tables, commit, arrivals(source, tables, commit, found_files(source, since)), check=check)
 
 
 def new_files(
-    definition: Definition, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
+    source: Source, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
 ) -> list[Found]:
     """The files, of those that have arrived, that no batch up to `commit` has read, in arrival order.
 
@@ -126,11 +120,11 @@ def new_files(
     when, with `check`, the content of a file that was read has changed since.
     """
     found, read_by, all_known = arrived.files, _read_by(commit), dict[str, FileState]()
-    if arrived.since or definition.source.format == "delta":
+    if arrived.since or source.format == "delta":
         known = known_of(tables, read_by, [file.path for file in found])
     else:
         known = all_known = known_files(tables, read_by)
-    with Contents.of(definition) as contents:
+    with Contents.of(source, tables.root) as contents:
         for file in found if check else ():
             before = known.get(file.path)
             if before and before != file.state and not contents.same(file.state, before):
@@ -138,10 +132,10 @@ def new_files(
                 if before.size_bytes == file.size_bytes:
                     sizes = f"still {file.size_bytes} bytes, but others"
                 raise SourceError(
-                    f"{definition.source.path / file.path} has changed since it was read ({sizes})."
+                    f"{source.path / file.path} has changed since it was read ({sizes})."
                     " A file is read once: put new events into a new file and restore"
                     " this one, or rerun its time range:"
-                    f" {to_paste('rerun', definition.file, '--from', OPEN, '--to', OPEN)}"
+                    f" {to_paste('rerun', source.file, '--from', OPEN, '--to', OPEN)}"
                 )
         aside = files_set_aside(tables.root)
         fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)
@@ -152,11 +146,11 @@ def new_files(
     return [file for file in fresh if file.path not in moved]
 
 
-def cursor_of(definition: Definition, commit: Commit | None) -> Cursor | None:
+def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:
     """Where to read a Delta source on from; None of other sources. Earlier releases read a log from its beginning."""
-    if definition.source.format != "delta":
+    if source.format != "delta":
         return None
-    return Cursor.of(commit.definition) if commit else beginning(definition)
+    return Cursor.of(commit.definition) if commit else beginning(source)
 
 
 def next_cursor(
@@ -185,28 +179,28 @@ def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> l
     ]
 
 
-def check_unchanged(definition: Definition, files: Sequence[SourceFile]) -> None:
+def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
     """Raises `FilesChanged` when a planned file is gone or is not the one that was planned."""
-    if change := change_of(definition, files):
+    if change := change_of(source, files):
         raise FilesChanged(
             f"{change}, and again each time the batch was replanned; run again when its writer has finished"
         )
 
 
-def change_of(definition: Definition, files: Sequence[SourceFile]) -> str | None:
+def change_of(source: Source, files: Sequence[SourceFile]) -> str | None:
     """What has become of the first planned file that is gone or not the one that was planned; None without one."""
     for file in files:
-        path = definition.source.path / file.path
-        if not is_unchanged(definition, path, file.size_bytes, file.modified_ns):
+        path = source.path / file.path
+        if not is_unchanged(source, path, file.size_bytes, file.modified_ns):
             return f"{path} {'has changed' if path.is_file() else 'has gone'} since its batch was planned"
     return None
 
 
-def is_unchanged(definition: Definition, path: Path, size_bytes: int, modified_ns: int) -> bool:
+def is_unchanged(source: Source, path: Path, size_bytes: int, modified_ns: int) -> bool:
     """Whether a file of the source is there as it was known."""
     if not path.is_file():
         return False
     stat = path.stat()
     # A Delta log has a time of its own for a file, which never changes under its name.
-    same_time = definition.source.format == "delta" or stat.st_mtime_ns == modified_ns
+    same_time = source.format == "delta" or stat.st_mtime_ns == modified_ns
     return stat.st_size == size_bytes and same_time

@@ -26,7 +26,7 @@ from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
 
 if TYPE_CHECKING:
-    from windowlib.definition.definition import Definition
+    from windowlib.definition.source import Source
     from windowlib.tables.ledger_rows import Commit, Plan
 
 MARKER = "source_marker"  # in what a plan and a commit keep of the definition
@@ -70,32 +70,28 @@ class FullListing:
     late: int = 0
 
 
-def marker_of(definition: Definition, commit: Commit | Plan | None) -> Marker | None:
+def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marker | None:
     """The marker that a batch left, or a planned one leaves; None where everything must be listed."""
-    by = definition.source.sorted_by_time
+    by = source.sorted_by_time
     if by is None or commit is None or (kept := json.loads(commit.definition).get(MARKER)) is None:
         return None
     marker = Marker(**kept)
     if marker.by != by:
         return None
-    seen = _kept(definition.root)
+    seen = _kept(root)
     if seen.get("batch_id") == commit.batch_id and seen["full_at_ms"] > marker.full_at_ms:
         return Marker(marker.name, by, seen["full_at_ms"], seen["late"])
     return marker
 
 
-def due_from(definition: Definition, commit: Commit | None, now_ms: int) -> Marker | None:
-    """Where a look at `now_ms` begins; None: at the beginning, as a full listing is due."""
-    marker = marker_of(definition, commit)
-    if marker is None or not 0 <= now_ms - marker.full_at_ms < definition.source.full_listing_every_ms:
-        return None
-    return marker
+def due_from(left: Marker | None, full_every_ms: int, now_ms: int) -> Marker | None:
+    """Where a look at `now_ms` begins after a batch that left a marker; None: at the beginning, by a full listing."""
+    return left if left and 0 <= now_ms - left.full_at_ms < full_every_ms else None
 
 
-def full_listing(definition: Definition, commit: Commit | None, fresh: Collection[str], now_ms: int) -> FullListing:
-    """A look at everything that found these new files."""
-    before = marker_of(definition, commit)
-    return FullListing(now_ms, sum(not before.reaches(name) for name in fresh) if before else 0)
+def full_listing(left: Marker | None, fresh: Collection[str], now_ms: int) -> FullListing:
+    """A look at everything that found these new files, after a batch that left a marker."""
+    return FullListing(now_ms, sum(not left.reaches(name) for name in fresh) if left else 0)
 
 
 def without(definition: str) -> str:
@@ -104,13 +100,12 @@ def without(definition: str) -> str:
 
 
 def after(
-    definition: Definition, since: Marker | None, listed: Collection[str], unread: Collection[str], full: FullListing
+    by: str | None, since: Marker | None, listed: Collection[str], unread: Collection[str], full: FullListing
 ) -> Marker | None:
     """The marker once a batch has read all that was listed but the `unread`; None where no author has asked for it.
 
-    `since` is where the look began; None for a full listing, which is then `full`.
+    `by` is what sorts by time; `since` is where the look began; None for a full listing, which is then `full`.
     """
-    by = definition.source.sorted_by_time
     names = [*listed, since.name] if since else listed
     if by is None or not names:
         return None
@@ -118,9 +113,9 @@ def after(
     return Marker(name, by, since.full_at_ms, since.late) if since else Marker(name, by, full.at_ms, full.late)
 
 
-def words(definition: Definition, marker: Marker) -> str:
+def words(source: Source, marker: Marker) -> str:
     """From where on the source is listed, and when all of it is, in a sentence."""
-    every_ms, place = definition.source.full_listing_every_ms, "/".join(marker.parts) or "the beginning"
+    every_ms, place = source.full_listing_every_ms, "/".join(marker.parts) or "the beginning"
     late = f" and found {marker.late:,} new before where it was listed from then" if marker.late else ""
     return (
         f"the source is listed from {place} on, as its {marker.by} sort by time; everything was listed"
@@ -129,11 +124,11 @@ def words(definition: Definition, marker: Marker) -> str:
     )
 
 
-def keep_full_listing(definition: Definition, commit: Commit, full: FullListing) -> None:
+def keep_full_listing(root: Path, commit: Commit, full: FullListing) -> None:
     """Remembers a full listing that left no batch. A shortcut: where it cannot be kept, the next look is a full one."""
     with suppress(OSError):
         text = json.dumps({"batch_id": commit.batch_id, "full_at_ms": full.at_ms, "late": full.late})
-        (definition.root / FILE).write_text(text, encoding="utf-8")
+        (root / FILE).write_text(text, encoding="utf-8")
 
 
 def _kept(root: Path) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 from windowlib.plans import names
 from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
@@ -48,19 +48,19 @@ class Layout:
     in_folders: Types
 
     @classmethod
-    def of(cls, definition: Definition, files: Sequence[SourceFile], recorded: Types) -> Layout:
+    def of(cls, source: Source, files: Sequence[SourceFile], recorded: Types) -> Layout:
         """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
         folded = folder_types([file.path for file in files])
-        of_files = {name: recorded.get(definition.source.named(name), "") for name in folded}
+        of_files = {name: recorded.get(source.named(name), "") for name in folded}
         folded |= {name: kind_of(kind) for name, kind in of_files.items() if kind_of(kind) in FOLDED}
         fields: dict[str, dict[str, pa.Field]] = {}
         spelled: dict[str, str] = {}
         for file in files:
-            for field in schema_of(definition.source.path / file.path):
+            for field in schema_of(source.path / file.path):
                 name = spelled.setdefault(field.name.casefold(), field.name)
-                if name not in folded and (definition.source.named(name) in recorded or _is_readable(field)):
+                if name not in folded and (source.named(name) in recorded or _is_readable(field)):
                     fields.setdefault(name, {}).setdefault(kind_of(field.type), field.with_name(name))
-        kinds = {name: _kind(recorded.get(definition.source.named(name)), [*of]) for name, of in fields.items()}
+        kinds = {name: _kind(recorded.get(source.named(name)), [*of]) for name, of in fields.items()}
         return cls(kinds, fields, folded)
 
     def differing(self, schema: pa.Schema) -> dict[str, str]:
@@ -123,11 +123,11 @@ def _is_readable(field: pa.Field) -> bool:
         return False
 
 
-def on_spark(spark: SparkSession, definition: Definition, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
+def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
     """The files' columns, SOURCE_FILE (a URI), SOURCE_ROW (from 0 in its file)."""
-    folder = definition.source.path
+    folder = source.path
     schemas = [schema_of(folder / file.path) for file in files]
-    layout = Layout.of(definition, files, recorded)
+    layout = Layout.of(source, files, recorded)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for file, schema in zip(files, schemas, strict=True):
         alike.setdefault(tuple(layout.differing(schema).items()), []).append(str(folder / file.path))
@@ -173,13 +173,13 @@ def _column(name: str, found: Types, layout: Layout) -> Column:
     return F.to_json(value) if is_nested(kind) or kind.startswith("map") else value.cast(wanted)
 
 
-def is_as_recorded(definition: Definition, files: Sequence[SourceFile], recorded: Types) -> bool:
+def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types) -> bool:
     """Whether every column of these files is of the type that it is read as."""
-    layout = Layout.of(definition, files, recorded)
-    return not any(layout.differing(schema_of(definition.source.path / file.path)) for file in files)
+    layout = Layout.of(source, files, recorded)
+    return not any(layout.differing(schema_of(source.path / file.path)) for file in files)
 
 
-def schema_on_sail(definition: Definition, files: Sequence[SourceFile], recorded: Types) -> StructType:
+def schema_on_sail(source: Source, files: Sequence[SourceFile], recorded: Types) -> StructType:
     """What `windowlib.engines.sail_files` reads the columns of files as."""
-    layout = Layout.of(definition, files, recorded)
+    layout = Layout.of(source, files, recorded)
     return layout.with_folders(layout.schema(), kinds=(*FOLDED, "other"))

@@ -27,10 +27,10 @@ from windowlib.source import footers
 from windowlib.source.delta_source import files_at, version_of
 from windowlib.source.found import Found, Listed, Version
 from windowlib.source.marker import Marker
-from windowlib.tables.rerun import LONGEST_DAYS, can_rerun
+from windowlib.tables.rerun import LONGEST_DAYS
 
 if TYPE_CHECKING:
-    from windowlib.definition.definition import Definition
+    from windowlib.definition.source import Source
 
 Spans = Mapping[str, TimeRange | None]  # of each file that was read: from its first admitted event to its last
 
@@ -61,7 +61,7 @@ class Arrived:
     since: Marker | None = None
 
 
-def arrived(definition: Definition, listed: Listed, spans: Callable[[], Spans]) -> Arrived:
+def arrived(source: Source, listed: Listed, spans: Callable[[], Spans]) -> Arrived:
     """Settles what becomes of each version that removes rows; `spans` are asked for only where there is one."""
     pending = {file.path: file for file in listed.files}
     read = spans() if any(version.removes_rows for version in listed.versions) else {}
@@ -75,11 +75,11 @@ def arrived(definition: Definition, listed: Listed, spans: Callable[[], Spans]) 
         group = _group(listed.versions[done:])
         done += len(group)
         moving = [one for one in listed.versions[:done] if one.removed or one in group]
-        found = _together(definition, group, moving, {*read, *pending}, group[-1].number)
+        found = _together(source, group, moving, {*read, *pending}, group[-1].number)
         gone = frozenset(path for path in read if path in found.touched and path not in found.live)
         fresh = tuple(file for path, file in found.live.items() if path not in read)
         if found.has_vectors or any(read[path] for path in gone):
-            there = [file for path, file in pending.items() if path not in found.touched or _exists(definition, file)]
+            there = [file for path, file in pending.items() if path not in found.touched or _exists(source, file)]
             return Arrived(there, Removal(first, group[-1].number, gone, fresh, found.has_vectors))
         replaced = [pending.pop(path) for path in found.touched & pending.keys()]
         place = min((file.order[0] for file in replaced), default=first.number)
@@ -107,13 +107,13 @@ class _Together:
     has_vectors: bool
 
 
-def compacted(definition: Definition, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
+def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
     """What a version holds in the place of files that were read and have been deleted, where rows only changed places.
 
     None where it still names one of them, or where rows were removed: then their rows are lost.
     """
     versions, looked_for, number = list[Version](), {*missing}, version
-    while looked_for and (one := version_of(definition, number)):
+    while looked_for and (one := version_of(source, number)):
         if one.removed:
             versions.insert(0, one)
             looked_for -= one.removed
@@ -121,7 +121,7 @@ def compacted(definition: Definition, version: int, read: Spans, missing: Collec
     if looked_for:
         return None
     seeds = [one for one in versions if one.removed & {*missing}]
-    found = _together(definition, seeds, versions, read, version)
+    found = _together(source, seeds, versions, read, version)
     changed = any(one.changes_rows for one in versions if one.touched & found.touched)
     if changed or found.has_vectors or any(path in found.live for path in missing):
         return None
@@ -131,7 +131,7 @@ def compacted(definition: Definition, version: int, read: Spans, missing: Collec
 
 
 def _together(
-    definition: Definition,
+    source: Source,
     seeds: Sequence[Version],
     versions: Sequence[Version],
     known: Collection[str],
@@ -149,8 +149,8 @@ def _together(
         unknown = _from_before(joined) - settled
         while unknown:
             earlier -= 1
-            if (version := version_of(definition, earlier)) is None:
-                whole = {file.path: file for file in files_at(definition, last)}
+            if (version := version_of(source, earlier)) is None:
+                whole = {file.path: file for file in files_at(source, last)}
                 return _Together({*whole, *known}, whole, has_vectors=False)
             if version.removed and version.touched & touched:
                 versions.insert(0, version)
@@ -188,18 +188,17 @@ def _closure(seeds: Sequence[Version], versions: Sequence[Version]) -> tuple[set
     return touched, [one for one in versions if one.number in joined]
 
 
-def _exists(definition: Definition, file: Found) -> bool:
-    return (definition.source.path / file.path).is_file()
+def _exists(source: Source, file: Found) -> bool:
+    return (source.path / file.path).is_file()
 
 
-def span_of(definition: Definition, removal: Removal, spans: Spans, now_ms: int) -> TimeRange | None:
+def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> TimeRange | None:
     """The times of the events that a removal concerns, as far as they are known without reading rows; None: no event.
 
-    Of the files that it added the footers say them, up to what `max_future_skew` allows.
+    Of the files that it added the footers say them, up to `latest_ms`: what is later is not admitted.
     """
-    source = definition.source
     found = [span for path in removal.gone if (span := spans[path])]
-    most_ms = min(now_ms + definition.watermark.max_future_skew_ms, MAX_TIMESTAMP_MS)
+    most_ms = min(latest_ms, MAX_TIMESTAMP_MS)
     for file in removal.fresh:
         times = footers.span(source.path / file.path, source.in_files(source.timestamp), source.timestamp_unit)
         if times and (low_ms := max(times[0], MIN_TIMESTAMP_MS)) <= (high_ms := min(times[1], most_ms)):
@@ -209,32 +208,32 @@ def span_of(definition: Definition, removal: Removal, spans: Spans, now_ms: int)
     return TimeRange(min(span.from_ms for span in found), max(span.to_ms for span in found))
 
 
-def title(definition: Definition, removal: Removal) -> str:
+def title(source: Source, removal: Removal) -> str:
     """Which version it is, in words."""
     first = removal.first
-    return f"version {first.number} of {definition.source.path} ({first.operation}, by {first.user})"
+    return f"version {first.number} of {source.path} ({first.operation}, by {first.user})"
 
 
-def ways_on(definition: Definition, removal: Removal, span: TimeRange | None) -> str:
-    """Why a run stops at a removal, and how to go on, in words."""
-    source, file = definition.source, definition.file
-    why = f"{title(definition, removal)} removes rows, and their events are in windows: nothing after it is read."
+def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str | None) -> str:
+    """Why a run stops at a removal, and how to go on, in words; `never`: why no window can be recomputed."""
+    why = f"{title(source, removal)} removes rows, and their events are in windows: nothing after it is read."
     skip = (
         "To go on without that version, and without what it adds, set"
-        f' source.removals = "skip" in {file}; to undo it, RESTORE the table {source.path}'
+        f' source.removals = "skip" in {source.file}; to undo it, RESTORE the table {source.path}'
     )
     if removal.has_vectors:
         return (
             f"{why} It marks rows as deleted by deletion vectors, which are not read, so its windows cannot be"
             f" recomputed. REORG TABLE … APPLY (PURGE) writes the files again without those rows. {skip}"
         )
-    if not can_rerun(definition):
-        return f"{why} Its windows cannot be rerun: {definition.plan.rerun}. {skip}"
+    if never:
+        return f"{why} Its windows cannot be rerun: {never}. {skip}"
     if span is None or is_too_long(span):
         times = "" if span is None else f", {instant(span.from_ms)} to {instant(span.to_ms - 1)}"
-        return f'{why} To have a run recompute its windows{times}, set source.removals = "rerun" in {file}. {skip}'
+        by_itself = f'set source.removals = "rerun" in {source.file}'
+        return f"{why} To have a run recompute its windows{times}, {by_itself}. {skip}"
     return (
-        f"{why} To recompute the windows that it changes: {command(definition, span)}; with"
+        f"{why} To recompute the windows that it changes: {command(source, span)}; with"
         f' source.removals = "rerun" runs do that by themselves. {skip}'
     )
 
@@ -244,7 +243,7 @@ def is_too_long(span: TimeRange) -> bool:
     return span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS
 
 
-def command(definition: Definition, span: TimeRange) -> str:
+def command(source: Source, span: TimeRange) -> str:
     """What an operator types to take a removal."""
     bounds = "--from", str(iso_instant(span.from_ms)), "--to", str(iso_instant(span.to_ms))
-    return to_paste("rerun", definition.file, *bounds)
+    return to_paste("rerun", source.file, *bounds)

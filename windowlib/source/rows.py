@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql_kinds import STRING
@@ -53,7 +53,7 @@ class Rows:
 
 def rows(
     spark: SparkSession,
-    definition: Definition,
+    source: Source,
     files: Sequence[SourceFile],
     staging: Path,
     recorded: Mapping[str, str] | None = None,
@@ -65,21 +65,21 @@ def rows(
 
     from windowlib.engines.sail import is_sail
 
-    folder = definition.source.path
+    folder = source.path
     paths = [str(folder / f.path) for f in files]
-    if definition.source.format in ("parquet", "delta"):
+    if source.format in ("parquet", "delta"):
         if is_sail(spark):
-            return _on_sail(spark, definition, files, recorded or {})
-        read = parquet_rows.on_spark(spark, definition, files, recorded or {})
-        of_source = _renamed(definition, names.own(read.columns))
+            return _on_sail(spark, source, files, recorded or {})
+        read = parquet_rows.on_spark(spark, source, files, recorded or {})
+        of_source = _renamed(source, names.own(read.columns))
         frame = read.select(
             *of_source, names.SOURCE_FILE, names.SOURCE_ROW, F.lit(None).cast("string").alias(names.CORRUPT)
         )
-        frame = _timed(frame, definition, recorded or {})
+        frame = _timed(frame, source, recorded or {})
     else:
-        read = text.read(spark, definition, paths)
-        renamed = read.select(*_renamed(definition, read.columns))
-        frame = _numbered(_timed(renamed, definition, definition.source.kinds), definition, staging / "rows")
+        read = text.read(spark, source, paths)
+        renamed = read.select(*_renamed(source, read.columns))
+        frame = _numbered(_timed(renamed, source, source.kinds), source, staging / "rows")
     by_path = {str(Path(folder / f.path).resolve()): f for f in files}
     uris = {
         spelled: by_path[str(Path(unquote(urlsplit(uri).path)).resolve())]
@@ -89,31 +89,29 @@ def rows(
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 
-def _on_sail(
-    spark: SparkSession, definition: Definition, files: Sequence[SourceFile], recorded: Mapping[str, str]
-) -> Rows:
+def _on_sail(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]) -> Rows:
     from windowlib.engines.sail_files import rows_of_files
 
-    folder = definition.source.path
-    schema = parquet_rows.schema_on_sail(definition, files, recorded)
+    folder = source.path
+    schema = parquet_rows.schema_on_sail(source, files, recorded)
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, folder, list(by_path), schema)
-    frame = frame.select(*_renamed(definition, frame.columns), F.lit(None).cast("string").alias(names.CORRUPT))
-    frame = _timed(frame, definition, recorded)
+    frame = frame.select(*_renamed(source, frame.columns), F.lit(None).cast("string").alias(names.CORRUPT))
+    frame = _timed(frame, source, recorded)
     return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
 
-def _renamed(definition: Definition, columns: Sequence[str]) -> list[Column]:
+def _renamed(source: Source, columns: Sequence[str]) -> list[Column]:
     """The columns of files as the definition calls them."""
-    return [F.col(quoted(name)).alias(definition.source.named(name)) for name in columns]
+    return [F.col(quoted(name)).alias(source.named(name)) for name in columns]
 
 
-def _timed(rows: DataFrame, definition: Definition, kinds: Mapping[str, str]) -> DataFrame:
+def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFrame:
     """Event times that are texts of whole numbers as such numbers; another text is malformed.
 
     kinds: the types of columns, by what the definition or the files call them
     """
-    source, name = definition.source, quoted(definition.source.timestamp)
+    name = quoted(source.timestamp)
     kind = kinds.get(source.timestamp) or kinds.get(source.in_files(source.timestamp)) or ""
     if source.timestamp_unit is None or kind_of(kind.strip().casefold()) != STRING:
         return rows
@@ -124,11 +122,11 @@ def _timed(rows: DataFrame, definition: Definition, kinds: Mapping[str, str]) ->
     return rows.withColumns({names.CORRUPT: F.coalesce(names.CORRUPT, other), source.timestamp: number})
 
 
-def _numbered(read: DataFrame, definition: Definition, staging: Path) -> DataFrame:
+def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
     """Text rows, numbered within their file, as Parquet."""
     from pyspark.sql import Window
 
-    source, renamed = definition.source, read
+    renamed = read
     keys = [F.col(quoted(name)) for name in (source.timestamp, source.event_id) if name]
     whole = F.to_json(F.struct(*(quoted(name) for name in renamed.columns if name != names.SOURCE_FILE)))
     in_order = Window.partitionBy(names.SOURCE_FILE).orderBy(*keys, whole)

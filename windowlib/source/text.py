@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowlib.definition.definition import Definition
+from windowlib.definition.source import Source
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
@@ -34,26 +34,26 @@ CHUNK_BYTES = 1 << 20
 NOT_DECODED = "\ufffd"  # what decoders put in the place of bytes that mean nothing
 
 
-def check_file(definition: Definition, path: Path) -> None:
+def check_file(source: Source, path: Path) -> None:
     """Raises `SourceError` for a file that is packed so, `StateMismatch` for a header that does not fit."""
     if path.suffix.casefold() in UNREADABLE:
         raise SourceError(f"{path} is packed in a way that is not read: unpack it, or pack it as .gz or .bz2")
-    dialect = definition.source.dialect
-    if definition.source.format == "csv":
-        columns_of(definition, path)
+    dialect = source.dialect
+    if source.format == "csv":
+        columns_of(source, path)
     elif dialect.multi_line or dialect.encoding != "UTF-8":
         surrogates.check_whole(path, dialect.encoding)
 
 
-def columns_of(definition: Definition, path: Path) -> list[str]:
+def columns_of(source: Source, path: Path) -> list[str]:
     """The columns of a CSV file in its own order, as the schema spells those that it declares.
 
     Raises `StateMismatch` where its first line does not name the declared columns as `source.dialect.header` has it.
     """
-    source, declared = definition.source, list(definition.source.columns)
+    declared = list(source.columns)
     if source.dialect.header == "none":
         return declared
-    header = _first_record(definition, path)
+    header = _first_record(source, path)
     if header is None:
         return declared
     known = {name.casefold(): name for name in declared}
@@ -62,11 +62,11 @@ def columns_of(definition: Definition, path: Path) -> list[str]:
         if found != declared:
             raise StateMismatch(
                 f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in"
-                f" {definition.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
+                f" {source.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
             )
     elif absent := [name for name in declared if name not in found]:
         raise StateMismatch(
-            f"{path} has no column {absent[0]!r}, which [source.schema] in {definition.file} declares; it begins with"
+            f"{path} has no column {absent[0]!r}, which [source.schema] in {source.file} declares; it begins with"
             f" {', '.join(header)}"
         )
     if alike := names.same_but_for_case(found):
@@ -92,8 +92,8 @@ def no_pattern(path: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
-def _first_record(definition: Definition, path: Path) -> list[str] | None:
-    dialect = definition.source.dialect
+def _first_record(source: Source, path: Path) -> list[str] | None:
+    dialect = source.dialect
     encoding = "utf-8-sig" if dialect.encoding == "UTF-8" else dialect.encoding
     escape = dialect.escape if dialect.escape != dialect.quote else ""
     with pa.input_stream(path, compression="detect") as stream:
@@ -103,22 +103,22 @@ def _first_record(definition: Definition, path: Path) -> list[str] | None:
         return next((record for record in records if record), None)
 
 
-def read(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+def read(spark: SparkSession, source: Source, paths: Sequence[str]) -> DataFrame:
     """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE."""
-    if definition.source.format == "json":
-        read = _decoded(_json(spark, definition, paths), definition, list(definition.source.columns))
-        return read.withColumns({name: F.col(_path(path)) for name, path in definition.source.nested.items()})
+    if source.format == "json":
+        read = _decoded(_json(spark, source, paths), source, list(source.columns))
+        return read.withColumns({name: F.col(_path(path)) for name, path in source.nested.items()})
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for path in paths:
-        of_file = _may_have_longer_records(definition, Path(path)), tuple(columns_of(definition, Path(path)))
+        of_file = _may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
         alike.setdefault(of_file, []).append(path)
-    parts = [_csv(spark, definition, columns, files, longer) for (longer, columns), files in alike.items()]
+    parts = [_csv(spark, source, columns, files, longer) for (longer, columns), files in alike.items()]
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
-def _may_have_longer_records(definition: Definition, path: Path) -> bool:
+def _may_have_longer_records(source: Source, path: Path) -> bool:
     """Whether a record of a CSV file may have several lines: then one task reads it, with one kind of line break."""
-    dialect = definition.source.dialect
+    dialect = source.dialect
     if dialect.multi_line is not None or dialect.encoding == "UTF-16":
         return dialect.multi_line is not False
     quote = dialect.quote.encode(dialect.encoding, "replace")
@@ -126,23 +126,23 @@ def _may_have_longer_records(definition: Definition, path: Path) -> bool:
         return any(quote in chunk for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
 
 
-def _json(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+def _json(spark: SparkSession, source: Source, paths: Sequence[str]) -> DataFrame:
     """The records of JSON files; those in which half a character may be are parsed line by line."""
-    columns, dialect = list(definition.source.columns), definition.source.dialect
+    columns, dialect = list(source.columns), source.dialect
     whole = bool(dialect.multi_line)
     if whole or dialect.encoding != "UTF-8":
-        return _loaded(spark, definition, columns, paths, {"multiLine": whole})
+        return _loaded(spark, source, columns, paths, {"multiLine": whole})
     by_line = [path for path in paths if surrogates.may_be_in(Path(path))]
     others = [path for path in paths if path not in by_line]
-    parts = [_loaded(spark, definition, columns, others, {})] if others else []
-    return balanced(lambda a, b: a.unionByName(b), [*parts, *([_lines(spark, definition, by_line)] if by_line else [])])
+    parts = [_loaded(spark, source, columns, others, {})] if others else []
+    return balanced(lambda a, b: a.unionByName(b), [*parts, *([_lines(spark, source, by_line)] if by_line else [])])
 
 
-def _lines(spark: SparkSession, definition: Definition, paths: Sequence[str]) -> DataFrame:
+def _lines(spark: SparkSession, source: Source, paths: Sequence[str]) -> DataFrame:
     """The same of lines that are read as texts; one with half a character stands in CORRUPT."""
     read = spark.read.text([*map(no_pattern, paths)])
     read = read.select("value", read.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
-    schema = _as_read(definition, list(definition.source.columns))
+    schema = _as_read(source, list(source.columns))
     parsed = F.from_json("value", schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT})
     rows = read.where(F.trim("value") != "").withColumn(names.internal("record"), parsed)
     fields = [F.col(names.internal("record")).getField(one.name).alias(one.name) for one in schema][:-1]
@@ -151,11 +151,9 @@ def _lines(spark: SparkSession, definition: Definition, paths: Sequence[str]) ->
     return rows.select(*fields, corrupt.alias(names.CORRUPT), names.SOURCE_FILE)
 
 
-def _csv(
-    spark: SparkSession, definition: Definition, columns: Sequence[str], paths: Sequence[str], longer: bool
-) -> DataFrame:
+def _csv(spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], longer: bool) -> DataFrame:
     """Files with these columns, in this order; `longer`: their records may have several lines."""
-    dialect = definition.source.dialect
+    dialect = source.dialect
     options = {
         "header": dialect.header != "none",
         "enforceSchema": False,
@@ -165,35 +163,35 @@ def _csv(
         "maxCharsPerColumn": -1,
         "multiLine": longer,
     }
-    return _decoded(_loaded(spark, definition, columns, paths, options), definition, columns)
+    return _decoded(_loaded(spark, source, columns, paths, options), source, columns)
 
 
 def _loaded(
-    spark: SparkSession, definition: Definition, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
+    spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
 ) -> DataFrame:
     form: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-    if definition.source.dialect.encoding != "UTF-8":
-        form["encoding"] = definition.source.dialect.encoding
-    reader = spark.read.schema(_as_read(definition, columns)).options(**form, **options)
-    loaded = reader.format(definition.source.format).load([*map(no_pattern, paths)])
+    if source.dialect.encoding != "UTF-8":
+        form["encoding"] = source.dialect.encoding
+    reader = spark.read.schema(_as_read(source, columns)).options(**form, **options)
+    loaded = reader.format(source.format).load([*map(no_pattern, paths)])
     return loaded.select("*", loaded.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
 
 
-def _declared(definition: Definition, columns: Sequence[str]) -> StructType:
+def _declared(source: Source, columns: Sequence[str]) -> StructType:
     """The types of columns of a file; those that the schema does not name are texts."""
     from pyspark.sql.types import DataType, StructType
 
-    kinds = definition.source.columns
+    kinds = source.columns
     found = DataType.fromDDL(", ".join(f"{quoted(name)} {kinds.get(name, 'string')}" for name in columns))
     assert isinstance(found, StructType)
     return found
 
 
-def _as_read(definition: Definition, columns: Sequence[str]) -> StructType:
+def _as_read(source: Source, columns: Sequence[str]) -> StructType:
     """What Spark reads of a record: numbers with decimals and times as texts, and CORRUPT."""
     from pyspark.sql.types import StructType
 
-    found = as_text(_declared(definition, columns))
+    found = as_text(_declared(source, columns))
     assert isinstance(found, StructType)
     return found.add(names.CORRUPT, "string")
 
@@ -202,11 +200,11 @@ def _path(path: str) -> str:
     return ".".join(map(quoted, path.split(".")))
 
 
-def _decoded(loaded: DataFrame, definition: Definition, columns: Sequence[str]) -> DataFrame:
+def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataFrame:
     """The declared columns; a record of which something cannot be decoded, or read, stands in CORRUPT, as JSON."""
-    in_json, source = definition.source.format == "json", definition.source
+    in_json = source.format == "json"
     broken, values = F.lit(False), dict[str, "Column"]()
-    for number, field in enumerate(_declared(definition, columns)):
+    for number, field in enumerate(_declared(source, columns)):
         own, time = F.col(quoted(field.name)), field.name == source.in_files(source.timestamp)
         found = spelled(own, field.dataType, Spelling(source.dialect, in_json, floored=time))
         values[name := names.internal(f"value{number}")] = found.value

@@ -15,7 +15,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
 
 if TYPE_CHECKING:
-    from windowlib.definition.definition import Definition
+    from windowlib.definition.source import Source
 
 LONGEST_DAYS = 400
 
@@ -82,20 +82,15 @@ class Rerun:
         return replace(self, preview_id=preview_id)
 
 
-def can_rerun(definition: Definition) -> bool:
-    """Whether a range of a pipeline's windows can be recomputed."""
-    return not isinstance(definition.plan.rerun, str)
-
-
-def check_can_rerun(definition: Definition, rerun: Rerun) -> None:
-    """Raises `RerunRefused` where a pipeline's windows, or the keys that are named, cannot be rerun."""
-    if isinstance(why := definition.plan.rerun, str):
+def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
+    """Raises `RerunRefused` where the keys that are named cannot be rerun; where no window can be, `never` says why."""
+    if never:
         raise RerunRefused(
-            f"{definition.name} cannot be rerun in part: {why}. Recompute all of it: run a copy of the definition under"
-            " another name over the same source"
+            f"{source.pipeline} cannot be rerun in part: {never}. Recompute all of it: run a copy of the definition"
+            " under another name over the same source"
         )
-    if rerun.key is not None and len(rerun.key) != len(definition.source.key):
-        given, wanted = ", ".join(rerun.key), ", ".join(definition.source.key) or "no column: it has no key"
+    if rerun.key is not None and len(rerun.key) != len(source.key):
+        given, wanted = ", ".join(rerun.key), ", ".join(source.key) or "no column: it has no key"
         raise RerunRefused(f"key {given!r}: this pipeline's key is {wanted}; give one value for each column")
 
 

@@ -25,7 +25,6 @@ from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
 from windowlib.model.times import floored_ms
 from windowlib.plans.partitions import folder_values
-from windowlib.source.files import used_columns
 from windowlib.source.listing import is_unchanged
 from windowlib.source.rows import WHOLE_NUMBER
 from windowlib.tables import erasures
@@ -111,7 +110,7 @@ def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> st
     rows = f"{known['rows']:,} {'row' if known['rows'] == 1 else 'rows'}"
     if not path.is_file():
         return f"is gone: which of its {rows} were events of this window cannot be shown"
-    if not is_unchanged(definition, path, known["size_bytes"], known["modified_ns"]):
+    if not is_unchanged(definition.source, path, known["size_bytes"], known["modified_ns"]):
         return f"has changed since it was read: which of the {rows} it had were events of this window cannot be shown"
     return None
 
@@ -128,7 +127,7 @@ def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterato
     if any(folders.get(column) not in (None, text) for column, text in zip(key.columns, key.texts, strict=True)):
         return
     wanted = _without(key, folders).values(schema)
-    names = [column for column in used_columns(definition) if column in schema.names]
+    names = [column for column in definition.uses.columns if column in schema.names]
     first = 0
     for raw in file.iter_batches(columns=[*map(definition.source.in_files, names)]):
         batch = raw.rename_columns([*map(definition.source.named, raw.schema.names)])
@@ -183,4 +182,4 @@ def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:
 def shown_columns(definition: Definition) -> Sequence[str]:
     """The columns in use, without key and event time."""
     known = {*definition.source.key, definition.source.timestamp}
-    return [name for name in used_columns(definition) if name not in known]
+    return [name for name in definition.uses.columns if name not in known]

@@ -57,7 +57,7 @@ def _read(
 
     spec, wanted = definition.spec, definition.source
     admission = Admission(wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, MIN_WATERMARK)
-    rows = source.rows(spark, definition, files, staging)
+    rows = source.rows(spark, definition.source, files, staging)
     of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
     found = (
         rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows.frame))

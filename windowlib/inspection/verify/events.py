@@ -21,7 +21,6 @@ from windowlib.plans import admission, names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
 from windowlib.source import rows as source
-from windowlib.source.files import used_columns
 from windowlib.tables.statistics import of_sources
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     step = scratch(inputs, recorded.past.now.watermark_ms)
     present = [file.known.now for file in files if file.known.now]
     folder = inputs.staging / inputs.staged.unused("read")
-    raw = source.rows(inputs.spark, inputs.definition, present, folder, inputs.source_types)
+    raw = source.rows(inputs.spark, inputs.definition.source, present, folder, inputs.source_types)
     judge = replace(admission_of(inputs), late_up_to_ms=MIN_WATERMARK, future_after_ms=None)
     rows = admission.events(raw.frame, judge, step.engine)
     definition = inputs.definition
@@ -62,7 +61,7 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     from windowlib.plans.aggregates import typed
 
     step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
-    used = [name for name in (*used_columns(definition), names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]
+    used = [name for name in (*definition.uses.columns, names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]
     rows = asked.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
     return Counted(_marked(inputs, rows, _names(inputs, files, raw, recorded), files), step)

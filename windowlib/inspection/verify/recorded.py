@@ -103,7 +103,7 @@ def _files(
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
     planned = _planned(tables, definition) if any(not rerun.late_only for rerun in reruns) else {}
     files = []
-    for known in known_files(definition, tables, commit):
+    for known in known_files(definition.source, tables, commit):
         path = known.path
         first_sequence, batch_id = min(read_by[path])
         if known.then.sequence == first_sequence:

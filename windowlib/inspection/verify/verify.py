@@ -73,7 +73,7 @@ def check_can_verify(definition: Definition, asked: Asked) -> None:
             f"{definition.name} has count windows, which have no bounds in time: ask without a range of time."
             " Nothing was compared"
         )
-    check_engine(definition)
+    check_engine(definition.engine, definition.source, definition.uses)
 
 
 def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
@@ -88,7 +88,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
             " compared: give that definition, or verify after the next batch"
         )
-    check_place(definition, commit)
+    check_place(definition.source, definition.root, commit)
     opened = Tables(definition.root)
     past = recorded(definition, opened, commit, then)
     changed = foreign(opened, commit)
@@ -202,7 +202,8 @@ def _nothing(inputs: Inputs) -> Expected:
 def _read(inputs: Inputs, past: Recorded, span: TimeRange) -> Read:
     """The files that may hold an event of the span."""
     by_path = {file.known.path: file for file in past.files}
-    near = [by_path[known.path] for known in reading(inputs.definition, [f.known for f in past.files], span)]
+    of, files = inputs.definition, [file.known for file in past.files]
+    near = [by_path[known.path] for known in reading(of.source, of.spec.assigner, files, span)]
     lost = [file for file in near if not file.is_as_read and file.known.events_then]
     return Read([file for file in near if file.is_as_read], lost, [_reach(inputs.definition, file) for file in lost])
 

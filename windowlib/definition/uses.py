@@ -1,0 +1,22 @@
+"""What a definition needs of the rows of its source: what is checked before any of them is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The columns in use, by the definition's names for them, and what looks into them.
+
+    columns:       all of them, in the definition's order, once each
+    expressions:   the aggregates, as SQL
+    gap_column:    holds the gap of each event's own session
+    runs_operator: the operator in Python looks at events, which needs no order but that of time
+    """
+
+    columns: tuple[str, ...]
+    expressions: Mapping[str, str]
+    gap_column: str | None
+    runs_operator: bool
