@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ PARTS = [
     *("README.md", "CHANGELOG.md", "pyproject.toml"),
 ]
 NOT_COPIED = shutil.ignore_patterns("__pycache__")
+FIRST = 8  # tests of a mutant that run before all others are looked for
 PASSED, FAILED, BROKEN, NO_TESTS = 0, 1, 2, 5  # pytest's exit codes; broken is a module that cannot be imported
 
 
@@ -36,6 +38,7 @@ class Planting:
         self.folder, self.cover, self.seconds = folder, cover, seconds
         self.written = 0
         self.right: set[str] = set()  # the tests that were seen to pass without a mutant
+        self.noticed_by: Counter[str] = Counter()
         self.wrong: set[str] = set()  # those that were seen to fail without one, and are left out
         for part in PARTS:
             if (ROOT / part).is_dir():
@@ -66,8 +69,10 @@ class Planting:
         return not outcome.noticed and outcome.tests != len(self.tests(outcome.file, outcome.mutant))
 
     def outcome(self, file: str, mutant: Mutant) -> Outcome:
-        tests = self.tests(file, mutant)
-        return Outcome(file, mutant, self._fails(file, mutant, tests), len(tests))
+        """Those tests come first that noticed most mutants so far; a few at a time, as each file of them costs."""
+        tests = sorted(self.tests(file, mutant), key=lambda test: -self.noticed_by[test])
+        noticed = self._fails(file, mutant, tests[:FIRST]) or self._fails(file, mutant, tests[FIRST:])
+        return Outcome(file, mutant, noticed, len(tests))
 
     def _fails(self, file: str, mutant: Mutant, tests: list[str]) -> bool:
         """Whether a test fails with the mutant that passes without it."""
@@ -86,7 +91,10 @@ class Planting:
             return False
         if missing:  # another name of a parameter is not a failure
             return self._fails(file, mutant, [test for test in tests if test not in missing])
-        return self._pass(suspects) or self._fails(file, mutant, tests)
+        if not self._pass(suspects):
+            return self._fails(file, mutant, tests)
+        self.noticed_by.update(suspects[:1])
+        return True
 
     def _suspects(self, code: int, tests: list[str]) -> list[str]:
         """Those that must pass without the mutant: what failed, or all of what ended in another way.
