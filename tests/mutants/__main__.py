@@ -1,11 +1,12 @@
 """How many small changes to the code do the tests notice?
 
 ``python -m tests.mutants cover`` writes down which tests run which lines (half an hour, once; a few minutes with
-``--quick``, which leaves out the tests that need an engine, or of some folders alone). Then
-``python -m tests.mutants run [--seed N] [--of-module 60] [TEXT…]`` draws mutants of each module whose path holds one
-of the texts (all that decide what is published, where none is given), plants one at a time in a copy of the project,
-and runs the tests of its lines until one fails. Outcomes are kept in ``.mutants/``, so that it goes on where it was
-stopped; what survived is printed, unless ``survivors.toml`` has the reason.
+``--quick``, which leaves out the tests that need an engine, or of some folders alone; ``--add`` keeps what was written
+of others). Then ``python -m tests.mutants groups [--seed N] [GROUP…]`` draws 60 mutants of each group of modules (all
+groups, where none is named), and ``run [--seed N] [--of-module 60] [TEXT…]`` so many of each module whose path holds
+one of the texts (all that decide what is published, where none is given). Both plant one at a time in a copy of the
+project, and run the tests of its lines until one fails. Outcomes are kept in ``.mutants/``, so that it goes on where it
+was stopped; what survived is printed, unless ``survivors.toml`` has the reason.
 """
 
 from __future__ import annotations
@@ -13,41 +14,60 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from tests.mutants.cover import KEPT, read
 from tests.mutants.mutations import Mutant, mutants_of
-from tests.mutants.runner import Runner
+from tests.mutants.planting import ROOT, Outcome, Planting
 
-ROOT = Path(__file__).parent.parent.parent
-KEPT = ROOT / ".mutants"
 MODULES = ["model/", "plans/", "tables/", "runs/", "reruns/", "batches/", "source/"]
-PARTS = ["windowlib", "tests", "expectations", "dags", "docs", "jobs", "benchmarks", "README.md", "CHANGELOG.md"]
+GROUPS = {  # what must not be wrong in silence: the texts of the paths of each
+    "publish": ["tables/publish", "reruns/publish"],
+    "ledger": ["tables/ledger"],
+    "footers": ["footers"],
+    "reach": ["plans/reach", "plans/kinds/"],
+    "attempts": ["runs/attempt", "runs/publication"],
+    "model": ["model/"],
+    "reruns": ["reruns/", "tables/rerun"],
+    "plans": ["plans/"],
+}
+OF_GROUP = 60
 COVERED = [
     ["-m", "not spark and not slow and not airflow and not long"],
     ["--engine", "sail", "-m", "(embedded or both) and not classic and not long"],
 ]
-NO_TESTS = 5  # pytest's exit code
 SECONDS_OF_TESTS = 60.0  # of a mutant: the quickest of its lines' tests
 
+Drawn = Sequence[tuple[str, Mutant]]  # of files, by their path in the project, in the order of their text
 
-@dataclass(frozen=True)
-class Outcome:
-    file: str
-    mutant: Mutant
-    noticed: bool
-    tests: int  # how many ran its lines
+
+def of_modules(texts: list[str], seed: int, count: int) -> dict[str, Drawn]:
+    """The mutants that a seed draws of each module whose path holds one of the texts."""
+    return {
+        _name(path).removeprefix("windowlib/"): [(_name(path), one) for one in sampled(path, seed, count)]
+        for path in files(texts)
+    }
+
+
+def of_group(group: str, seed: int, count: int = OF_GROUP) -> Drawn:
+    """Those that it draws of all mutants of a group, each as likely as any other."""
+    found = [(_name(path), mutant) for path in files(GROUPS[group]) for mutant in mutants_of(path)]
+    return sorted(random.Random(f"{seed} {group}").sample(found, min(count, len(found))))
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
 
 
 def sampled(file: Path, seed: int, count: int) -> list[Mutant]:
@@ -75,141 +95,88 @@ def files(texts: list[str]) -> Iterator[Path]:
             yield file
 
 
-class Planting:
-    """A copy of the project, in which one mutant at a time stands."""
-
-    def __init__(self, folder: Path, seconds: float) -> None:
-        from tests.mutants import cover
-
-        self.folder, self.cover, self.seconds = folder, cover.read(), seconds
-        self.written = 0
-        self.right: set[str] = set()  # the tests that were seen to pass without a mutant
-        for part in PARTS:
-            if (ROOT / part).is_dir():
-                shutil.copytree(ROOT / part, folder / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(ROOT / part, folder / part)
-        text = (ROOT / "pyproject.toml").read_text()
-        (folder / "pyproject.toml").write_text(text)
-        self.runner = Runner(folder)
-
-    def __enter__(self) -> Planting:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.runner.close()
-
-    def tests(self, file: str, mutant: Mutant) -> list[str]:
-        """The quickest tests of its lines, as many as the time allows."""
-        lines = mutant.line, mutant.line + mutant.old.count("\n")
-        tests, seconds = [], 0.0
-        for test in self.cover.tests(file, *lines):
-            seconds += self.cover.seconds.get(test, 1.0) + 0.05
-            if tests and seconds > self.seconds:
-                break
-            tests.append(test)
-        return tests
-
-    def has_other_tests(self, outcome: Outcome) -> bool:
-        """Whether a survivor has more tests, or fewer, than it survived."""
-        return not outcome.noticed and outcome.tests != len(self.tests(outcome.file, outcome.mutant))
-
-    def outcome(self, file: str, mutant: Mutant) -> Outcome:
-        tests = self.tests(file, mutant)
-        return Outcome(file, mutant, bool(tests) and self._fails(file, mutant, tests), len(tests))
-
-    def _fails(self, file: str, mutant: Mutant, tests: list[str]) -> bool:
-        right = (ROOT / file).read_text()
-        self._write(file, mutant.planted(right))
-        try:
-            noticed = self._exit_code(tests) != 0
-            by = self.runner.failed or tests[:1]
-        finally:
-            self._write(file, right)
-        if noticed and not self.right.issuperset(by):
-            if self._exit_code(by) != 0:
-                raise SystemExit(f"{by} fails without a mutant, and would seem to notice each\n{self.runner.said}")
-            self.right.update(by)
-        return noticed
-
-    def _exit_code(self, tests: list[str]) -> int:
-        code = self.runner.exit_code(tests)
-        if code == NO_TESTS:
-            raise SystemExit(self.runner.said)
-        return code
-
-    def _write(self, file: str, text: str) -> None:
-        """Each time with a time of its own, to the second: Python knows by it, and the size, what it has compiled."""
-        (self.folder / file).write_text(text)
-        self.written += 1
-        os.utime(self.folder / file, (self.written, self.written))
-
-
-def run(texts: list[str], seed: int, count: int, seconds_of_tests: float) -> bool:
-    """Plants what the seed draws; whether at least nine of ten were noticed in every module."""
+def judged(drawn: Mapping[str, Drawn], seconds_of_tests: float) -> bool:
+    """Plants what was drawn under each name; whether at least nine of ten were noticed of each."""
     reasons, console = survivors(), Console()
-    console.print(f"seed {seed}, {count} of each module, {seconds_of_tests:g} s of tests for each")
-    with tempfile.TemporaryDirectory() as folder, Planting(Path(folder), seconds_of_tests) as planting:
-        shown = Table("module", "mutants", "noticed", "with a reason", "survived")
-        good = True
-        for path in files(texts):
-            outcomes = list(_of_module(planting, path.relative_to(ROOT).as_posix(), seed, count))
+    shown = Table("", "drawn", "noticed", "with a reason", "survived")
+    good = True
+    with tempfile.TemporaryDirectory() as folder, Planting(Path(folder), read(), seconds_of_tests) as planting:
+        for name, mutants in drawn.items():
+            outcomes = list(_outcomes(planting, mutants))
             noticed = sum(one.noticed for one in outcomes)
             left = [one for one in outcomes if not one.noticed]
             open_ = [one for one in left if named(one.file, one.mutant) not in reasons]
-            shown.add_row(path.stem, *map(str, (len(outcomes), noticed, len(left) - len(open_), len(open_))))
+            shown.add_row(name, *map(str, (len(outcomes), noticed, len(left) - len(open_), len(open_))))
             good = good and len(open_) <= len(outcomes) / 10
             for one in open_:
                 file, line, change = named(one.file, one.mutant)
                 console.print(f"{file}:{one.mutant.line}: {change}    {line}  ({one.tests} tests)", markup=False)
-        console.print(shown)
+    console.print(shown)
     return good
 
 
-def _of_module(planting: Planting, file: str, seed: int, count: int) -> Iterator[Outcome]:
-    text = (ROOT / file).read_text()
-    kept = KEPT / "outcomes" / hashlib.sha256((file + text).encode()).hexdigest()[:16]
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    known = {}
-    for line in kept.read_text().splitlines() if kept.exists() else []:
-        row = json.loads(line)
-        known[Mutant(**row["mutant"])] = Outcome(**row | {"mutant": Mutant(**row["mutant"])})
-    drawn = sampled(ROOT / file, seed, count)
-    for mutant in drawn:
-        if mutant not in known or planting.has_other_tests(known[mutant]):
-            known[mutant] = planting.outcome(file, mutant)
-            with kept.open("a") as log:
-                log.write(json.dumps(asdict(known[mutant])) + "\n")
-            if not known[mutant].noticed:
-                print(f"{file}:{mutant.line}: {mutant.old!r} -> {mutant.new!r}", file=sys.stderr, flush=True)
-        yield known[mutant]
+def _outcomes(planting: Planting, drawn: Drawn) -> Iterator[Outcome]:
+    """Of each mutant, kept with the text of its module: what is known of it already is not planted again."""
+    for file, mutants in groupby(drawn, key=lambda one: one[0]):
+        text = (ROOT / file).read_text()
+        kept = KEPT / "outcomes" / hashlib.sha256((file + text).encode()).hexdigest()[:16]
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        known = _known(kept)
+        for _, mutant in mutants:
+            if mutant not in known or planting.has_other_tests(known[mutant]):
+                known[mutant] = planting.outcome(file, mutant)
+                with kept.open("a") as log:
+                    log.write(json.dumps(asdict(known[mutant])) + "\n")
+                if not known[mutant].noticed:
+                    print(f"{file}:{mutant.line}: {mutant.old!r} -> {mutant.new!r}", file=sys.stderr, flush=True)
+            yield known[mutant]
 
 
-def cover(folders: list[str], *, quick: bool) -> None:
+def _known(kept: Path) -> dict[Mutant, Outcome]:
+    rows = map(json.loads, kept.read_text().splitlines() if kept.exists() else [])
+    outcomes = (Outcome(**row | {"mutant": Mutant(**row["mutant"])}) for row in rows)
+    return {one.mutant: one for one in outcomes}
+
+
+def cover(folders: list[str], selections: Sequence[Sequence[str]], *, processes: int, add: bool) -> None:
     """Runs the tests once (those of the folders, if any are named), and keeps which lines each ran."""
-    for old in [*KEPT.glob("lines.*"), *KEPT.glob("seconds.*")]:
+    for old in [] if add else [*KEPT.glob("lines.*"), *KEPT.glob("seconds.*")]:
         old.unlink()
-    for selection in COVERED[:1] if quick else COVERED:
-        parallel = [] if quick else ["-n", "2", "--dist", "loadfile"]
+    for selection in selections:
+        parallel = ["-n", f"{processes}", "--dist", "loadfile"] if processes > 1 else []
         command = [sys.executable, "-m", "pytest", "-q", *parallel, "-p", "tests.mutants.cover"]
         subprocess.run([*command, *selection, *folders], cwd=ROOT, check=False)
 
 
 def main() -> None:
+    asked = _parser().parse_intermixed_args()
+    if asked.do == "cover":
+        selections = COVERED[:1] if asked.quick else COVERED[1:] if asked.sail else COVERED
+        cover(asked.of, selections, processes=asked.processes, add=asked.add)
+        return
+    if asked.do == "groups":
+        print(f"seed {asked.seed}, {OF_GROUP} of each group, {asked.seconds:g} s of tests for each")
+        drawn = {group: of_group(group, asked.seed) for group in asked.of or GROUPS}
+    else:
+        print(f"seed {asked.seed}, {asked.of_module} of each module, {asked.seconds:g} s of tests for each")
+        drawn = of_modules(asked.of, asked.seed, asked.of_module)
+    if not judged(drawn, asked.seconds):
+        sys.exit(f"in one of them more than one mutant of ten survived ({asked.do})")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.split("\n")[0])
-    parser.add_argument("do", choices=["cover", "run"])
-    parser.add_argument("modules", nargs="*", metavar="TEXT")
+    parser.add_argument("do", choices=["cover", "groups", "run"])
+    parser.add_argument("of", nargs="*", metavar="FOLDER|GROUP|TEXT")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--of-module", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=SECONDS_OF_TESTS, help="of tests for each mutant, at most")
-    parser.add_argument(
-        "--quick", action="store_true", help="cover: one process, without the tests that need an engine"
-    )
-    asked = parser.parse_intermixed_args()
-    if asked.do == "cover":
-        cover(asked.modules, quick=asked.quick)
-    elif not run(asked.modules, asked.seed, asked.of_module, asked.seconds):
-        sys.exit("in some module more than one mutant of ten survived")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="cover: only the tests that need no engine")
+    which.add_argument("--sail", action="store_true", help="cover: only those that run on Sail")
+    parser.add_argument("--processes", type=int, default=2, help="cover: so many at once")
+    parser.add_argument("--add", action="store_true", help="cover: next to what was written before")
+    return parser
 
 
 if __name__ == "__main__":

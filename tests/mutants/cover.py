@@ -21,22 +21,29 @@ KEPT = ROOT / ".mutants"
 
 @dataclass(frozen=True)
 class Cover:
-    """The tests of each line of each file (by its path in the project), and the seconds each takes."""
+    """The tests of each line of each file (by its path in the project), and the seconds each takes.
+
+    `on_engine` are those that need an engine, which takes seconds to start.
+    """
 
     lines: Mapping[str, Mapping[int, frozenset[str]]]
     seconds: Mapping[str, float]
+    on_engine: frozenset[str] = frozenset()
 
     def tests(self, file: str, line: int, last_line: int) -> list[str]:
-        """The tests that run the lines, the quickest first; those of the whole file where a line runs at its import."""
+        """The tests that run the lines; those of the whole file where a line runs at its import.
+
+        First those without an engine, the quickest first.
+        """
         of_file = self.lines.get(file, {})
         found = frozenset[str]().union(*(of_file.get(n, ()) for n in range(line, last_line + 1)))
         found = found or frozenset[str]().union(*of_file.values())
-        return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))
+        return sorted(found, key=lambda test: (test in self.on_engine, self.seconds.get(test, 0.0), test))
 
 
 def read(folder: Path = KEPT) -> Cover:
     lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    seconds: dict[str, float] = {}
+    seconds, on_engine = dict[str, float](), set[str]()
     for file in sorted(folder.glob("lines.*.data")):
         data = coverage.CoverageData(str(file))
         data.read()
@@ -44,9 +51,11 @@ def read(folder: Path = KEPT) -> Cover:
             for line, contexts in data.contexts_by_lineno(path).items():
                 lines[str(Path(path).relative_to(ROOT))][line].update(test for test in contexts if test)
     for file in sorted(folder.glob("seconds.*.json")):
-        seconds |= json.loads(file.read_text())
+        written = json.loads(file.read_text())
+        seconds |= written["seconds"]
+        on_engine |= {*written["on_engine"]}
     kept = {path: {line: frozenset(tests) for line, tests in of_path.items()} for path, of_path in lines.items()}
-    return Cover(kept, seconds)
+    return Cover(kept, seconds, frozenset(on_engine))
 
 
 class Recorder:
@@ -56,6 +65,7 @@ class Recorder:
         KEPT.mkdir(exist_ok=True)
         self.name = f"{os.getpid()}"
         self.seconds: dict[str, float] = {}
+        self.on_engine: list[str] = []
         self.cover = coverage.Coverage(
             data_file=str(KEPT / f"lines.{self.name}.data"), source=[str(ROOT / "windowlib")], config_file=False
         )
@@ -63,6 +73,8 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        if "spark" in getattr(item, "fixturenames", ()):
+            self.on_engine.append(item.nodeid)
         self.cover.switch_context(item.nodeid)
         try:
             return (yield)
@@ -76,7 +88,9 @@ class Recorder:
     def pytest_sessionfinish(self) -> None:
         self.cover.stop()
         self.cover.save()
-        (KEPT / f"seconds.{self.name}.json").write_text(json.dumps(self.seconds))
+        (KEPT / f"seconds.{self.name}.json").write_text(
+            json.dumps({"seconds": self.seconds, "on_engine": self.on_engine})
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,11 +1,13 @@
 """Runs tests again and again without paying for the start of pytest: a process that forks a child for each call.
 
-The process stands in a copy of the project and has imported nothing of it but this package. It reads a line of JSON
-for each call (pytest's arguments), and answers with a line: the exit code, of a child that never ended `TIMED_OUT`.
+The process stands in a copy of the project and has imported nothing of it but this package; of the packages of
+others it has imported what tests take longest to import. It reads a line of JSON for each call (pytest's arguments and
+the seconds they may take), and answers with a line: the exit code, of a child that did not end in time `TIMED_OUT`.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import resource
@@ -16,7 +18,9 @@ import time
 from pathlib import Path
 
 TIMED_OUT = 124
-LIMIT_SECONDS = 120  # of a mutant that never ends; a call has a minute of tests by default
+NOT_FOUND = 4  # pytest's exit code where it finds not all the tests that it is to run
+LIMIT_SECONDS = 120.0  # of a mutant that never ends, where no other limit is given
+PRELOADED = ["deltalake", "hypothesis", "pyarrow.dataset", "pyspark.sql.connect.session", "great_expectations"]
 LIMIT_BYTES = 8 * 2**30  # a mutant that never stops to grow is to fail, not to take the machine along
 
 
@@ -31,7 +35,7 @@ class Runner:
     def close(self) -> None:
         self.process.communicate()  # at the end of its input it ends
 
-    def exit_code(self, tests: list[str]) -> int:
+    def exit_code(self, tests: list[str], limit_seconds: float = LIMIT_SECONDS) -> int:
         """Of pytest over the tests, which ends at the first that fails."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -43,7 +47,7 @@ class Runner:
         ]  # of plugins that this process has imported
         if any(test.startswith("tests/") for test in tests):  # whose conftest knows the option; doctests alone do not
             own += ["--engine", "sail"]
-        print(json.dumps([*own, *tests]), file=self.process.stdin, flush=True)
+        print(json.dumps([[*own, *tests], limit_seconds]), file=self.process.stdin, flush=True)
         return int(self.process.stdout.readline())
 
     @property
@@ -51,21 +55,25 @@ class Runner:
         """What pytest said last."""
         return (self.folder / "said").read_text(errors="replace")
 
-    @property
-    def failed(self) -> list[str]:
-        """The test that failed in the last call; none where pytest could not say so."""
-        names = (line.removeprefix("FAILED ") for line in self.said.splitlines() if line.startswith("FAILED "))
-        return [name.split(" - ")[0] for name in names]
+    def failed(self, tests: list[str]) -> list[str]:
+        """The one of the tests that failed in the last call, or could not begin; none where a module is broken."""
+        lines = [line.partition(" ")[2] for line in self.said.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+        return [test for test in tests if any(line == test or line.startswith(f"{test} - ") for line in lines)]
+
+    def missing(self, tests: list[str]) -> list[str]:
+        """Those of which pytest did not find the function, or not all of its parameters, in the last call."""
+        lines = [line for line in self.said.splitlines() if line.startswith("ERROR: not found: ")]
+        return [test for test in tests if any(line.endswith(f"/{test.split('[')[0]}") for line in lines)]
 
 
 def _serve() -> None:
-    import deltalake  # noqa: F401
-    import hypothesis  # noqa: F401
-    import pyarrow as pa  # noqa: F401
     import pytest
 
+    for name in PRELOADED:
+        importlib.import_module(name)
     asker = os.getppid()
     for line in sys.stdin:
+        arguments, limit_seconds = json.loads(line)
         child = os.fork()
         if child == 0:
             os.setsid()
@@ -73,14 +81,14 @@ def _serve() -> None:
             said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             for stream in (1, 2):
                 os.dup2(said, stream)
-            code = int(pytest.main(json.loads(line)))
+            code = int(pytest.main(arguments))
             sys.stdout.flush()
             os._exit(code)
-        print(_waited(child, asker), flush=True)
+        print(_waited(child, asker, limit_seconds), flush=True)
 
 
-def _waited(child: int, asker: int) -> int:
-    until = time.monotonic() + LIMIT_SECONDS
+def _waited(child: int, asker: int, limit_seconds: float) -> int:
+    until = time.monotonic() + limit_seconds
     while time.monotonic() < until and os.getppid() == asker:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from shutil import copytree
+from collections.abc import Iterator
 
-from tests.mutants.__main__ import ROOT, files, named, survivors
-from tests.mutants.mutations import mutants, mutants_of
-from tests.mutants.runner import Runner
+import pytest
+
+from tests.mutants.__main__ import GROUPS, OF_GROUP, ROOT, files, named, of_group, survivors
+from tests.mutants.cover import Cover
+from tests.mutants.mutations import Mutant, mutants, mutants_of
+from tests.mutants.planting import Outcome, Planting
+from tests.mutants.runner import NOT_FOUND, TIMED_OUT, Runner
 
 CODE = '''
 def of(a: int = 1, *, b: bool = True) -> int:
@@ -60,17 +63,71 @@ def test_survivors_with_a_reason_are_there() -> None:
         assert (file, line, change) in known[file], f"{file} has no such mutant any more: {line}: {change}"
 
 
-def test_the_runner_says_each_time_what_failed(tmp_path: Path) -> None:
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "__init__.py").touch()
-    copytree(ROOT / "tests" / "mutants", tmp_path / "tests" / "mutants")
-    (tmp_path / "test_one.py").write_text("def test_good(): pass\ndef test_bad(): assert False\n")
-    (tmp_path / "broken.py").write_text("import nothing_of_this_name\n")
-    runner = Runner(tmp_path)
-    try:
-        assert [runner.exit_code(["test_one.py::test_good"]), runner.failed] == [0, []]
-        assert [runner.exit_code(["test_one.py"]), runner.failed] == [1, ["test_one.py::test_bad"]]
-        assert [runner.exit_code(["broken.py"]), runner.failed] == [2, []]
-        assert [runner.exit_code(["test_one.py::test_good"]), runner.failed] == [0, []]
-    finally:
-        runner.close()
+def test_a_seed_draws_the_same_of_each_group_again_and_enough() -> None:
+    for group in GROUPS:
+        drawn = of_group(group, 1)
+        assert len({*drawn}) == OF_GROUP
+        assert drawn == of_group(group, 1) != of_group(group, 2)
+
+
+def test_the_quickest_tests_come_first_and_those_on_an_engine_last() -> None:
+    tests = frozenset({"on sail", "slow", "quick"})
+    cover = Cover({"a.py": {3: tests}}, {"on sail": 0.1, "slow": 0.3, "quick": 0.2}, frozenset({"on sail"}))
+    assert cover.tests("a.py", 3, 3) == ["quick", "slow", "on sail"]
+    assert cover.tests("a.py", 9, 9) == cover.tests("a.py", 3, 3)  # no test runs it: those of the file
+
+
+ONE = """
+import pytest
+def test_good(): pass
+def test_bad(): assert False
+@pytest.fixture
+def broken(): assert False
+def test_early(broken): pass
+"""
+LATE = "windowlib/model/lateness.py"
+RIGHT = [f"{LATE}::windowlib.model.lateness.cleanup_time_ms", f"{LATE}::windowlib.model.lateness.is_late"]
+
+
+@pytest.fixture(scope="module")
+def planting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planting]:
+    """With a test that fails in any case, one that is gone, and doctests, in this order, of all lines of a module."""
+    of_a_line = frozenset({"test_two.py::test_bad", "test_two.py::test_gone", *RIGHT})
+    lines = dict.fromkeys(range(200), of_a_line)
+    seconds = {"test_two.py::test_bad": 0.1, "test_two.py::test_gone": 0.2, **dict.fromkeys(RIGHT, 0.3)}
+    with Planting(tmp_path_factory.mktemp("planted"), Cover({LATE: lines}, seconds), 10) as planting:
+        (planting.folder / "test_two.py").write_text("def test_bad(): assert False\n")
+        yield planting
+
+
+@pytest.fixture
+def runner(planting: Planting) -> Runner:
+    return planting.runner
+
+
+def test_the_runner_says_each_time_what_failed(runner: Runner) -> None:
+    (runner.folder / "test_one.py").write_text(ONE)
+    (runner.folder / "broken.py").write_text("import nothing_of_this_name\n")
+    tests = [f"test_one.py::test_{name}" for name in ("good", "bad", "early")]
+    for test, code, failed in zip(tests, (0, 1, 1), ([], tests[1:2], tests[2:]), strict=True):
+        assert [runner.exit_code([test]), runner.failed(tests)] == [code, failed]
+    assert [runner.exit_code(["broken.py"]) != 0, runner.failed(["broken.py::a"])] == [True, []]
+    assert [runner.exit_code(tests[:1]), runner.failed(tests)] == [0, []]
+
+
+def test_the_runner_ends_what_does_not_end_and_names_tests_that_are_gone(runner: Runner) -> None:
+    (runner.folder / "test_three.py").write_text("def test_good(): pass\ndef test_endless():\n    while True: pass\n")
+    assert runner.exit_code(["test_three.py"], limit_seconds=2) == TIMED_OUT
+    gone = ["test_three.py::test_gone[1]", "test_three.py::test_gone_too"]
+    assert runner.exit_code([*gone, "test_three.py::test_good"]) == NOT_FOUND
+    assert runner.missing([*gone, "test_three.py::test_good"]) == gone
+
+
+def test_a_mutant_is_noticed_by_tests_that_pass_without_it(planting: Planting) -> None:
+    late = mutants_of(ROOT / LATE)
+    noticed = next(one for one in late if one.old == "<=")
+    assert planting.outcome(LATE, noticed) == Outcome(LATE, noticed, noticed=True, tests=4)
+    assert planting.wrong == {"test_two.py::test_bad"}
+    comment = Mutant(1, 0, 0, "", "# nothing that a test could notice\n")
+    assert not planting.outcome(LATE, comment).noticed
+    assert (planting.folder / LATE).read_text() == (ROOT / LATE).read_text()

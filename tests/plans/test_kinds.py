@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
 from windowlib.model.lateness import late_up_to_ms
+from windowlib.model.spec import WindowSpec
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow, touches
 from windowlib.plans.counts import CountWindows
 from windowlib.plans.kinds.aligned import Aligned
 from windowlib.plans.kinds.counts import Counts
 from windowlib.plans.kinds.general import General
-from windowlib.plans.kinds.kind import PlanKind
+from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, PlanKind
 from windowlib.plans.kinds.sessions import Sessions
 from windowlib.plans.reach import Bucket
 from windowlib.plans.step import Step
@@ -110,3 +116,132 @@ def test_the_general_plan_reaches_whole_partitions() -> None:
     ]
     found = General().reach(files, (), step(Tumbling(10), 20, 30))
     assert [file.high["window_end_ms"] for file in found.rewritten] == [110, 190, 350]
+
+
+# -- laws over single windows and slices, next to what their definitions say -------------------------------------------
+
+OFTEN = settings(deadline=None, max_examples=400)
+TIMES = st.integers(-12, 12)
+BUCKETS = st.lists(st.tuples(TIMES, st.integers(0, 5)).map(lambda one: (one[0], one[0] + one[1])), max_size=2)
+
+
+@st.composite
+def steps(draw: st.DrawFn, assigner: Assigner) -> Step:
+    before_ms = draw(TIMES)
+    return step(assigner, before_ms, before_ms + draw(st.integers(0, 12)), draw(st.integers(0, 6)))
+
+
+def over(assigner: Sliding, slice_ms: int, start_ms: int) -> list[TimeWindow]:
+    """The windows over a slice: each of its times is in the same ones."""
+    found = assigner.assign(start_ms)
+    assert all(assigner.assign(start_ms + more_ms) == found for more_ms in range(slice_ms))
+    return found
+
+
+@OFTEN
+@given(st.data(), st.integers(1, 9), st.integers(1, 9), st.integers(0, 3), BUCKETS)
+def test_a_slice_is_reached_where_it_is_touched_fires_or_is_retired(
+    data: st.DataObject, size_ms: int, slide_ms: int, offset_ms: int, spans: list[tuple[int, int]]
+) -> None:
+    size_ms = max(size_ms, slide_ms)  # without holes
+    assigner = Sliding(size_ms, slide_ms, offset_ms % slide_ms)
+    of, width_ms = data.draw(steps(assigner)), gcd(size_ms, slide_ms)
+    start_ms = data.draw(TIMES) * width_ms + assigner.offset_ms % width_ms
+    windows, file = over(assigner, width_ms, start_ms), slices(start_ms, start_ms)
+    buckets = [Bucket(low_ms, high_ms, high_ms + size_ms) for low_ms, high_ms in spans]
+    earliest_ms = min([of.watermark_in_ms + 1, *(low_ms for low_ms, _ in spans)])
+    touched = any(
+        low_ms <= time_ms <= high_ms for low_ms, high_ms in spans for time_ms in range(start_ms, start_ms + width_ms)
+    )
+    may_fire = any(
+        max(earliest_ms, of.late_in_ms + 1) <= window.max_timestamp_ms <= of.watermark_out_ms for window in windows
+    )
+    retired = all(window.max_timestamp_ms <= of.late_out_ms for window in windows)
+    expected = (
+        "rewritten" if touched or (retired and may_fire) else "dropped" if retired else "read" if may_fire else "left"
+    )
+    assert what(Aligned(), file, buckets, of) == expected
+    assert Aligned().past_cleanup(file, of) == retired
+    passed = any(of.watermark_in_ms < window.max_timestamp_ms <= of.watermark_out_ms for window in windows)
+    assert Aligned().overdue(file, of) == (retired or passed)
+
+
+@OFTEN
+@given(st.data(), TIMES, st.integers(1, 9), BUCKETS)
+def test_a_session_is_reached_where_it_is_touched_fires_or_is_retired(
+    data: st.DataObject, start_ms: int, length_ms: int, spans: list[tuple[int, int]]
+) -> None:
+    of, end_ms = data.draw(steps(Session(gap_ms=3))), start_ms + length_ms
+    file, buckets = windows(start_ms, end_ms), [Bucket(low_ms, high_ms, high_ms + 3) for low_ms, high_ms in spans]
+    touched = any(touches(TimeWindow(start_ms, end_ms), TimeWindow(low_ms, high_ms + 3)) for low_ms, high_ms in spans)
+    fires = of.watermark_in_ms < end_ms - 1 <= of.watermark_out_ms
+    retired = end_ms - 1 <= of.late_out_ms
+    expected = "rewritten" if touched or fires else "dropped" if retired else "left"
+    assert what(Sessions(), file, buckets, of) == expected
+    assert Sessions().past_cleanup(file, of) == retired
+    assert Sessions().overdue(file, of) == (retired or fires)
+
+
+def test_sessions_whose_rows_lack_a_column_are_all_rewritten() -> None:
+    of = replace(step(Session(gap_ms=10), 20, 30), rewrites_state=True)
+    assert what(Sessions(), windows(70, 100), (), of) == "rewritten"
+
+
+def test_the_windows_of_a_key_in_flight_are_put_together_from_its_slices() -> None:
+    rows = [{"state_window_start_ms": start_ms, "elements": elements} for start_ms, elements in ((10, 3), (5, 2))]
+    spec = WindowSpec(Sliding(10, 5), Count())
+    found = [(one.bounds_ms, one.elements) for one in Aligned().in_flight(rows, spec, late_up_to_ms=9)]
+    assert found == [((5, 15), 5), ((10, 20), 3)]
+    assert [(one.bounds_ms, one.elements) for one in Aligned().in_flight(rows, spec, late_up_to_ms=8)] == [
+        ((0, 10), 2),
+        *found,
+    ]
+
+
+def test_the_general_plan_looks_where_windows_can_lie() -> None:
+    asked, plan_time_ms = event(7, 17), 1_000
+    by_event = replace(step(Tumbling(10), 0, 9), spec=WindowSpec(Tumbling(10), Count()))
+    by_clock = replace(by_event, spec=WindowSpec(Tumbling(10), Count(), time="processing"))
+    elsewhere = replace(by_event, assigner=CountWindows(3, 2))
+    assert General().buckets(asked, by_event) == asked
+    assert General().buckets(asked, by_clock) == [Bucket(plan_time_ms, plan_time_ms, MAX_TIME_MS)]
+    assert General().buckets(asked, elsewhere) == [Bucket(MIN_TIME_MS, MAX_TIME_MS, MAX_TIME_MS)]
+    for of in (by_event, by_clock, elsewhere):
+        assert General().buckets([], of) == []
+
+
+@pytest.mark.parametrize(
+    ("time", "end_ms", "expected"),
+    [("event", 26, True), ("event", 27, False), ("processing", 1_000, True), ("processing", 1_001, False)],
+)
+def test_of_the_general_plan_windows_are_past_cleanup_by_their_own_time(
+    time: Literal["event", "processing"], end_ms: int, expected: bool
+) -> None:
+    of = replace(step(Tumbling(10), 20, 30, 5), spec=WindowSpec(Tumbling(10), Count(), time=time))
+    assert General().past_cleanup(windows(0, end_ms), of) == expected
+
+
+def test_what_never_ends_is_not_past_cleanup() -> None:
+    of, endless = step(Tumbling(10), 20, 30), MAX_TIME_MS // 100
+    files = [File({}, {}, {"end_partition": partition}) for partition in (0, endless, 3)]
+    assert [file.partition["end_partition"] for file in General().ending(files, of)] == [0, 3]
+    assert [kind.ending(files, of) for kind in KINDS[:3]] == [files, files, []]
+
+
+def test_no_output_may_be_called_as_a_column_of_the_state() -> None:
+    bounds = {"window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms"}
+    own = {"arrival", "contents", "contents_from", "state", "fired", "next_event_ms", "next_processing_ms"}
+    assert [{*kind.reserved_columns(0)} for kind in KINDS] == [
+        bounds,
+        {*STATE_WINDOW_BOUNDS},
+        {"slice_index"},
+        bounds | own,
+    ]
+    assert {*Sessions().reserved_columns(1)} == bounds | {"published"}
+
+
+def test_what_differs_between_kinds() -> None:
+    assert [kind.shares_slices for kind in KINDS] == [True, True, False, False]
+    assert [kind.needs_arrival for kind in KINDS] == [False, False, True, True]
+    assert [kind.runs_operator for kind in KINDS] == [False, False, False, True]
+    assert [kind.windows_end for kind in KINDS] == [True, True, False, True]

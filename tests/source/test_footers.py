@@ -124,3 +124,70 @@ def test_files_without_rows(tmp_path: Path) -> None:
     seen = look(tmp_path, "empty.parquet")
     assert seen is not None
     assert (seen.rows, seen.newest, seen.buckets) == (0, None, [])
+
+
+def test_the_first_and_the_last_time_that_is_admitted_suffice(tmp_path: Path) -> None:
+    written(tmp_path, "ends.parquet", micros(MIN_TIMESTAMP_MS * 1000, MAX_TIMESTAMP_MS * 1000 + 999))
+    seen = look(tmp_path, "ends.parquet")
+    assert seen is not None
+    assert [(b.min_timestamp_ms, b.max_timestamp_ms) for b in seen.buckets] == [(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)]
+
+
+@pytest.mark.parametrize("wrong", [(MIN_TIMESTAMP_MS - 1) * 1000, (MAX_TIMESTAMP_MS + 1) * 1000])
+def test_one_row_group_out_of_bounds_is_enough(tmp_path: Path, wrong: int) -> None:
+    written(tmp_path, "a.parquet", micros(1_000, 2_000, wrong), rows_per_group=2)
+    assert look(tmp_path, "a.parquet") is None
+
+
+def test_the_newest_row_is_counted_in_its_file(tmp_path: Path) -> None:
+    written(tmp_path, "a.parquet", micros(1_000, 2_000, 3_000, 9_000, 8_000), rows_per_group=2)
+    written(tmp_path, "b.parquet", micros(4_000, 9_000), rows_per_group=1)  # as new, but in the later file
+    seen = look(tmp_path, "b.parquet", "a.parquet")
+    assert seen is not None
+    assert (seen.newest, seen.row_groups) == (Newest(9, "a.parquet", 3), 5)
+
+
+def test_windows_of_processing_time_need_the_rows() -> None:
+    assert footers.may_suffice(Session(gap_ms=3), by_event_time=True)
+    assert not footers.may_suffice(Session(gap_ms=3), by_event_time=False)
+
+
+# -- the span of a whole file, and its texts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("unit", "per_ms"), [("ms", 1), ("us", 1000)])
+def test_the_span_is_that_of_all_row_groups(tmp_path: Path, unit: str, per_ms: int) -> None:
+    times = pa.array([at * per_ms for at in (5, 9, 2, 7)], pa.int64())
+    written(tmp_path, "a.parquet", times, rows_per_group=2)
+    assert footers.span(tmp_path / "a.parquet", "ts", unit) == (2, 9)
+
+
+def test_the_span_has_refused_rows_and_floors(tmp_path: Path) -> None:
+    written(tmp_path, "a.parquet", micros(-1, 5_999), ["ann", None])
+    assert footers.span(tmp_path / "a.parquet", "ts", None) == (-1, 5)
+
+
+def test_a_file_whose_footer_has_no_time_has_no_span(tmp_path: Path) -> None:
+    written(tmp_path, "text.parquet", pa.array(["2026-03-02"]))
+    written(tmp_path, "empty.parquet", micros())
+    written(tmp_path, "nulls.parquet", pa.array([None, None], pa.timestamp("us", tz="UTC")))
+    columns = {"ts": micros(1_000), "other": micros(5_000)}
+    pq.write_table(pa.table(columns), tmp_path / "bare.parquet", write_statistics=["other"])
+    for name in ("text", "empty", "nulls", "bare"):
+        assert footers.span(tmp_path / f"{name}.parquet", "ts", None) is None, name
+    assert footers.span(tmp_path / "bare.parquet", "other", None) == (5, 5)
+
+
+def test_a_row_group_whose_time_no_calendar_has_is_left_out_of_the_span(tmp_path: Path) -> None:
+    year_10000_us = 253_402_300_800 * 1_000_000
+    written(tmp_path, "a.parquet", micros(7_000, year_10000_us), rows_per_group=1)
+    assert footers.span(tmp_path / "a.parquet", "ts", None) == (7, 7)
+
+
+def test_the_texts_of_a_column_are_its_least_and_greatest(tmp_path: Path) -> None:
+    written(tmp_path, "a.parquet", micros(1, 2, 3), ["bob", "ann", None], rows_per_group=2)
+    written(tmp_path, "nulls.parquet", pa.array([1, 2]), pa.array([None, None], pa.string()))
+    assert footers.texts(tmp_path / "a.parquet", "user_id") == [("ann", "bob")]
+    assert footers.texts(tmp_path / "nulls.parquet", "user_id") == []
+    assert footers.texts(tmp_path / "nulls.parquet", "ts") is None, "numbers"
+    assert footers.texts(tmp_path / "nulls.parquet", "absent") is None

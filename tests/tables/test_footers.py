@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -90,3 +91,50 @@ def test_the_log_never_says_a_tighter_bound_than_the_file(value: Any, low: Any, 
         "maxValues": {} if high is None else {"a": high},
         "nullCount": {"a": 2},
     }
+
+
+def test_texts_are_cut_as_other_writers_cut_them() -> None:
+    said = json.loads(log_statistics(1, {"a": "x" * 40}, {"a": "x" * 32}, {}))
+    assert (said["minValues"], said["maxValues"]) == ({"a": "x" * 32}, {"a": "x" * 32})
+
+
+def of_another_writer(*groups: dict[str, Any]) -> Any:
+    """A footer with a column `a` whose row groups know different things, as pyarrow cannot write it."""
+    columns = [
+        SimpleNamespace(path_in_schema="a", num_values=2, statistics=Known(**known) if known else None)
+        for known in groups
+    ]
+    rows = [SimpleNamespace(num_columns=1, column=lambda _, column=column: column) for column in columns]
+    return SimpleNamespace(num_row_groups=len(rows), row_group=rows.__getitem__)
+
+
+class Known(SimpleNamespace):
+    """Of a row group: its nulls, least and greatest value, as far as they are given."""
+
+    null_count, min, max = None, None, None
+
+    @property
+    def has_null_count(self) -> bool:
+        return self.null_count is not None
+
+    @property
+    def has_min_max(self) -> bool:
+        return self.max is not None
+
+
+COUNTED = {"null_count": 1, "min": 3, "max": 3}
+
+
+@pytest.mark.parametrize(
+    ("groups", "found"),
+    [
+        ([COUNTED, {"null_count": 0, "min": 4, "max": 5}], ({"a": 3}, {"a": 5}, {"a": 1})),
+        ([COUNTED, {"min": 4, "max": 5}], ({"a": 3}, {"a": 5}, {})),
+        ([{"min": 4, "max": 5}, COUNTED], ({"a": 3}, {"a": 5}, {})),
+        ([COUNTED, {}], ({}, {}, {})),
+        ([COUNTED, {"null_count": 2}], ({"a": 3}, {"a": 3}, {"a": 3})),
+        ([COUNTED, {"null_count": 1}], ({}, {}, {"a": 2})),
+    ],
+)
+def test_what_one_row_group_leaves_open_the_file_leaves_open(groups: list[dict[str, Any]], found: Any) -> None:
+    assert bounds_of(of_another_writer(*groups)) == found

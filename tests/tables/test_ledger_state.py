@@ -177,6 +177,16 @@ def test_a_row_of_a_newer_format_is_not_read(
         ledger.state()
 
 
+def test_the_format_of_rows_is_the_one_that_earlier_releases_read(tmp_path: Path) -> None:
+    """Where it rises they stop, and the changelog must say so."""
+    ledger = Followed(tmp_path).ledger
+    ledger.write({"kind": "plan", **plan_row(PLAN)})
+    ledger.write({"kind": "heartbeat"})
+    version = ledger.state().version
+    rows = [*rows_of_kinds(ledger.tables[LEDGER.name], version, {"plan", "heartbeat"}, ("sequence", "format"))]
+    assert {row["kind"]: row["format"] for row in rows} == {"plan": 1, "heartbeat": None}
+
+
 def test_rows_without_a_format_are_of_earlier_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Followed(tmp_path).ledger
     monkeypatch.setattr(ledger_rows, "OF_A_FORMAT", ())

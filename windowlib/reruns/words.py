@@ -95,8 +95,8 @@ def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) ->
 def size(count: int) -> str:
     """Bytes for people.
 
-    >>> size(999), size(10_292), size(3_100_000)
-    ('999 bytes', '10.3 kB', '3.1 MB')
+    >>> size(999), size(1_000), size(10_292), size(3_100_000), size(2_500_000_000)
+    ('999 bytes', '1.0 kB', '10.3 kB', '3.1 MB', '2.5 GB')
     """
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= factor:

@@ -62,10 +62,6 @@ class Decision:
             return f"advance the watermark to {instant(self.to_ms)}"
         return f"roll back to batch {self.to_batch_id}"
 
-    def undoes(self, batch_id: int) -> bool:
-        """Whether an earlier batch is undone by it."""
-        return self.to_batch_id is not None and batch_id > self.to_batch_id
-
     def to_json(self) -> str:
         """For the ledger."""
         later = {name: value for name in _LATER if (value := getattr(self, name))}

@@ -8,7 +8,7 @@ from typing import Any
 from windowlib.tables import delta
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_read import rows_of_kinds
-from windowlib.tables.ledger_rows import OF_COMMITS, Commit, at_ms_of, commit_of, rerun_of
+from windowlib.tables.ledger_rows import OF_COMMITS, Commit, at_ms_of, commit_of, decision_of, rerun_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 
@@ -20,16 +20,30 @@ def commits_of(tables: Tables) -> list[Commit]:
 
 
 def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
-    """The batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
-    found, decided = None, list[tuple[int, Decision]]()
-    for row in _committed(tables, ("batch_id", "correction", "decision")):
-        if (done := rerun_of(row)) and done.preview_id == preview_id:
-            found = int(row["batch_id"])
-        if row["decision"]:
-            decided.append((int(row["batch_id"]), Decision.from_json(row["decision"])))
-    if found is not None and any(one.undoes(found) for batch_id, one in decided if batch_id > found):
-        return None
-    return found
+    """The newest batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
+    rows = {int(row["batch_id"]): row for row in _committed(tables, ("batch_id", "correction", "decision"))}
+    for batch_id in _in_force({number: decision_of(row) for number, row in rows.items()}):
+        if (done := rerun_of(rows[batch_id])) and done.preview_id == preview_id:
+            return batch_id
+    return None
+
+
+def _in_force(decisions: Mapping[int, Decision | None]) -> Iterator[int]:
+    """The batches whose outcome the tables hold, newest first: what was before a rollback is what was before the batch
+    that it went back to.
+
+    >>> back = Decision("rollback", "ann", "not right", to_batch_id=1)
+    >>> [*_in_force({1: None, 2: None, 3: back, 4: None})]
+    [4, 1]
+    """
+    newest = max(decisions, default=0)
+    for batch_id in sorted(decisions, reverse=True):
+        if batch_id > newest:
+            continue
+        if (decision := decisions[batch_id]) and decision.to_batch_id is not None:
+            newest = decision.to_batch_id
+        else:
+            yield batch_id
 
 
 def _committed(tables: Tables, columns: Collection[str]) -> Iterator[Mapping[str, Any]]:

@@ -256,7 +256,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         finished=bool(row["finished"]),
         rerun=rerun_of(row),
         terms=row["terms"],
-        decision=_decision(row),
+        decision=decision_of(row),
         replaces=tuple(row["replaces"] or ()),
         recorded_late_in_ms=row["late_in_ms"],
     )
@@ -274,12 +274,12 @@ def commit_of(row: Mapping[str, Any], at_ms: int) -> Commit:
         at_ms=at_ms,
         rerun=rerun_of(row),
         plan_time_ms=row["plan_time_ms"],
-        decision=_decision(row),
+        decision=decision_of(row),
         recorded_late_out_ms=row["late_out_ms"],
     )
 
 
-def _decision(row: Mapping[str, Any]) -> Decision | None:
+def decision_of(row: Mapping[str, Any]) -> Decision | None:
     return Decision.from_json(row["decision"]) if row["decision"] else None
 
 

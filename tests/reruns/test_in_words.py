@@ -1,0 +1,247 @@
+"""A dry run in words, and which files of the source a rerun needs; no engine runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.model.rerun import TimeRange
+from windowlib.plans import reruns
+from windowlib.reruns import previews, source, words
+from windowlib.reruns.previews import Preview, Summary
+from windowlib.reruns.source import KnownFile
+from windowlib.tables.ledger_rows import SourceFile
+from windowlib.tables.rerun import Rerun, RerunRefused
+
+DAY_MS = 86_400_000
+NOTHING = Summary(
+    windows={reruns.ADDED: 0, reruns.CHANGED: 0, reruns.REMOVED: 0},
+    sums={},
+    in_flight=[0, 0],
+    late_readmitted=0,
+    rows_to_write={"results": 0},
+    reaches_ms=[0, 60_000],
+    files_read=1,
+    bytes_read=999,
+    files_missing=[],
+    files_changed=0,
+    files_waiting=0,
+    largest=[],
+)
+
+
+def preview(**changes: Any) -> Preview:
+    asked = Rerun(0, 60_000, "a wrong file", "ann")
+    return Preview("p1", 120_000, asked, 4, 60_000, replace(NOTHING, **changes))
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_would_change_in_sentences() -> None:
+    much = preview(
+        windows={reruns.ADDED: 1_000, reruns.CHANGED: 2, reruns.REMOVED: 3},
+        sums={"events": [10, 12], "cost": ["1.5", "0.25"], "rate": [0.5, 1.5], "less": [1.0, 0.25]},
+        in_flight=[0, 4],
+        late_readmitted=2,
+        rows_to_write={"results": 1_003, "late_events": 0, "result_changes": 7},
+        files_read=2,
+        bytes_read=10_292,
+        files_missing=["a.parquet"],
+    )
+    assert dict(words.facts(much)) == {
+        "reaches": "1970-01-01 00:00:00 UTC to 1970-01-01 00:01:00 UTC",
+        "reads": "2 files, 10.3 kB; 1 file missing, whose events are left out",
+        "windows": "1,000 added, 2 changed, 3 removed",
+        "late events": "2 late events join a window",
+        "in flight": "0 before, 4 after",
+        "events": "10 before, 12 after (+2)",
+        "cost": "1.5 before, 0.25 after (-1.25)",
+        "rate": "0.5 before, 1.50 after (+1.00)",
+        "less": "1.00 before, 0.25 after (-0.75)",
+        "rows": "1,003 into results, 7 into result_changes",
+    }
+
+
+def test_what_would_not_change_is_left_out() -> None:
+    said = dict(words.facts(preview()))
+    assert {*said} == {"reaches", "reads", "windows", "rows"}
+    assert (said["reads"], said["rows"]) == ("1 file, 999 bytes", "none")
+    assert dict(words.facts(preview(late_readmitted=1)))["late events"] == "1 late event joins a window"
+    assert dict(words.facts(preview(in_flight=[3, 0])))["in flight"] == "3 before, 0 after"
+
+
+@pytest.mark.parametrize(
+    ("waiting", "begins"),
+    [
+        (0, []),
+        (1, ["1 new file is waiting"]),
+        (2_000, ["2,000 new files are waiting"]),
+        (None, ["the source could not be listed"]),
+    ],
+)
+def test_new_files_that_a_rerun_does_not_read_are_noted(waiting: int | None, begins: list[str]) -> None:
+    notes = words.notes(preview(files_waiting=waiting))
+    assert [one.startswith(begin) for one, begin in zip(notes, begins, strict=True)] == [True] * len(begins)
+
+
+LARGEST: list[dict[str, Any]] = [
+    {"change": reruns.CHANGED, "user": "a|b", "window": "w1", "before": {"n": 1, "s": 2}, "after": {"n": 3, "s": 2}},
+    {"change": reruns.ADDED, "user": "ann", "window": "w2", "before": None, "after": {"n": 5, "s": 6}},
+    {"change": reruns.REMOVED, "user": "bob", "window": "w3", "before": {"n": 7, "s": 8}, "after": None},
+]
+
+
+def test_the_largest_changes_show_what_was_and_what_is() -> None:
+    assert words.largest(preview(largest=LARGEST), ["user"], hide=["s"]) == (
+        ["change", "user", "window (UTC)", "n", "s"],
+        [
+            ["changed", "a|b", "w1", "1 → 3", "hidden"],
+            ["added", "ann", "w2", "5", "hidden"],
+            ["removed", "bob", "w3", "7 → gone", "hidden"],
+        ],
+    )
+    assert [row[-1] for row in words.largest(preview(largest=LARGEST), ["user"])[1]] == ["2", "6", "8 → gone"]
+    assert words.largest(preview(), ["user"]) == (["change", "user", "window (UTC)"], [])
+
+
+def test_a_page_says_that_nothing_changes_or_what_changes_most() -> None:
+    empty = words.markdown(preview(), ["user"])
+    assert "**No published window would change" in empty
+    assert "Largest changes" not in empty
+    full = words.markdown(preview(windows={reruns.CHANGED: 1}, largest=LARGEST), ["user"])
+    assert "**No published window" not in full
+    table = "| change | user | window (UTC) | n | s |\n|---|---|---|---|---|\n| changed | a\\|b | w1 |"
+    assert f"### Largest changes\n\n{table}" in full
+    assert "Reason: a wrong file  \nPreview `p1` of 1970-01-01 00:02:00 UTC, after batch 4" in full
+
+
+def test_a_preview_changes_nothing_only_if_nothing_that_is_kept_changes() -> None:
+    assert preview().summary.changes_nothing
+    for change in ({"late_readmitted": 1}, {"files_missing": ["a"]}, {"files_changed": 1}):
+        assert not preview(**change).summary.changes_nothing
+        assert preview(**change).summary.is_empty
+    assert not preview(windows={reruns.CHANGED: 1}).summary.is_empty
+
+
+# -- dry runs that are kept -------------------------------------------------------------------------------------------
+
+
+def test_dry_runs_are_found_by_their_id_and_old_ones_lose_their_rows(tmp_path: Path) -> None:
+    first_ms = 100 * DAY_MS
+    for name, at_ms in (("old", first_ms), ("kept", first_ms + 1), ("new", first_ms + previews.KEPT_DAYS * DAY_MS + 1)):
+        (tmp_path / previews.FOLDER / name).mkdir(parents=True)
+        previews.keep(tmp_path, replace(preview(), preview_id=name, at_ms=at_ms))
+    assert sorted(path.name for path in (tmp_path / previews.FOLDER).iterdir()) == ["kept", "new"]
+    assert [one.preview_id for one in previews.previews(tmp_path)] == ["new", "kept", "old"]
+    assert previews.load(tmp_path, "kept") == replace(preview(), preview_id="kept", at_ms=first_ms + 1)
+    with pytest.raises(RerunRefused, match="no preview 'other' here"):
+        previews.load(tmp_path, "other")
+
+
+# -- files of the source ----------------------------------------------------------------------------------------------
+
+
+def known(name: str = "a.parquet", low: int | None = 10, high: int | None = 19, **more: Any) -> KnownFile:
+    then = SourceFile(name, 5, 6, 1)
+    return KnownFile(then, more.pop("now", then), 3, low, high, **more)
+
+
+def test_the_events_of_a_file_are_those_that_it_had_and_has() -> None:
+    assert known().events == TimeRange(10, 20)
+    assert known(low=None, high=None).events is None
+    assert known(events_now=TimeRange(5, 12)).events == TimeRange(5, 20)
+    assert known(low=None, high=None, events_now=TimeRange(5, 12)).events == TimeRange(5, 12)
+
+
+@pytest.mark.parametrize(
+    ("span", "reach_ms", "meets"),
+    [((19, 30), 0, True), ((20, 30), 0, False), ((20, 30), 1, True), ((0, 10), 0, False), ((0, 11), 0, True)],
+)
+def test_a_file_meets_a_span_with_its_first_and_its_last_event(
+    span: tuple[int, int], reach_ms: int, meets: bool
+) -> None:
+    assert known().meets(TimeRange(*span), reach_ms) == meets
+    assert not known(low=None, high=None).meets(TimeRange(*span), reach_ms)
+    assert known(low=None, high=None, events_now=TimeRange(10, 20)).meets(TimeRange(*span), reach_ms) == meets
+
+
+def definition(folder: Path, window: str = 'type = "session"\ngap = "10ms"') -> Definition:
+    text = f"""
+name = "clicks"
+[source]
+path = "incoming"
+format = "parquet"
+key = ["user"]
+timestamp = "at"
+timestamp_unit = "ms"
+[watermark]
+out_of_orderness = "0s"
+[window]
+{window}
+[aggregates]
+n = "count(*)"
+"""
+    (folder / "incoming").mkdir(exist_ok=True)
+    (folder / "clicks.toml").write_text(text, encoding="utf-8")
+    return load_definition(folder / "clicks.toml")
+
+
+def test_files_without_events_are_read_where_they_may_have_some_now(tmp_path: Path) -> None:
+    changed = SourceFile("a.parquet", 9, 9, 1)
+    empty = {"low": None, "high": None}
+    files = [
+        known("outside.parquet", 100, 110),
+        known("inside.parquet"),
+        known("never.parquet", **empty),
+        known("changed.parquet", **empty, now=changed),
+        known("replaced.parquet", **empty, now=None, replaced=True),
+    ]
+    found = source.reading(definition(tmp_path), files, TimeRange(15, 30))
+    assert [file.path for file in found] == ["inside.parquet", "changed.parquet", "replaced.parquet"]
+
+
+@pytest.mark.parametrize(("longest_ms", "is_read"), [(30, False), (31, True)])
+def test_an_element_whose_own_gap_reaches_into_the_span_is_read(tmp_path: Path, longest_ms: int, is_read: bool) -> None:
+    dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
+    gaps = pa.table({"at": [10, 19], "gap": [longest_ms, 1], "other": [500, 500]})
+    pq.write_table(gaps, tmp_path / "incoming" / "a.parquet", row_group_size=1)
+    assert bool(source.reading(dynamic, [known()], TimeRange(50, 60))) == is_read
+
+
+def test_an_element_whose_gap_no_footer_says_is_read(tmp_path: Path) -> None:
+    dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
+    pq.write_table(pa.table({"at": [10], "gap": [1]}), tmp_path / "incoming" / "a.parquet", write_statistics=["at"])
+    for name in ("a.parquet", "gone.parquet"):
+        assert source.reading(dynamic, [known(name)], TimeRange(50, 60))
+        assert not source.reading(dynamic, [known(name)], TimeRange(0, 10)), "it is before the file"
+
+
+def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) -> None:
+    of, covered = definition(tmp_path), TimeRange(10, 20)
+    gone = [known(f"{number}.parquet", now=None) for number in range(6)]
+    with pytest.raises(RerunRefused) as said:
+        source.check_files(of, gone, covered, accept_gap=False)
+    assert "6 files with 18 rows" in str(said.value)
+    assert "  4.parquet: 3 rows, 1970-01-01 00:00:00.010 UTC" in str(said.value)
+    assert "\n  and 1 more\n" in str(said.value)
+    source.check_files(of, gone, covered, accept_gap=True)
+    source.check_files(of, [known(now=None, replaced=True)], covered, accept_gap=False)
+    with pytest.raises(RerunRefused, match="1 file with 3 rows") as said:
+        source.check_files(of, gone[:1], covered, accept_gap=False)
+    assert "more\n" not in str(said.value)
+    assert source.listed(gone[:5]).count("\n") == 4
+
+
+def test_a_file_that_has_changed_must_lie_in_what_is_recomputed(tmp_path: Path) -> None:
+    of, changed = definition(tmp_path), known(now=SourceFile("a.parquet", 9, 9, 1))
+    source.check_files(of, [changed], TimeRange(10, 20), accept_gap=False)
+    with pytest.raises(RerunRefused, match=r"--from 1970-01-01T00:00:00\.010Z --to 1970-01-01T00:00:00\.020Z"):
+        source.check_files(of, [changed], TimeRange(10, 19), accept_gap=False)
+    source.check_files(of, [known()], TimeRange(0, 1), accept_gap=False)

@@ -1,0 +1,223 @@
+"""What one attempt says, leaves and reports, and what it does about files that change under it; no engine runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runs import schedules
+from windowlib.batches import batch
+from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.runs import attempt
+from windowlib.runs.advance import advance, batches
+from windowlib.runs.run import Run
+from windowlib.tables.ledger_rows import Plan, SourceFile
+from windowlib.tables.publish import staging_folder
+from windowlib.tables.rerun import Rerun
+
+
+@pytest.fixture
+def definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A pipeline whose first file waits."""
+    schedules.compute_simply(monkeypatch)
+    schedules.arrive(tmp_path, 1)
+    return schedules.pipeline(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def incoming(tmp_path: Path) -> Path:
+    folder = tmp_path / "incoming"
+    folder.mkdir()
+    return folder
+
+
+def computing(monkeypatch: pytest.MonkeyPatch, act: Callable[[Inputs], Any]) -> None:
+    """From now on a batch does this before it is computed."""
+    compute = batch.compute
+
+    def acting(inputs: Inputs) -> Outcome:
+        act(inputs)
+        return compute(inputs)
+
+    monkeypatch.setattr(batch, "compute", acting)
+
+
+def waiting(definition: Definition) -> Path:
+    return definition.file.parent / "incoming" / "1.parquet"
+
+
+def values(definition: Definition) -> list[int]:
+    return schedules.Reader(definition.file.parent).all_values()
+
+
+# -- what is said and reported ----------------------------------------------------------------------------------------
+
+
+def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windowlib.runs.run.followed", lambda spark: nullcontext(lambda: ", far"))
+    said: list[Any] = []
+    [report] = batches(Run.of(definition, say=said.append), schedules.no_spark)
+    kb = waiting(definition).stat().st_size / 1000
+    assert [one if isinstance(one, str) else one() for one in said] == [
+        f"values, batch 1: computing 1 file, {kb:.1f} kB, far",
+        "values, batch 1: checking",
+        "values, batch 1: publishing",
+    ]
+    assert 0 < report.seconds < 60
+    assert (report.batch_id, report.figures["rows_read"]) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([], "no new file"),
+        ([999], "1 file, 1.0 kB"),
+        ([400_000, 599_949], "2 files, 999.9 kB"),
+        ([999_999, 1], "2 files, 1.0 MB"),
+        ([1_000_000] * 1_234, "1,234 files, 1,234.0 MB"),
+    ],
+)
+def test_what_a_batch_reads_in_words(sizes: list[int], said: str) -> None:
+    files = tuple(SourceFile(f"{n}", size, 0, n) for n, size in enumerate(sizes, 1))
+    plan = Plan(1, 0, None, 0, files, "", "")
+    assert attempt._amount(plan) == said
+
+
+def test_a_rerun_is_named_by_what_it_is_asked() -> None:
+    asked = Rerun(0, 60_000, "a wrong file", "ann")
+    assert attempt._amount(Plan(1, 0, None, 0, (), "", "", rerun=asked)) == asked.title
+
+
+def test_a_roll_forward_reports_its_own_time(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(attempt, "publish", stop)
+        with pytest.raises(Stopped):
+            advance(definition, schedules.no_spark)
+    assert ledger_of(definition).state().prepared
+    [report] = advance(definition, schedules.no_spark)
+    assert 0 < report.seconds < 60
+    assert report.figures["rows_read"] == 3
+
+
+class Stopped(Exception):
+    """Where a test stops a run."""
+
+
+def stop(*_: object, **__: object) -> None:
+    raise Stopped
+
+
+# -- what is left -----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_that_was_staged_is_left(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    computing(monkeypatch, staging)
+    advance(definition, schedules.no_spark)
+    assert not staging_folder(definition.root).exists()
+
+
+def staging(inputs: Inputs) -> None:
+    inputs.staging.mkdir(parents=True)
+    (inputs.staging / "part.parquet").write_text("rows")
+
+
+def test_what_another_attempt_has_staged_stays(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    def next_to_another(inputs: Inputs) -> None:
+        staging(inputs)
+        (inputs.staging.parent / "other").mkdir()
+
+    computing(monkeypatch, next_to_another)
+    advance(definition, schedules.no_spark)
+    assert [path.name for path in staging_folder(definition.root).iterdir()] == ["other"]
+
+
+def test_an_attempt_begins_with_an_empty_folder(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the same name may have been left where a ledger was copied back."""
+    found: list[bool] = []
+    computing(monkeypatch, lambda inputs: found.append(inputs.staging.exists()))
+    left = staging_folder(definition.root) / "1-1"
+    left.mkdir(parents=True)
+    monkeypatch.setattr("windowlib.runs.run.Leftovers.remove", lambda *_, **__: None)
+    advance(definition, schedules.no_spark)
+    assert found == [False]
+
+
+def test_an_attempt_that_fails_leaves_nothing_staged(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    computing(monkeypatch, staging)
+    monkeypatch.setattr(attempt, "_judged", stop)
+    with pytest.raises(Stopped):
+        advance(definition, schedules.no_spark)
+    assert not staging_folder(definition.root).exists()
+
+
+# -- files that change ------------------------------------------------------------------------------------------------
+
+
+def replaced(definition: Definition) -> None:
+    """Other content under the same name: the values of file 7."""
+    schedules.arrive(definition.file.parent, 7)
+    os.replace(waiting(definition).with_name("7.parquet"), waiting(definition))
+
+
+def once(act: Callable[[], object]) -> Callable[[Inputs], None]:
+    left = [act]
+
+    def acting(inputs: Inputs) -> None:
+        if left:
+            left.pop()()
+
+    return acting
+
+
+def test_a_file_that_changes_while_it_is_read_is_planned_again(
+    definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computing(monkeypatch, once(lambda: replaced(definition)))
+    notes: list[str] = []
+    [report] = advance(definition, schedules.no_spark, on_note=notes.append)
+    assert report.batch_id == 1
+    assert values(definition) == [70, 71, 72]
+    assert ["is planned again" in note for note in notes] == [True]
+
+
+def test_an_engine_that_fails_at_a_file_that_has_changed_is_not_to_blame(
+    definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing() -> None:
+        replaced(definition)
+        raise Stopped
+
+    computing(monkeypatch, once(failing))
+    advance(definition, schedules.no_spark)
+    assert values(definition) == [70, 71, 72]
+
+
+def test_an_engine_that_fails_by_itself_says_why(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    computing(monkeypatch, once(stop))
+    with pytest.raises(Stopped):
+        advance(definition, schedules.no_spark)
+
+
+def test_a_file_that_changed_before_the_batch_began_is_not_read(
+    definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at once more after the plan was found to hold."""
+    began: list[int] = []
+    computing(monkeypatch, lambda inputs: began.append(1))
+    begin = attempt.standing
+
+    def slow(*arguments: Any) -> Any:
+        replaced(definition)
+        return begin(*arguments)
+
+    monkeypatch.setattr(attempt, "standing", slow)
+    advance(definition, schedules.no_spark)
+    assert began == [1], "as it was planned again"
+    assert values(definition) == [70, 71, 72]

@@ -1,0 +1,124 @@
+"""What a batch that was computed and judged publishes; no engine runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import Schema
+
+from tests.runs import schedules
+from windowlib.batches.inputs import Outcome
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.instants import utc
+from windowlib.model.errors import StateMismatch
+from windowlib.quality.check import CheckResult
+from windowlib.runs import attempt
+from windowlib.runs.advance import advance
+from windowlib.runs.publication import publication
+from windowlib.runs.verdicts import approve
+from windowlib.tables import data_files, delta_commits, prepare
+from windowlib.tables.decision import Decision
+from windowlib.tables.ledger import Rejected
+from windowlib.tables.ledger_rows import Plan, SourceFile
+from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
+from windowlib.tables.opened import Tables
+from windowlib.tables.publish import Changes
+from windowlib.tables.rerun import Rerun
+
+FAILED = CheckResult("figures", "at_most(x)", "critical", "x is at most 3", False, "4", "3")
+PLAN = Plan(7, 9_000, 50, 3, (SourceFile("a.parquet", 1, 2, 4),), "f", "{}", terms="{}", recorded_late_in_ms=40)
+
+
+def made(root: Path, plan: Plan = PLAN, **changes: Changes) -> Any:
+    outcome = Outcome(changes, 60, {"rows_read": 3, "late_by_p50_ms": None})
+    return publication(Tables(root), plan, {}, outcome, [FAILED])
+
+
+def rows(root: Path, found: Any, table: str) -> list[dict[str, Any]]:
+    [change] = [one for one in found.changes if one.name == table]
+    return [row for file in change.add for row in data_files.read_parquet(root / table / file.path).to_pylist()]
+
+
+def test_the_commit_row_says_what_the_plan_and_the_outcome_say(tmp_path: Path) -> None:
+    found = made(tmp_path)
+    assert found.row == {
+        "kind": "commit",
+        "batch_id": 7,
+        "plan_time_ms": 9_000,
+        "watermark_in_ms": 50,
+        "watermark_out_ms": 60,
+        "late_in_ms": 40,
+        "late_out_ms": PLAN.late_after_ms(60),
+        "from_sequence": 3,
+        "to_sequence": 4,
+        "fingerprint": "f",
+        "definition": "{}",
+        "terms": "{}",
+        "correction": None,
+        "decision": None,
+        "counts": {"rows_read": 3},  # what is not known is not counted
+    }
+    assert [one.name for one in found.changes] == [*COMMIT_ORDER]
+    assert (found.batch_id, [CheckResult(**one) for one in found.checks]) == (7, [FAILED])
+    assert found.identity.startswith("7-")
+
+
+def test_figures_and_checks_are_kept_with_the_plan_time(tmp_path: Path) -> None:
+    found, about = made(tmp_path), {"batch_id": 7, "plan_time": utc(9_000)}
+    figures = {row["figure"]: row for row in rows(tmp_path, found, RUN_METRICS.name)}
+    assert figures == {
+        name: {**about, "figure": name, "value": value} for name, value in (("rows_read", 3), ("late_by_p50_ms", None))
+    }
+    [judged] = rows(tmp_path, found, DQ_RESULTS.name)
+    assert {name: judged[name] for name in (*about, "sentence", "success")} == {
+        **about,
+        "sentence": "x is at most 3",
+        "success": False,
+    }
+
+
+def test_the_commit_row_names_rerun_and_decision(tmp_path: Path) -> None:
+    asked, decided = Rerun(0, 10, "why", "ann"), Decision("advance_watermark", "ann", "why", to_ms=60)
+    plan = Plan(7, 9_000, 50, 3, (), "f", "{}", rerun=asked, decision=decided)
+    row = made(tmp_path, plan).row
+    assert Rerun.from_json(row["correction"]) == asked
+    assert Decision.from_json(row["decision"]) == decided
+
+
+def test_a_publication_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
+    """The last table has other columns: the rows of those before it are written by then."""
+    last, tables = COMMIT_ORDER[-1], Tables(tmp_path)
+    there = data_files.write(tmp_path / last, pa.table({"other": [1]}))
+    delta_commits.create(tables[last], Schema.from_arrow(pa.schema([("other", pa.int64())])))
+    delta_commits.commit(tables[last], 0, add=[there])
+    changes = {last: Changes([there], schema=Schema.from_arrow(pa.schema([("n", pa.int64())])))}
+    with pytest.raises(StateMismatch, match=f"table {last} has other columns"):
+        publication(tables, PLAN, {last: 1}, Outcome(changes, 60, {"x": 1}), [FAILED])
+    assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == [last]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pipeline whose first batch the checks refuse."""
+    schedules.compute_simply(monkeypatch)
+    monkeypatch.setattr(attempt, "_judged", lambda *_: [FAILED])
+    schedules.pipeline(tmp_path)
+    schedules.arrive(tmp_path, 1)
+    return tmp_path
+
+
+def test_what_the_checks_refuse_waits_and_is_published_when_it_is_approved(folder: Path) -> None:
+    definition = schedules.pipeline(folder)
+    with pytest.raises(Rejected, match=r"batch 1 was refused by its checks and waits:\n.*x is at most 3"):
+        advance(definition, schedules.no_spark)
+    state = ledger_of(definition).state()
+    assert (state.commit, state.prepared is not None) == (None, True)
+    assert "x is at most 3" in (state.rejection or "")
+    approve(definition, "ann", "a busy day", batch_id=1)
+    [report] = advance(definition, schedules.no_spark)
+    assert (report.batch_id, report.checks) == (1, [FAILED])
+    assert schedules.Reader(folder).all_values() == [10, 11, 12]
+    assert [*(definition.root / prepare.FOLDER).iterdir()] == []
