@@ -32,6 +32,7 @@ KEPT: Mapping[str, str] = {
     "windowlib.airflow.operators.Page.get_link": "Airflow calls it",
     "windowlib.airflow.rerun_operators.PreviewPage.get_link": "Airflow calls it",
     "windowlib.airflow.lineage.Traced.get_openlineage_facets_on_complete": "OpenLineage's provider calls it",
+    "windowlib.definition.source.Source.model_post_init": "pydantic calls it",
     "windowlib.engines.sail_requests._Trees.intercept_unary_unary": "gRPC calls it",
     "windowlib.engines.sail_requests._Trees.intercept_unary_stream": "gRPC calls it",
     "windowlib.notices.webhook._NoRedirects.redirect_request": "urllib calls it",

@@ -49,7 +49,7 @@ from windowlib.tables.change import Change, logged
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.lease import Overtaken
-from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded
+from windowlib.tables.ledger import DecidedMeanwhile, NothingToDecide, Rejected, Superseded
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
 from windowlib.tables.roll_forward import ForeignChange
@@ -57,7 +57,17 @@ from windowlib.tables.roll_forward import ForeignChange
 Actor = Callable[[Path, str], object]  # acts on the pipeline in a folder, whose definition has this gap
 BY = ("ann", "to see what happens")
 OUTCOMES = (
-    *(Superseded, Overtaken, Rejected, ForeignChange, NothingToDecide, NothingToDo, CannotUndo, CutExpired),
+    *(
+        Superseded,
+        DecidedMeanwhile,
+        Overtaken,
+        Rejected,
+        ForeignChange,
+        NothingToDecide,
+        NothingToDo,
+        CannotUndo,
+        CutExpired,
+    ),
     *(DoneAlready, StateMismatch, MigrationRefused, NothingToMigrate, ForgetRefused),
 )
 ERASED, UNREAD = 11, 30  # of a file that was read, and of one that was not

@@ -158,6 +158,8 @@ class Reader:
                 self._open[row["kind"]] = row
             case "abandon":
                 self._open = {}
+            case "migrate_finish":
+                self._switch = None
             case "commit":
                 self._committed(row)
 

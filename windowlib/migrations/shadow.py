@@ -30,11 +30,10 @@ from windowlib.runs.run import Note
 from windowlib.runs.verdicts import approve
 from windowlib.source.known import known_files as known_paths
 from windowlib.source.place import check_place
-from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.migration import Migration, begin, finished, forget, is_begun, migrations, switched
+from windowlib.tables.migration import Migration, begin, finished, forget, mark, migrations, switched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,11 +59,15 @@ class NothingToMigrate(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The tables that are being built, as a pipeline: the definition, with its folder, and its ledger."""
+    """The tables that are being built, as a pipeline: the definition, with its folder, and its ledger.
+
+    `mark` is the folder's when this was made: another one is there once the tables were dropped.
+    """
 
     migration: Migration
     definition: Definition
     ledger: Ledger
+    mark: tuple[int, int] | None
 
     @property
     def commit(self) -> Commit:
@@ -97,7 +100,7 @@ def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
     """What was built of a migration to this definition."""
     source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
     apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
-    return Shadow(migration, apart, ledger_of(apart, clock))
+    return Shadow(migration, apart, ledger_of(apart, clock), mark(apart.root))
 
 
 @contextmanager
@@ -113,8 +116,7 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 
 
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
-    gone = isinstance(error, FileNotFoundError | LostFiles) or isinstance(error and error.__cause__, FileNotFoundError)
-    if (gone and str(shadow.definition.root) in str(error)) or not is_begun(shadow.definition.root):
+    if shadow.mark is None or mark(shadow.definition.root) != shadow.mark:
         raise MigrationRefused(GIVEN_UP) from error
 
 

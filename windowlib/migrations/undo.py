@@ -20,7 +20,7 @@ from windowlib.tables.decision import Decision
 from windowlib.tables.foreign import check_files_exist
 from windowlib.tables.kept import check_kept
 from windowlib.tables.lease import deciding
-from windowlib.tables.ledger import Clock, Superseded, wall_clock_ms
+from windowlib.tables.ledger import Clock, DecidedMeanwhile, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import Migration, drop_tables, forget, migrations, switched
@@ -34,7 +34,8 @@ def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
     switched yet, and what was built is deleted.
 
     They go on from their own position in the source: the next run reads what has come since. Raises `NothingToMigrate`
-    where nothing can be undone, `CannotUndo` where old files are deleted, `Superseded`, `ForeignChange`.
+    where nothing can be undone, `CannotUndo` where old files are deleted, `Superseded`, `DecidedMeanwhile`,
+    `ForeignChange`.
     """
     ledger = ledger_of(definition, asked.clock)
     done = switched(ledger)
@@ -45,7 +46,7 @@ def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
     with deciding(ledger, claim):
         pipeline = settled(ledger, claim, before)
         if switched(ledger) != done:
-            raise Superseded("the migration has been undone, or finished, meanwhile: look again")
+            raise DecidedMeanwhile("the migration has been undone, or finished, meanwhile: look again")
         with bounded(definition.batch_timeout_ms, "undo", spark()):
             made = _undone(definition, pipeline, done, spark(), asked)
     forget(definition.root, done[1])
@@ -92,7 +93,7 @@ def _undone(
 def finish(definition: Definition, asked: Asked) -> int:
     """Keeps the newest migration for good: it can no longer be undone. Gives its batch. The ledger keeps who and why.
 
-    Raises `NothingToMigrate`, `Superseded`.
+    Raises `NothingToMigrate`, `DecidedMeanwhile`.
     """
     ledger = ledger_of(definition, asked.clock)
     number = migration.finish(ledger, asked.who, asked.reason)
@@ -102,7 +103,7 @@ def finish(definition: Definition, asked: Asked) -> int:
 
 
 def finish_prepared(definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent) -> Done | None:
-    """Publishes a switch, or one back, that was prepared and then killed; None without one. Raises `Superseded`."""
+    """Publishes a switch, or one back, that was prepared and then killed; None without one."""
     ledger = ledger_of(definition, clock)
     plan = ledger.state().plan
     if plan is None or plan.decision is None or not plan.decision.switches:
@@ -111,7 +112,7 @@ def finish_prepared(definition: Definition, clock: Clock = wall_clock_ms, note: 
     with deciding(ledger, claim):
         state = ledger.state()
         if state.prepared is None:
-            raise Superseded("another run has finished it meanwhile")
+            return None  # it was finished meanwhile
         publish(ledger, claim, prepare.read(ledger.root, state.prepared))
     return Done(plan.batch_id)
 

@@ -38,7 +38,7 @@ class Decided:
 def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) -> Publication:
     """The publication of a decision, written down together with its plan; an unfinished batch is abandoned.
 
-    Raises `Superseded` where the pipeline was planned or decided about since `state`.
+    Raises `DecidedMeanwhile` where the pipeline was planned or decided about since `state`.
     """
     assert state.commit is not None, "there is a batch to go on from"
     commit, decision = decided.commit, decided.decision

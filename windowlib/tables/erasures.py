@@ -17,7 +17,7 @@ from typing import Any
 from windowlib.definition.instants import time_of
 from windowlib.plans.erased import Erased, ErasedOf
 from windowlib.tables import data_files, delta, small
-from windowlib.tables.ledger import Superseded
+from windowlib.tables.ledger import DecidedMeanwhile
 from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.migration import pipeline_of
 from windowlib.tables.opened import Table
@@ -51,12 +51,12 @@ class Erasure:
 def keep(root: Path, made: Erasure) -> None:
     """Adds an erasure: from then on the key's events are read no more.
 
-    Raises `Superseded` where the first of a pipeline came meanwhile: its secret is another, and holds for all.
+    Raises `DecidedMeanwhile` where the first of a pipeline came meanwhile: its secret is another, and holds for all.
     """
 
     def check() -> None:
         if (known := erasures(root)) and secret_of(known) != made.secret:
-            raise Superseded("another erasure of this pipeline came first: give the command again")
+            raise DecidedMeanwhile("another erasure of this pipeline came first: give the command again")
 
     small.add_row(Table(root / ERASURES.name), ERASURES.schema(), asdict(made), numbered="number", check=check)
 

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from windowlib.model.errors import TryAgain
 from windowlib.tables.delta_commits import Conflict
 from windowlib.tables.disk import CannotWrite
-from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger import DecidedMeanwhile, Ledger, Superseded
 from windowlib.tables.ledger_rows import Claim
 
 TRIES = 5  # where another program is faster with a table
@@ -55,7 +55,7 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
     """Raises `Superseded` for any error of a run that was taken over: its files were removed while it worked."""
     try:
         yield
-    except Superseded:
+    except (Superseded, DecidedMeanwhile):
         raise
     except Exception as error:
         current = ledger.state().claim

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from windowlib.model.errors import ExpectationsFailed, WindowError
+from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
 from windowlib.tables import delta, delta_commits, disk, owner, small
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import (
@@ -52,6 +52,10 @@ def wall_clock_ms() -> int:
 
 class Superseded(WindowError):
     """Another run holds this pipeline, or has taken it over."""
+
+
+class DecidedMeanwhile(TryAgain):
+    """Another command, which may be over by now, has planned or decided something since this one looked."""
 
 
 class NothingToDecide(WindowError):
@@ -153,7 +157,7 @@ class Ledger:
                     continue  # an operator, a planner or a heartbeat was faster: look again
 
     def write_together(self, rows: Sequence[Mapping[str, Any]], after: LedgerState, epoch: int) -> None:
-        """Appends all of some rows or none, if nothing but heartbeats came after a state. Raises as `write`."""
+        """Appends all of some rows or none, if nothing but heartbeats came after a state, else `DecidedMeanwhile`."""
         tries = delta_commits.Tries()
         while True:
             tries.next()
@@ -161,7 +165,7 @@ class Ledger:
                 state = self.state()
                 self.check(epoch)
                 if _decides(state) != _decides(after):
-                    raise Superseded("the pipeline was planned or decided about meanwhile: look again")
+                    raise DecidedMeanwhile("the pipeline was planned or decided about meanwhile: look again")
                 try:
                     return self._append(state, *({"epoch": epoch, **row} for row in rows))
                 except delta_commits.Conflict:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from windowlib.tables import delta, disk
-from windowlib.tables.ledger import Ledger, Superseded
+from windowlib.tables.ledger import DecidedMeanwhile, Ledger
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import Commit, LedgerState
@@ -53,9 +54,23 @@ def begin(root: Path, migration: Migration) -> None:
     disk.sync([folder / ABOUT], root)
 
 
-def is_begun(folder: Path) -> bool:
-    """Whether the migration whose tables are built in a folder was begun, and neither finished nor given up."""
-    return (folder / ABOUT).exists()
+def mark(folder: Path) -> tuple[int, int] | None:
+    """Tells tables that are built in a folder from those that are built there once these were dropped; None: there is
+    nothing begun.
+    """
+    try:
+        about = (folder / ABOUT).stat()
+    except FileNotFoundError:
+        return None
+    return about.st_ino, about.st_ctime_ns
+
+
+def _mark_again(folder: Path) -> None:
+    """Whoever builds there sees that these are no longer the tables that it has begun with."""
+    new = folder / f"{ABOUT}.new"
+    with suppress(FileNotFoundError):
+        new.write_bytes((folder / ABOUT).read_bytes())
+        os.replace(new, folder / ABOUT)
 
 
 def migrations(root: Path) -> list[Migration]:
@@ -67,11 +82,13 @@ def migrations(root: Path) -> list[Migration]:
 def drop_tables(root: Path, migration: Migration) -> None:
     """Deletes what was built of a migration, or is left of it; that it was begun stays known."""
     folder = migration.folder(root)
+    _mark_again(folder)
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_dir():
             shutil.rmtree(path)
         elif path.name != ABOUT:
             path.unlink()
+    _mark_again(folder)  # who has begun between may have lost files
 
 
 def forget(root: Path, migration: Migration) -> None:
@@ -114,14 +131,14 @@ def finished(ledger: Ledger) -> list[Migration]:
 def finish(ledger: Ledger, who: str, reason: str) -> int | None:
     """Keeps the newest migration for good, by a row of the ledger; gives its batch, None where none can be undone.
 
-    Then deletes what is left of it. Killed before that, the next call of `finished` finds it. Raises `Superseded`
-    where one back is prepared.
+    Then deletes what is left of it. Killed before that, the next call of `finished` finds it. Raises
+    `DecidedMeanwhile` where one back is prepared.
     """
     found = list[tuple[int, Migration]]()
 
     def row(state: LedgerState) -> dict[str, object]:
         if (done := switched(ledger)) is None or (state.plan and state.plan.decision and state.plan.decision.switches):
-            raise Superseded("the migration has been undone, or finished, meanwhile: look again")
+            raise DecidedMeanwhile("the migration has been undone, or finished, meanwhile: look again")
         found[:] = [done]
         decision = json.dumps({"migration": done[1].id})
         return {"kind": FINISHED, "batch_id": done[0], "decision": decision, "who": who, "reason": reason}
