@@ -1,4 +1,4 @@
-"""Which rows of a batch that waits for a decision are shown to whoever decides."""
+"""Which rows of a batch that waits for a decision are shown to the one who decides."""
 
 from __future__ import annotations
 

@@ -135,6 +135,25 @@ def planned(definition: Definition, commit: Commit) -> None:
     rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
 
 
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata"])
+@pytest.mark.parametrize("above", ["", "warehouse/clicks/results/"])
+@pytest.mark.fault(
+    "the source folder, or a folder in it, is a table of which only a log says which files count",
+    "refused, since rows that were deleted from it would be read; or left out where `source.exclude` names it",
+)
+def test_a_table_is_no_folder_of_files(tmp_path: Path, log: str, above: str) -> None:
+    definition = clicks(tmp_path, 1)
+    (definition.source.path / above / log).mkdir(parents=True)
+    touched(tmp_path, f"{above}2.parquet")
+    with pytest.raises(SourceError, match=r"(log|timeline) says which of its files count") as refused:
+        folder_files(definition.source)
+    assert str(definition.source.path / above).rstrip("/") in str(refused.value)
+    if above:
+        assert f'source.exclude = ["{above}*"]' in str(refused.value)
+        without = definition.source.model_copy(update={"exclude": (f"{above}*",)})
+        assert [file.path for file in folder_files(without)] == ["1.parquet"]
+
+
 @pytest.mark.fault("the definition names another source folder", "refused, unless it says that the files were moved")
 def test_another_folder_is_refused_unless_the_files_were_moved(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)

@@ -254,3 +254,18 @@ def test_a_declared_type_that_does_not_hold_a_value(
         return
     with pytest.raises(StateMismatch, match=f"column 'whole' of .*1.parquet is .*, which cannot hold {lost}"):
         plan(definition, clock)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.both
+def test_times_of_96_bits_reach_beyond_those_of_64_in_nanoseconds(spark: SparkSession, tmp_path: Path) -> None:
+    """As nanoseconds the year 1000 is one of the 18th century."""
+    definition = pipeline(tmp_path, {})
+    times = [datetime(year, 3, 2, 5, 10, 59, 123_456, tzinfo=UTC) for year in (1000, 1500, 2026)]
+    rows = [{**row(0, 1), "at": time} for time in times]
+    arrive(tmp_path, 1, FIRST, rows, use_deprecated_int96_timestamps=True)
+    run(definition, spark)
+    results = read_table(definition, "results").to_pylist()
+    assert sorted(one["last_event_time"] for one in results) == [time.replace(microsecond=123_000) for time in times]
+    assert all(one["window_start"] <= one["last_event_time"] < one["window_end"] for one in results)

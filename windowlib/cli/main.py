@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -112,5 +113,11 @@ def windowlib(
 
 
 def main(*arguments: str) -> None:
-    """Runs a command with these arguments; without any, with those of this process."""
+    """Runs a command with these arguments; without any, with those of this process.
+
+    What a terminal or a pipe of another encoding cannot show stands as in Python's texts: `\\xe4`.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a test's or a notebook's need not be
+            stream.reconfigure(errors="backslashreplace")
     app(arguments or sys.argv[1:], prog_name="windowlib")

@@ -39,6 +39,13 @@ def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema:
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, made)
 
 
+def parquet_file(path: str | Path) -> pq.ParquetFile:
+    """A file whose rows are read. As nanoseconds, which is what pyarrow makes of them by itself, times of 96 bits
+    before 1677 or after 2262 would be others.
+    """
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """One row group of a file, and the number of its first row."""
@@ -69,7 +76,7 @@ class FileScan:
             yield from self._read(self.pieces[number])
 
     def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
-        file = pq.ParquetFile(piece.path)
+        file = parquet_file(piece.path)
         in_name = folder_values(Path(piece.path).relative_to(self.base).as_posix())
         known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
         wanted = [name for name in file.schema_arrow.names if name.casefold() in known]

@@ -138,10 +138,19 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort):
             raise
+        except BrokenPipeError as error:
+            _read_no_more()
+            raise typer.Exit(UNEXPECTED) from error
         except Exception as error:
             raise typer.Exit(print_error(error, command.__name__)) from error
 
     return ended
+
+
+def _read_no_more() -> None:
+    """What read the output has ended, as `head` does: nothing more can be said, and Python is not to try at its end."""
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def print_error(error: Exception, command: str, whose: str = "") -> int:

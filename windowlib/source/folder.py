@@ -3,6 +3,7 @@
 A name that begins with `_` or `.` is not looked at, whether a file's or a folder's: write there, then rename. What
 `source.exclude` names, or `source.include` does not, is left out; so rows are not lost and files without events are not
 read. A link to a folder is refused, since the same file could be found by two paths and would be read twice.
+A folder of files of which only a log says which count is refused, since all of them would be read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ from fnmatch import fnmatchcase
 from windowlib.definition.source import Source
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
+
+TABLES = {
+    "_delta_log": 'a Delta table, whose log says which of its files count (source.format = "delta" reads it)',
+    ".hoodie": "a Hudi table, whose timeline says which of its files count",
+    "_spark_metadata": "written by a streaming query of Spark, whose log says which of its files count",
+}
+"""What a folder is in which something of that name lies."""
 
 
 def folder_files(source: Source, since: Marker | None = None) -> list[Found]:
@@ -62,6 +70,8 @@ def _below(source: Source, folder: str, above: str, since: Marker | None) -> Ite
     with os.scandir(folder) as entries:
         for entry in entries:
             name = above + entry.name
+            if entry.name in TABLES and is_chosen(source, f"{above}1.{source.format}"):
+                raise SourceError(_table(source, folder, above, TABLES[entry.name]))
             if entry.name.startswith(("_", ".")) or entry.name < first:
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -72,6 +82,11 @@ def _below(source: Source, folder: str, above: str, since: Marker | None) -> Ite
                 yield name, entry
             elif entry.is_symlink() and is_chosen(source, name):
                 raise SourceError(_link(source, entry, name))
+
+
+def _table(source: Source, folder: str, above: str, what: str) -> str:
+    leave_out = f'leave it out: source.exclude = ["{above}*"] in {source.file}' if above else "read another folder"
+    return f"{folder} is {what}, so rows that it no longer has would be read with the others. Export it, or {leave_out}"
 
 
 def _link(source: Source, entry: os.DirEntry[str], name: str) -> str:

@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
+from windowlib.engines.sail_files import parquet_file
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
@@ -119,7 +119,7 @@ def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> st
 
 
 def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    file = pq.ParquetFile(path)
+    file = parquet_file(path)
     own = file.schema_arrow
     schema = pa.schema([field.with_name(definition.source.named(field.name)) for field in own])
     folders = folder_values(name)
