@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -193,6 +194,10 @@ n = "count(*)"
     return load_definition(folder / "clicks.toml")
 
 
+def reading(of: Definition, files: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
+    return source.reading(of.source, of.spec.assigner, files, span)
+
+
 def test_files_without_events_are_read_where_they_may_have_some_now(tmp_path: Path) -> None:
     changed = SourceFile("a.parquet", 9, 9, 1)
     empty = {"low": None, "high": None}
@@ -203,7 +208,7 @@ def test_files_without_events_are_read_where_they_may_have_some_now(tmp_path: Pa
         known("changed.parquet", **empty, now=changed),
         known("replaced.parquet", **empty, now=None, replaced=True),
     ]
-    found = source.reading(definition(tmp_path), files, TimeRange(15, 30))
+    found = reading(definition(tmp_path), files, TimeRange(15, 30))
     assert [file.path for file in found] == ["inside.parquet", "changed.parquet", "replaced.parquet"]
 
 
@@ -212,19 +217,19 @@ def test_an_element_whose_own_gap_reaches_into_the_span_is_read(tmp_path: Path, 
     dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
     gaps = pa.table({"at": [10, 19], "gap": [longest_ms, 1], "other": [500, 500]})
     pq.write_table(gaps, tmp_path / "incoming" / "a.parquet", row_group_size=1)
-    assert bool(source.reading(dynamic, [known()], TimeRange(50, 60))) == is_read
+    assert bool(reading(dynamic, [known()], TimeRange(50, 60))) == is_read
 
 
 def test_an_element_whose_gap_no_footer_says_is_read(tmp_path: Path) -> None:
     dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
     pq.write_table(pa.table({"at": [10], "gap": [1]}), tmp_path / "incoming" / "a.parquet", write_statistics=["at"])
     for name in ("a.parquet", "gone.parquet"):
-        assert source.reading(dynamic, [known(name)], TimeRange(50, 60))
-        assert not source.reading(dynamic, [known(name)], TimeRange(0, 10)), "it is before the file"
+        assert reading(dynamic, [known(name)], TimeRange(50, 60))
+        assert not reading(dynamic, [known(name)], TimeRange(0, 10)), "it is before the file"
 
 
 def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) -> None:
-    of, covered = definition(tmp_path), TimeRange(10, 20)
+    of, covered = definition(tmp_path).source, TimeRange(10, 20)
     gone = [known(f"{number}.parquet", now=None) for number in range(6)]
     with pytest.raises(RerunRefused) as said:
         source.check_files(of, gone, covered, accept_gap=False)
@@ -240,7 +245,7 @@ def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) ->
 
 
 def test_a_file_that_has_changed_must_lie_in_what_is_recomputed(tmp_path: Path) -> None:
-    of, changed = definition(tmp_path), known(now=SourceFile("a.parquet", 9, 9, 1))
+    of, changed = definition(tmp_path).source, known(now=SourceFile("a.parquet", 9, 9, 1))
     source.check_files(of, [changed], TimeRange(10, 20), accept_gap=False)
     with pytest.raises(RerunRefused, match=r"--from 1970-01-01T00:00:00\.010Z --to 1970-01-01T00:00:00\.020Z"):
         source.check_files(of, [changed], TimeRange(10, 19), accept_gap=False)

@@ -20,6 +20,7 @@ from windowlib.definition.definition import Definition, fingerprint_of
 from windowlib.definition.formulas import as_stored
 from windowlib.definition.terms import terms_of
 from windowlib.engines.choice import check_types
+from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import listing as source
 from windowlib.source import marker
@@ -226,18 +227,18 @@ def _of_next_batch(
         fingerprint=fingerprint_of(meaning),
         definition=json.dumps({**kept, **meaning, **formulas.kept(definition, then, batch_id)}, sort_keys=True),
         terms=terms_of(definition),
-        recorded_late_in_ms=late_in_ms(definition, commit),
+        recorded_late_in_ms=late_in_ms(definition.spec, commit),
     )
 
 
-def late_in_ms(definition: Definition, commit: Commit | None) -> int:
+def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
     """The greatest max_timestamp_ms of a window that is late when the batch after a commit begins (None: the first).
 
     What has been cleaned up stays late, whatever lateness is allowed from now on.
     """
     watermark_ms, before_ms = (commit.watermark_out_ms, commit.late_out_ms) if commit else (None, MIN_WATERMARK)
     watermark_ms = MIN_WATERMARK if watermark_ms is None else watermark_ms
-    return definition.spec.late_up_to_ms(watermark_ms, before_ms)
+    return spec.late_up_to_ms(watermark_ms, before_ms)
 
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
