@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from windowlib.engines.connect import EngineLost
 from windowlib.model.errors import StateMismatch, WatermarkRegression
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
+from windowlib.runs.exits import UNEXPECTED, USER
 from windowlib.runs.run import Run
 from windowlib.runs.together import Ended
 from windowlib.tables.ledger import Rejected, Superseded, wall_clock_ms
@@ -412,3 +414,30 @@ def test_what_answers_at_once_imports_nothing_heavy(pipeline: Path, arguments: l
     ended = subprocess.run(command, cwd=pipeline.parent, env={"PYTHONPATH": str(root)}, capture_output=True, text=True)
     assert ended.returncode == 0
     assert unwanted & set(json.loads(ended.stderr.splitlines()[-1])) == set()
+
+
+def test_output_that_is_not_read_to_its_end_is_not_an_error() -> None:
+    """As `windowlib read sessions.toml results --json | head -1`."""
+    text = (
+        "import typer\n"
+        "from windowlib.runs.exits import with_exit_code\n"
+        "def command() -> None:\n"
+        "    for number in range(200_000):\n"
+        "        print(number)\n"
+        "typer.run(with_exit_code(command))\n"
+    )
+    command = [sys.executable, "-c", text]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (UNEXPECTED, "")
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}])
+def test_what_an_encoding_lacks_is_shown_as_in_texts_of_python(tmp_path: Path, environment: dict[str, str]) -> None:
+    command = [sys.executable, "-P", "-m", "windowlib", "status", str(tmp_path / "日本.toml")]
+    ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    assert (ended.returncode, "\\u65e5\\u672c.toml" in ended.stderr) == (USER, True), ended.stderr

@@ -40,6 +40,7 @@ def collections_of(objects: int) -> int:
 
 @holds("plans/worker.py", "gc")
 @holds("quality/judge.py", "gc")
+@holds("__main__.py", "gc")
 def test_garbage_is_looked_for_as_seldom_as_asked() -> None:
     usual = gc.get_threshold()
     try:

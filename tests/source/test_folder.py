@@ -141,7 +141,7 @@ def planned(definition: Definition, commit: Commit) -> None:
     "the source folder, or a folder in it, is a table of which only a log says which files count",
     "refused, since rows that were deleted from it would be read; or left out where `source.exclude` names it",
 )
-def test_a_table_is_no_folder_of_files(tmp_path: Path, log: str, above: str) -> None:
+def test_a_table_is_not_a_folder_of_files(tmp_path: Path, log: str, above: str) -> None:
     definition = clicks(tmp_path, 1)
     (definition.source.path / above / log).mkdir(parents=True)
     touched(tmp_path, f"{above}2.parquet")

@@ -7,6 +7,7 @@ tasks act by it (`windowlib.airflow.job`), and the reference is written from it.
 from __future__ import annotations
 
 import os
+import select
 import sys
 import tempfile
 import traceback
@@ -138,19 +139,22 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort):
             raise
-        except BrokenPipeError as error:
-            _read_no_more()
-            raise typer.Exit(UNEXPECTED) from error
         except Exception as error:
-            raise typer.Exit(print_error(error, command.__name__)) from error
+            unread = isinstance(error, BrokenPipeError) and _is_read_no_more()
+            raise typer.Exit(UNEXPECTED if unread else print_error(error, command.__name__)) from error
 
     return ended
 
 
-def _read_no_more() -> None:
-    """What read the output has ended, as `head` does: nothing more can be said, and Python is not to try at its end."""
+def _is_read_no_more() -> bool:
+    """Whether what reads the output has ended, as `head` does. Then Python is not to write the rest at its end."""
+    output, unread = sys.stdout.fileno(), select.poll()
+    unread.register(output, 0)
+    if not unread.poll(0):
+        return False
     with open(os.devnull, "w", encoding="utf-8") as nothing:
-        os.dup2(nothing.fileno(), sys.stdout.fileno())
+        os.dup2(nothing.fileno(), output)
+    return True
 
 
 def print_error(error: Exception, command: str, whose: str = "") -> int:

@@ -55,7 +55,7 @@ def begin(root: Path, migration: Migration) -> None:
 
 
 def mark(folder: Path) -> tuple[int, int] | None:
-    """Tells tables that are built in a folder from those that are built there once these were dropped; None: there is
+    """Distinguishes tables that are built in a folder from those built there once these were dropped; None: there is
     nothing begun.
     """
     try:
@@ -66,7 +66,7 @@ def mark(folder: Path) -> tuple[int, int] | None:
 
 
 def _mark_again(folder: Path) -> None:
-    """Whoever builds there sees that these are no longer the tables that it has begun with."""
+    """A command that builds there sees that these are no longer the tables that it has begun with."""
     new = folder / f"{ABOUT}.new"
     with suppress(FileNotFoundError):
         new.write_bytes((folder / ABOUT).read_bytes())
