@@ -18,7 +18,7 @@ from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.definition.source import Source
 from windowlib.inspection.status import status
-from windowlib.model.errors import StateMismatch
+from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.runs.exits import USER, exit_code
 from windowlib.source.folder import folder_files, is_chosen, left_out
 from windowlib.source.found import SourceError
@@ -133,6 +133,19 @@ def planned(definition: Definition, commit: Commit) -> None:
     ledger = ledger_of(definition)
     state = replace(ledger.state(), commit=commit)
     rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
+
+
+@pytest.mark.fault(
+    "the warehouse lies in the folder of the source",
+    "refused before the first batch; or left out of the source where `source.exclude` names it",
+)
+def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -> None:
+    file = clicks(tmp_path, 1, with_lines("").replace('path = "incoming"', 'path = "."\ninclude = ["*.parquet"]')).file
+    with pytest.raises(InvalidSpec, match=r'source\.exclude = \["warehouse/clicks/\*"\]'):
+        plan(load_definition(file))
+    file.write_text(file.read_text().replace("include", 'exclude = ["warehouse/clicks/*"]\ninclude'))
+    found = plan(load_definition(file))
+    assert [one.path for one in found.files] == ["incoming/1.parquet"] if found else False
 
 
 @pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata"])

@@ -11,8 +11,10 @@ from pathlib import Path
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import compared, continues, is_of, lateness_changed_with
+from windowlib.definition.source import Source
 from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.model.errors import InvalidSpec, StateMismatch
+from windowlib.source.folder import is_chosen
 from windowlib.tables.late import allowed_lateness_ms
 from windowlib.tables.ledger import Waiting
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
@@ -55,6 +57,19 @@ def check_folder(file: Path, root: Path) -> None:
         raise InvalidSpec(
             f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, found))} in its path,"
             " which some engine reads as a pattern or as another character; give it a path without"
+        )
+
+
+def check_apart(source: Source, root: Path) -> None:
+    """Raises `InvalidSpec` where a source would find the tables of its own pipeline among its files."""
+    root, folder = root.resolve(), source.path.resolve()
+    if source.format == "delta" or not root.is_relative_to(folder):
+        return
+    below = root.relative_to(folder).as_posix()
+    if is_chosen(source, f"{below}/results/1.{source.format}"):
+        raise InvalidSpec(
+            f"{source.file}: the warehouse {root} lies in the folder of the source, {folder}, so a run would read its"
+            f' own tables. Give `warehouse` a folder elsewhere, or leave it out: source.exclude = ["{below}/*"]'
         )
 
 

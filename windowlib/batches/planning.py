@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from windowlib.batches import taking, watermarks
-from windowlib.batches.may_run import check_fingerprint, check_folder, check_may_run
+from windowlib.batches.may_run import check_apart, check_fingerprint, check_folder, check_may_run
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
@@ -111,6 +111,7 @@ def next_plan(
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit)
     check_folder(definition.file, definition.root)
+    check_apart(definition.source, definition.root)
     check_place(definition.source, definition.root, commit)
     arrived = _arrived(definition, tables, commit, clock, finish, look)
     if arrived.removal:
