@@ -4,8 +4,8 @@
 nothing else of windowlib is used. For each case there are then
 
     NAME.tar.xz   definition, events (an arrival file unread) and the warehouse; and in `expected.json` the rows that
-                  this same version gives when it goes on from there: `next`, after a run of all that has arrived, and
-                  `finished`, after `run --finish`
+                  this same version gives when it goes on from there: `next`, after a run of all that has arrived;
+                  `rerun`, after a rerun then; and `finished`, after `run --finish` instead of that rerun
 
 `test_golden.py` goes on from the archive with today's code and compares. An archive is never made again for a later
 version: what it holds is what users have on disk.
@@ -14,24 +14,20 @@ version: what it holds is what users have on disk.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
-from tests.own_code import top_and_mean
+from tests.golden.stage import COMMIT_ORDER, FILES, ROWS, UNREAD, Case, Stage, arrive_number, call, cut, write
+from tests.golden.stories import STORIES
 
 HERE = Path(__file__).parent
-FILES, ROWS = 4, 30
 EXPECTED = "expected.json"
-UNREAD = FILES + 1
 NEXT = (
     "results",
     "result_changes",
@@ -73,20 +69,6 @@ UNCOMPARED = (  # the clock again, and figures that no earlier release had, or c
     "results_mistimed",
     "results_gone_null",
 )
-COMMIT_ORDER = (
-    "watermarks",
-    "source_files",
-    "open_windows",
-    "state_windows",
-    "results",
-    "result_changes",
-    "late_events",
-    "quarantine",
-    "seen_ids",
-    "run_metrics",
-    "dq_results",
-)
-
 TOML = """
 name = "golden"
 [source]
@@ -106,58 +88,6 @@ SESSION = TOML + 'type = "session"\ngap = "10m"\nallowed_lateness = "1h"\n'
 SLIDING = TOML + 'type = "sliding"\nsize = "1h"\nslide = "20m"\nallowed_lateness = "1h"\n'
 TUMBLING = TOML + 'type = "tumbling"\nsize = "30m"\noffset = "5m"\nallowed_lateness = "1h"\n'
 WITH_IDS = SESSION.replace("max_files", 'event_id = "id"\nmax_files')
-
-OWN_CODE = '''
-"""Code of an author's own: a trigger that keeps state, a function with state of the key and the window, a fold."""
-
-from windowlib import TriggerResult
-
-
-class EveryThird:
-    """Fires at every third element of a window, and at its end."""
-
-    merges = True
-    window_kind = "time"
-
-    def on_element(self, value, timestamp_ms, context):
-        context.state["seen"] = context.state.get("seen", 0) + 1
-        context.set_event_timer(context.window.max_timestamp_ms)
-        return TriggerResult.FIRE if context.state["seen"] % 3 == 0 else TriggerResult.CONTINUE
-
-    def on_event_time(self, time_ms, context):
-        return TriggerResult.FIRE if time_ms == context.window.max_timestamp_ms else TriggerResult.CONTINUE
-
-    def on_processing_time(self, time_ms, context):
-        return TriggerResult.CONTINUE
-
-    def on_merge(self, merged, context):
-        context.state["seen"] = sum(state.get("seen", 0) for state in merged)
-        context.set_event_timer(context.window.max_timestamp_ms)
-
-    def clear(self, context):
-        context.delete_event_timer(context.window.max_timestamp_ms)
-
-
-''' + top_and_mean("value")
-SUITE = """
-{"expectations": [{"type": "expect_column_max_to_be_between", "severity": "critical",
-                   "kwargs": {"column": "rows_read", "max_value": 40}}]}
-"""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A pipeline and what is done with it before it is stopped; `cut_from` is the first table of the last batch that
-    is not committed (its ledger row is missing too)."""
-
-    toml: str
-    commands: Sequence[Sequence[str]] = (("run", "PIPELINE"),)
-    engine: str = "sail"
-    rows_in_last: int = ROWS
-    ends_with: int = 0
-    cut_from: str | None = None
-    before_next: Sequence[Sequence[str]] = ()
-    finishes: bool = True  # the first version could not: sessions of own code with state by key; endless windows
 
 
 def _time(hour: int) -> str:
@@ -228,6 +158,7 @@ CASES = {
         + COUNTS,
         engine="spark",
     ),
+    **STORIES,
 }  # fmt: skip
 
 
@@ -235,30 +166,42 @@ def make(name: str, windowlib: str) -> None:
     """Writes the archive and the rows of one case."""
     case = CASES[name]
     with tempfile.TemporaryDirectory() as folder:
-        stopped, on = Path(folder, name), Path(folder, "on")
-        _write(stopped, case)
-        for number in range(1, FILES + 1):
-            _arrive(stopped, case, number)
-        *before, last = case.commands
-        for command in before:
-            assert _call(windowlib, stopped, command) == 0
-        assert _call(windowlib, stopped, last) == case.ends_with
-        if case.cut_from:
-            _cut(stopped / "warehouse" / "golden", case.cut_from)
-        _arrive(stopped, case, UNREAD)
+        stopped, on, rerun = (Path(folder, one) for one in (name, "on", "rerun"))
+        _stop(stopped, case, windowlib)
         shutil.rmtree(stopped / "__pycache__", ignore_errors=True)
         shutil.copytree(stopped, on)
-        for command in case.before_next:
-            assert _call(windowlib, on, command) == 0
-        assert _call(windowlib, on, ("run", "PIPELINE")) == 0
+        for command in (*case.before_next, ("run", "PIPELINE")):
+            assert call(windowlib, on, command) == 0
         expected = {"next": {table: _read(windowlib, on, table) for table in NEXT}}
+        if case.rerun:
+            shutil.copytree(on, rerun)
+            for command in (case.rerun, ("verify", "PIPELINE")):
+                assert call(windowlib, rerun, command) == 0
+            expected["rerun"] = {table: _read(windowlib, rerun, table) for table in FINISHED}
         if case.finishes:
-            assert _call(windowlib, on, ("run", "PIPELINE", "--finish")) == 0
+            assert call(windowlib, on, ("run", "PIPELINE", "--finish")) == 0
             expected["finished"] = {table: _read(windowlib, on, table) for table in FINISHED}
         (stopped / EXPECTED).write_text(json.dumps(expected, indent=0, ensure_ascii=False), encoding="utf-8")
         with tarfile.open(HERE / f"{name}.tar.xz", "w:xz") as archive:
             for path in sorted(stopped.iterdir()):
                 archive.add(path, path.name, filter=_anonymous)
+
+
+def _stop(folder: Path, case: Case, windowlib: str) -> None:
+    """Brings a pipeline to where it is stopped."""
+    write(folder, case)
+    if case.story:
+        case.story(Stage(folder, windowlib))
+        return
+    for number in range(1, FILES + 1):
+        arrive_number(folder, case, number)
+    *before, last = case.commands
+    for command in before:
+        assert call(windowlib, folder, command) == 0
+    assert call(windowlib, folder, last) == case.ends_with
+    if case.cut_from:
+        cut(folder / "warehouse" / "golden", case.cut_from)
+    arrive_number(folder, case, UNREAD)
 
 
 def unpack(name: str, folder: Path) -> tuple[Path, dict[str, dict[str, list[str]]]]:
@@ -284,72 +227,9 @@ def _of_the_clock(row: dict[str, Any], name: str) -> bool:
     return name == "window_day" and row.get("window_end") is None
 
 
-def _write(folder: Path, case: Case) -> None:
-    (folder / "incoming").mkdir(parents=True)
-    (folder / "golden.toml").write_text(f'engine = "{case.engine}"{case.toml}')
-    if "own:" in case.toml:
-        (folder / "own.py").write_text(OWN_CODE.lstrip())
-    if "few.json" in case.toml:
-        (folder / "few.json").write_text(SUITE.lstrip())
-
-
-def _arrive(folder: Path, case: Case, number: int) -> None:
-    rows = events(number, case.rows_in_last if number == FILES else ROWS)
-    rows = [{**row, "user": row["user"] and f"u{int(row['user'][1:]) % 4}"} for row in rows]
-    if "csv" in case.toml:
-        path = folder / "incoming" / f"{number}.csv"
-        lines = [",".join("" if row[name] is None else str(row[name]) for name in SCHEMA.names) for row in rows]
-        path.write_text("\n".join([",".join(SCHEMA.names), *lines, f"x{number},u1,soon,1", ""]))
-    else:
-        path = arrive(folder, number, rows)
-    at_s = START_MS // 1000 + number * 2 * 60 * MINUTE_MS // 1000
-    os.utime(path, (at_s, at_s))
-
-
-def _call(windowlib: str, folder: Path, command: Sequence[str]) -> int:
-    words = [windowlib, *(word.replace("PIPELINE", str(folder / "golden.toml")) for word in command)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WINDOWLIB_")}
-    # Spark's workers look into the working folder first: no other windowlib may lie there.
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=folder)
-    print(*words[1:], "->", done.returncode, done.stdout[-300:], done.stderr[-600:] if done.returncode else "")
-    return done.returncode
-
-
 def _read(windowlib: str, folder: Path, table: str) -> list[str]:
     words = [windowlib, "read", str(folder / "golden.toml"), table, "--json"]
     return comparable(subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines())
-
-
-def _cut(root: Path, first: str) -> None:
-    """Takes back what the newest batch committed from table `first` on: a process killed there leaves this.
-
-    Commits come in a fixed order and the ledger's row after them, each a file of its own in a table's log; so the
-    tables are as they were before those files were written. Data files that no log names stay, as they do there.
-    """
-    rows = [(entry, _ledger_row(root, entry)) for entry in _log(root / "ledger")]
-    at = max(n for n, (_, row) in enumerate(rows) if row["kind"] == "commit")
-    batch_id = rows[at][1]["batch_id"]
-    for entry, _ in rows[at:]:
-        entry.unlink()
-    for name in COMMIT_ORDER[COMMIT_ORDER.index(first) :]:
-        for entry in _log(root / name):
-            actions = map(json.loads, entry.read_text().splitlines())
-            if any(action.get("txn", {}).get("version") == batch_id for action in actions):
-                entry.unlink()
-
-
-def _log(folder: Path) -> list[Path]:
-    return sorted((folder / "_delta_log").glob("*.json"))
-
-
-def _ledger_row(root: Path, entry: Path) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    for line in entry.read_text().splitlines():
-        if added := json.loads(line).get("add"):
-            (row,) = pq.read_table(root / "ledger" / added["path"], columns=["kind", "batch_id"]).to_pylist()
-            return dict(row)
-    return {"kind": None}
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

@@ -6,18 +6,24 @@ The folders, and how each was stopped, are described in `make.py`.
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.golden.make import CASES, FINISHED, HERE, NEXT, UNREAD, comparable, unpack
+from tests.clicks import MINUTE_MS
+from tests.golden import truth
+from tests.golden.make import CASES, FINISHED, HERE, NEXT, comparable, unpack
+from tests.golden.stories import STORIES
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.display import as_json
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon, accept_clock, approve
-from windowlib.tables.ledger import Rejected
+from windowlib.tables.ledger import Clock, Rejected, wall_clock_ms
 from windowlib.tables.read import read_table
 
 if TYPE_CHECKING:
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
 IN_ONE_PROCESS = [name for name in CASES if name != "csv"]  # Spark alone parses text
 BY_SPARK = [name for name, case in CASES.items() if case.engine == "spark"]
 WITHOUT_END = ["tumbling_count", "sliding_count", "kept_elements"]  # their windows never end by time
+RERUN = ["sessions", "sliding", "tumbling", *STORIES]  # each way that windows are kept
+RERUN_TOO = ["event_ids", "unkeyed", "frozen_plan", "half_committed", "half_committed_rerun", "refused"]
 ALSO_BY_SPARK = ["sessions", "half_committed"]
 AS_SAIL = pytest.mark.long("Sail goes on with the same folder in make test")
 
@@ -44,28 +52,67 @@ def test_continued(name: str, spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.long("the same kinds of windows are rerun in make test")
+@pytest.mark.parametrize("name", RERUN_TOO)
+def test_continued_and_rerun(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    _continued(name, spark, tmp_path, reruns=True)
+
+
+@pytest.mark.spark
 @pytest.mark.classic
 @pytest.mark.parametrize("name", [*BY_SPARK, *(pytest.param(name, marks=AS_SAIL) for name in ALSO_BY_SPARK)])
 def test_continued_by_spark(name: str, spark: SparkSession, tmp_path: Path) -> None:
     _continued(name, spark, tmp_path)
 
 
-def _continued(name: str, spark: SparkSession, folder: Path) -> None:
-    file, expected = unpack(name, folder)
-    definition = _loaded(file)
-    accept_clock(definition, "ann", "made long ago")
-    if CASES[name].before_next:
+def _continued(name: str, spark: SparkSession, folder: Path, *, reruns: bool = False) -> None:
+    file, expected = unpack(name, folder / "left")
+    definition, case = _loaded(file), CASES[name]
+    clock = _clock(name, definition)
+    if case.before_next:
         with pytest.raises(Rejected):
-            advance(definition, lambda: spark)
-        approve(definition, "ann", "a busy day")
-    advance(definition, lambda: spark)
+            advance(definition, lambda: spark, clock=clock)
+        approve(definition, "ann", "a busy day", clock)
+    advance(definition, lambda: spark, clock=clock)
     _same(definition, expected["next"])
-    finished = advance(definition, lambda: spark, finish=True)
+    if reruns or name in RERUN:
+        again = Path(shutil.copytree(folder / "left", folder / "again")) / file.name
+        _rerun(name, again, spark, clock)
+        _same(_loaded(again), expected.get("rerun", {}))
+    finished = advance(definition, lambda: spark, clock=clock, finish=True)
     _same(definition, expected.get("finished", {}))
     if name in WITHOUT_END:
         assert len(finished) == 1  # and no batch after it
     else:
         assert not [row for row in read_table(definition, "open_windows").to_pylist() if row.get("elements")]
+
+
+def _clock(name: str, definition: Definition) -> Clock:
+    """Of stories a minute after they were stopped, as acknowledgements and listings end; of the others that of now."""
+    if name not in STORIES:
+        accept_clock(definition, "ann", "made long ago")
+        return wall_clock_ms
+    now_ms = a_minute_later(definition)
+    return lambda: now_ms
+
+
+def a_minute_later(definition: Definition) -> int:
+    """A minute after the newest batch was planned."""
+    state = ledger_of(definition).state()
+    return max(state.time_ms or 0, state.plan.plan_time_ms if state.plan else 0) + MINUTE_MS
+
+
+def _rerun(name: str, file: Path, spark: SparkSession, clock: Clock) -> None:
+    """A range is rerun with what the folder holds; then all windows are as plain Python and `verify` have them."""
+    definition, case = _loaded(file), CASES[name]
+    should_be = truth.rerun(definition, case)
+    assert should_be != truth.standing(definition)  # a late event is in it
+    advance(definition, lambda: spark, clock=clock, rerun=truth.rerun_of(case))
+    assert truth.standing(definition) == should_be
+    found = verify(definition, Asked(), spark, clock)
+    assert not found.differs, found.differences
+    assert all(found.compared[table] for table in ("results", "open_windows")), found.compared
 
 
 def test_every_case_has_its_archive_and_every_archive_its_case() -> None:
@@ -77,12 +124,14 @@ def test_stopped_in_the_middle(name: str, tmp_path: Path) -> None:
     """What the folders promise is in them: windows in flight, an unread file, and the way each was stopped."""
     file, expected = unpack(name, tmp_path)
     definition = load_definition(file)
-    assert len(list((tmp_path / "incoming").iterdir())) == UNREAD
+    arrived = {path.name for path in (tmp_path / "incoming").iterdir()}
+    assert arrived - set(read_table(definition, "source_files")["path"].to_pylist())
     assert read_table(definition, "open_windows").num_rows > 0
     state = ledger_of(definition).state()
     case = CASES[name]
-    assert state.left_by_a_dead_run == bool(case.cut_from)
-    assert (state.plan is not None) == bool(case.cut_from or case.before_next)
+    killed = name == "prepared" or bool(case.cut_from)
+    assert state.left_by_a_dead_run == killed
+    assert (state.plan is not None) == bool(killed or case.before_next)
     assert bool(state.rejection) == bool(case.before_next)
     assert set(expected["next"]) == set(NEXT)
     assert set(expected.get("finished", FINISHED)) == set(FINISHED)

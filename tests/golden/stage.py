@@ -1,0 +1,235 @@
+"""A pipeline's folder while a golden folder is made of it: files arrive, commands are given, a batch is cut off.
+
+Of windowlib only the command is used, so the code behind it, which may be of any version.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
+from tests.own_code import top_and_mean
+
+FILES, ROWS = 4, 30
+UNREAD = FILES + 1
+COMMIT_ORDER = (
+    "watermarks",
+    "source_files",
+    "open_windows",
+    "state_windows",
+    "results",
+    "result_changes",
+    "late_events",
+    "quarantine",
+    "seen_ids",
+    "run_metrics",
+    "dq_results",
+)
+
+OWN_CODE = '''
+"""Code of an author's own: a trigger that keeps state, a function with state of the key and the window, a fold."""
+
+from windowlib import TriggerResult
+
+
+class EveryThird:
+    """Fires at every third element of a window, and at its end."""
+
+    merges = True
+    window_kind = "time"
+
+    def on_element(self, value, timestamp_ms, context):
+        context.state["seen"] = context.state.get("seen", 0) + 1
+        context.set_event_timer(context.window.max_timestamp_ms)
+        return TriggerResult.FIRE if context.state["seen"] % 3 == 0 else TriggerResult.CONTINUE
+
+    def on_event_time(self, time_ms, context):
+        return TriggerResult.FIRE if time_ms == context.window.max_timestamp_ms else TriggerResult.CONTINUE
+
+    def on_processing_time(self, time_ms, context):
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, merged, context):
+        context.state["seen"] = sum(state.get("seen", 0) for state in merged)
+        context.set_event_timer(context.window.max_timestamp_ms)
+
+    def clear(self, context):
+        context.delete_event_timer(context.window.max_timestamp_ms)
+
+
+''' + top_and_mean("value")
+SUITE = """
+{"expectations": [{"type": "expect_column_max_to_be_between", "severity": "critical",
+                   "kwargs": {"column": "rows_read", "max_value": MOST}}]}
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pipeline's folder, and the command that is given there."""
+
+    folder: Path
+    windowlib: str
+
+    def arrive(self, name: str, *rows: tuple[str, str | None, int]) -> Path:
+        """A file arrives whose rows are id, user and minute; their values are 1, 2, 3, …"""
+        path = self.folder / "incoming" / f"{name}.parquet"
+        names = SCHEMA.names
+        table = [
+            dict(zip(names, (id_, user, START_MS + minute * MINUTE_MS, value), strict=True))
+            for value, (id_, user, minute) in enumerate(rows, 1)
+        ]
+        pq.write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
+        _of_its_time(path, max(minute for _, _, minute in rows))
+        return path
+
+    def arrive_cut_off(self, name: str, minute: int) -> Path:
+        """A file arrives that cannot be read."""
+        path = self.folder / "incoming" / f"{name}.parquet"
+        path.write_bytes(b"PAR1")
+        _of_its_time(path, minute)
+        return path
+
+    def edit(self, old: str, new: str) -> None:
+        """The author edits the definition."""
+        file = self.folder / "golden.toml"
+        text = file.read_text()
+        assert old in text
+        file.write_text(text.replace(old, new))
+
+    def call(self, *command: str, ends_with: int = 0) -> None:
+        """Gives a command about the pipeline."""
+        assert call(self.windowlib, self.folder, (command[0], "PIPELINE", *command[1:])) == ends_with
+
+    def run_killed_when_prepared(self) -> None:
+        """A run that is killed when its batch is prepared, before the first table changes."""
+        root = self.folder / "warehouse" / "golden"
+        with _kept_when_there(root / "_prepared") as kept:
+            self.call("run")
+        cut(root, COMMIT_ORDER[0])
+        for file, text in kept.items():
+            file.write_bytes(text)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pipeline and what is done with it before it is stopped; `cut_from` is the first table of the last batch that
+    is not committed (its ledger row is missing too)."""
+
+    toml: str
+    commands: Sequence[Sequence[str]] = (("run", "PIPELINE"),)
+    engine: str = "sail"
+    rows_in_last: int = ROWS
+    ends_with: int = 0
+    most_rows: int = 40  # of a batch, else its checks refuse it
+    cut_from: str | None = None
+    before_next: Sequence[Sequence[str]] = ()
+    finishes: bool = True  # the first version could not: sessions of own code with state by key; endless windows
+    story: Callable[[Stage], None] | None = None  # what is done instead of `commands`, in a folder without files
+    rerun: Sequence[str] = ()  # what the making version has rerun, too
+    erases: bool = False  # a key
+
+
+def _of_its_time(path: Path, minute: int) -> None:
+    at_s = START_MS // 1000 + minute * 60
+    os.utime(path, (at_s, at_s))
+
+
+def write(folder: Path, case: Case) -> None:
+    (folder / "incoming").mkdir(parents=True)
+    (folder / "golden.toml").write_text(f'engine = "{case.engine}"{case.toml}')
+    if "own:" in case.toml:
+        (folder / "own.py").write_text(OWN_CODE.lstrip())
+    if "few.json" in case.toml:
+        (folder / "few.json").write_text(SUITE.lstrip().replace("MOST", str(case.most_rows)))
+
+
+def arrive_number(folder: Path, case: Case, number: int) -> None:
+    rows = events(number, case.rows_in_last if number == FILES else ROWS)
+    rows = [{**row, "user": row["user"] and f"u{int(row['user'][1:]) % 4}"} for row in rows]
+    if "csv" in case.toml:
+        path = folder / "incoming" / f"{number}.csv"
+        lines = [",".join("" if row[name] is None else str(row[name]) for name in SCHEMA.names) for row in rows]
+        path.write_text("\n".join([",".join(SCHEMA.names), *lines, f"x{number},u1,soon,1", ""]))
+    else:
+        path = arrive(folder, number, rows)
+    _of_its_time(path, number * 2 * 60)
+
+
+def call(windowlib: str, folder: Path, command: Sequence[str]) -> int:
+    words = [windowlib, *(word.replace("PIPELINE", str(folder / "golden.toml")) for word in command)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WINDOWLIB_")}
+    # Spark's workers look into the working folder first: no other windowlib may lie there.
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=folder)
+    print(*words[1:], "->", done.returncode, done.stdout[-300:], done.stderr[-600:] if done.returncode else "")
+    return done.returncode
+
+
+def cut(root: Path, first: str) -> None:
+    """Takes back what the newest batch committed from table `first` on: a process killed there leaves this.
+
+    Commits come in a fixed order and the ledger's row after them, each a file of its own in a table's log; so the
+    tables are as they were before those files were written. Data files that no log names stay, as they do there.
+    """
+    rows = [(entry, _ledger_row(root, entry)) for entry in _log(root / "ledger")]
+    at = max(n for n, (_, row) in enumerate(rows) if row["kind"] == "commit")
+    batch_id = rows[at][1]["batch_id"]
+    for entry, _ in rows[at:]:
+        _take_back(entry)
+    for name in COMMIT_ORDER[COMMIT_ORDER.index(first) :]:
+        for entry in _log(root / name):
+            actions = map(json.loads, entry.read_text().splitlines())
+            if any(action.get("txn", {}).get("version") == batch_id for action in actions):
+                _take_back(entry)
+
+
+def _take_back(entry: Path) -> None:
+    assert not list(entry.parent.glob(f"{entry.stem}.*checkpoint*")), f"{entry} is in a checkpoint"
+    entry.unlink()
+
+
+def _log(folder: Path) -> list[Path]:
+    return sorted((folder / "_delta_log").glob("*.json"))
+
+
+def _ledger_row(root: Path, entry: Path) -> dict[str, Any]:
+    for line in entry.read_text().splitlines():
+        if added := json.loads(line).get("add"):
+            rows = pq.read_table(root / "ledger" / added["path"], columns=["kind", "batch_id"]).to_pylist()
+            if len(rows) == 1:
+                return dict(rows[0])
+    return {"kind": None}  # or rows that maintenance has put together
+
+
+@contextmanager
+def _kept_when_there(folder: Path) -> Iterator[Mapping[Path, bytes]]:
+    """What the JSON files of a folder hold that come, and go, while the block is at work."""
+    found, done = dict[Path, bytes](), threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            for file in folder.glob("*.json"):
+                with suppress(FileNotFoundError):
+                    found[file] = file.read_bytes()
+            time.sleep(0.002)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        looking.join()
+    assert found, f"no file was seen in {folder}"

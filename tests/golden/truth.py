@@ -1,0 +1,78 @@
+"""What a rerun of a golden folder must leave: plain Python over the folder's files, by `tests.rerun_oracle`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tests import rerun_oracle as oracle
+from tests.clicks import MINUTE_MS, SCHEMA, START_MS
+from tests.golden.stage import Case
+from tests.golden.stories import ERASED
+from tests.rerun_oracle import Pipeline, Row, Standing
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+
+def rerun_of(case: Case) -> Rerun:
+    """The rerun that a case's command asks for; without one that of some hours with late events."""
+    begin, end = (START_MS + hour * 60 * MINUTE_MS for hour in (2, 6))
+    if case.rerun:
+        begin, end = (
+            _ms(datetime.fromisoformat(case.rerun[case.rerun.index(flag) + 1])) for flag in ("--from", "--to")
+        )
+    return Rerun(begin, end, "golden", "ann")
+
+
+def standing(definition: Definition) -> Standing:
+    """What a pipeline shows: its first aggregates are count(*) and sum(value)."""
+    kind = "window" if definition.spec.assigner.merges else "state_window"
+    results, in_flight, late = (
+        read_table(definition, name).to_pylist() for name in ("results", "open_windows", "late_events")
+    )
+    return Standing(
+        {(_key(r), _ms(r["window_start"]), _ms(r["window_end"])): (r["clicks"], r["total"]) for r in results},
+        {(_key(r), r[f"{kind}_start_ms"], r[f"{kind}_end_ms"]): (r["p0_count"], r["p1_sum"]) for r in in_flight},
+        {(r["source_file"], r["source_row"]) for r in late if r["readmitted_by"] is None},
+    )
+
+
+def rerun(definition: Definition, case: Case) -> Standing:
+    """What must stand after the rerun of a case."""
+    commit, asked = ledger_of(definition).state().commit, rerun_of(case)
+    assert commit
+    assert commit.watermark_out_ms is not None
+    # Less than the definition says where it was raised on the way.
+    lateness_ms = commit.watermark_out_ms - commit.late_out_ms
+    pipeline = Pipeline(definition.spec.assigner, lateness_ms, commit.watermark_out_ms)
+    return oracle.rerun(
+        pipeline, standing(definition), _rows(definition, case), oracle.Asked(asked.from_ms, asked.to_ms)
+    )
+
+
+def _rows(definition: Definition, case: Case) -> list[Row]:
+    """The events that count of the files that were read: the first with an id, those with a key that is not erased."""
+    found, seen = list[Row](), set[str]()
+    files = read_table(definition, "source_files").to_pylist()
+    for path in [row["path"] for row in sorted(files, key=lambda row: row["sequence"])]:
+        rows = pq.read_table(definition.source.path / path, schema=SCHEMA).to_pylist()
+        for number, row in enumerate(rows):
+            is_lost = definition.source.key and (row["user"] is None or (case.erases and row["user"] == ERASED))
+            if is_lost or (definition.source.event_id and row["id"] in seen):
+                continue
+            seen.add(row["id"])
+            key = row["user"] if definition.source.key else ""
+            found.append(Row(key, row["at_ms"], row["value"], 0, (path, number)))
+    return found
+
+
+def _key(row: dict[str, Any]) -> str:
+    return str(row.get("user", ""))
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
