@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.reference import commands, exit_codes, faults, figures, keys, names, proved, recipe, tables
+from docs.reference import commands, exit_codes, faults, figures, keys, names, on_disk, proved, recipe, tables
 
 HERE = Path(__file__).parent
 PAGES = {
     "definition": keys.page,
     "tables": tables.page,
+    "json": on_disk.page,
     "commands": commands.page,
     "exit-codes": exit_codes.page,
     "figures": figures.page,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from docs.reference.markdown import sentence, table
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.table import Column, TableSpec
@@ -14,7 +16,8 @@ DuckDB, Polars or anything else that reads Delta. Let only windowlib write to th
 Tables belong together at the versions that the newest commit row of `ledger` names. `windowlib read` and
 `windowlib.read_table` read them so; [How a reader finds them](../how-it-works/protocol.md#reading).
 
-Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond.
+Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond. What is in
+columns of JSON, and in the files next to the tables: [JSON on disk](json.md).
 """
 
 
@@ -34,11 +37,19 @@ def _table(spec: TableSpec) -> str:
 
 
 def _column(column: Column) -> tuple[str, str, str]:
-    kind = "" if column.type is None else str(column.type)
-    return f"`{column.name}`", _short(kind), column.holds
+    return f"`{column.name}`", "" if column.type is None else _short(column.type), column.holds
 
 
-def _short(kind: str) -> str:
-    if kind.startswith("list"):
-        return "list of structs"
-    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date", "map<string, int64>": "map"}.get(kind, kind)
+def _short(kind: pa.DataType) -> str:
+    """A type in words.
+
+    >>> _short(pa.list_(pa.struct([("path", pa.string()), ("size_bytes", pa.int64())])))
+    'list of (path string, size_bytes int64)'
+    """
+    if pa.types.is_list(kind):
+        return f"list of {_short(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return f"({', '.join(f'{field.name} {_short(field.type)}' for field in kind)})"
+    if pa.types.is_map(kind):
+        return f"map of {_short(kind.key_type)} to {_short(kind.item_type)}"
+    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date"}.get(str(kind), str(kind))
