@@ -20,7 +20,10 @@ from pathlib import Path
 TIMED_OUT = 124
 NOT_FOUND = 4  # pytest's exit code where it finds not all the tests that it is to run
 LIMIT_SECONDS = 120.0  # of a mutant that never ends, where no other limit is given
-PRELOADED = ["deltalake", "hypothesis", "pyarrow.dataset", "pyspark.sql.connect.session", "great_expectations"]
+PRELOADED = [
+    *("deltalake", "hypothesis", "pyarrow.dataset", "pyspark.sql.connect.session", "great_expectations"),
+    *("pydantic", "rich.console", "sqlglot", "typer"),
+]
 LIMIT_BYTES = 8 * 2**30  # a mutant that never stops to grow is to fail, not to take the machine along
 
 
@@ -30,7 +33,10 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         command = [sys.executable, "-m", "tests.mutants.runner"]
-        self.process = subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}  # else each call would compile all modules again
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def close(self) -> None:
         self.process.communicate()  # at the end of its input it ends
