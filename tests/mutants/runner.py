@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 TIMED_OUT = 124
@@ -87,10 +88,19 @@ def _serve() -> None:
             said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             for stream in (1, 2):
                 os.dup2(said, stream)
+            _judge_here()
             code = int(pytest.main(arguments))
             sys.stdout.flush()
             os._exit(code)
         print(_waited(child, asker, limit_seconds), flush=True)
+
+
+def _judge_here() -> None:
+    """From now on checks are judged in this process, which has Great Expectations: another would import it first."""
+    with suppress(Exception):  # a mutant that cannot be imported: its tests say so
+        from windowlib.quality import check
+
+        check.get_ready = lambda: None
 
 
 def _waited(child: int, asker: int, limit_seconds: float) -> int:
