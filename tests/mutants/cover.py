@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import coverage
@@ -36,9 +38,21 @@ class Cover:
         First those without an engine, the quickest first.
         """
         of_file = self.lines.get(file, {})
-        found = frozenset[str]().union(*(of_file.get(n, ()) for n in range(line, last_line + 1)))
-        found = found or frozenset[str]().union(*of_file.values())
+        lines = range(line, last_line + 1) if line in in_functions(file) else ()
+        found = frozenset[str]().union(*(of_file.get(n, ()) for n in lines))
+        found = found or frozenset[str]().union(*of_file.values())  # those that no test is seen to run, too
         return sorted(found, key=lambda test: (test in self.on_engine, self.seconds.get(test, 0.0), test))
+
+
+@lru_cache
+def in_functions(file: str) -> frozenset[int]:
+    """The lines of the bodies of functions: all others run once, when a process imports the file."""
+    found: set[int] = set()
+    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            found |= {*range(node.body[0].lineno, node.end_lineno + 1)}
+    return frozenset(found)
 
 
 def read(folder: Path = KEPT) -> Cover:

@@ -119,8 +119,8 @@ class Planting:
         return False
 
     def _exit_code(self, tests: list[str]) -> int:
-        """A call may take five times what its tests took, and some time to begin."""
-        limit = 30 + 5 * sum(map(self._seconds, tests))
+        """A call may compute for five times as long as its tests took, and some time to begin."""
+        limit = 15 + 5 * sum(map(self._seconds, tests))
         code = self.runner.exit_code(tests, limit)
         if code == NO_TESTS:
             raise SystemExit(self.runner.said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -10,8 +11,9 @@ from tests.mutants.__main__ import GROUPS, OF_GROUP, ROOT, files, named, of_grou
 from tests.mutants.cover import Cover
 from tests.mutants.mutations import Mutant, mutants, mutants_of
 from tests.mutants.planting import Outcome, Planting
-from tests.mutants.runner import NOT_FOUND, TIMED_OUT, Runner
+from tests.mutants.runner import NOT_FOUND, Runner
 
+LATE = "windowlib/model/lateness.py"
 CODE = '''
 def of(a: int = 1, *, b: bool = True) -> int:
     """Texts stay: a < b."""
@@ -72,9 +74,13 @@ def test_a_seed_draws_the_same_of_each_group_again_and_enough() -> None:
 
 def test_the_quickest_tests_come_first_and_those_on_an_engine_last() -> None:
     tests = frozenset({"on sail", "slow", "quick"})
-    cover = Cover({"a.py": {3: tests}}, {"on sail": 0.1, "slow": 0.3, "quick": 0.2}, frozenset({"on sail"}))
-    assert cover.tests("a.py", 3, 3) == ["quick", "slow", "on sail"]
-    assert cover.tests("a.py", 9, 9) == cover.tests("a.py", 3, 3)  # no test runs it: those of the file
+    cover = Cover(
+        {LATE: {31: tests, 40: frozenset({"other"})}},
+        {"on sail": 0.1, "slow": 0.3, "quick": 0.2},
+        frozenset({"on sail"}),
+    )
+    assert cover.tests(LATE, 31, 31) == ["quick", "slow", "on sail"]
+    assert cover.tests(LATE, 1, 1) == ["other", "quick", "slow", "on sail"]  # runs at the import: those of the file
 
 
 ONE = """
@@ -85,7 +91,6 @@ def test_bad(): assert False
 def broken(): assert False
 def test_early(broken): pass
 """
-LATE = "windowlib/model/lateness.py"
 RIGHT = [f"{LATE}::windowlib.model.lateness.cleanup_time_ms", f"{LATE}::windowlib.model.lateness.is_late"]
 
 
@@ -117,7 +122,7 @@ def test_the_runner_says_each_time_what_failed(runner: Runner) -> None:
 
 def test_the_runner_ends_what_does_not_end_and_names_tests_that_are_gone(runner: Runner) -> None:
     (runner.folder / "test_three.py").write_text("def test_good(): pass\ndef test_endless():\n    while True: pass\n")
-    assert runner.exit_code(["test_three.py"], limit_seconds=2) == TIMED_OUT
+    assert runner.exit_code(["test_three.py"], limit_seconds=2) == -signal.SIGKILL
     gone = ["test_three.py::test_gone[1]", "test_three.py::test_gone_too"]
     assert runner.exit_code([*gone, "test_three.py::test_good"]) == NOT_FOUND
     assert runner.missing([*gone, "test_three.py::test_good"]) == gone

@@ -139,8 +139,10 @@ def test_dry_runs_are_found_by_their_id_and_old_ones_lose_their_rows(tmp_path: P
     for name, at_ms in (("old", first_ms), ("kept", first_ms + 1), ("new", first_ms + previews.KEPT_DAYS * DAY_MS + 1)):
         (tmp_path / previews.FOLDER / name).mkdir(parents=True)
         previews.keep(tmp_path, replace(preview(), preview_id=name, at_ms=at_ms))
+    later = replace(preview(), preview_id="later", at_ms=first_ms + previews.KEPT_DAYS * DAY_MS + 1)
+    previews.keep(tmp_path, later)  # the rows of the old one are gone already
     assert sorted(path.name for path in (tmp_path / previews.FOLDER).iterdir()) == ["kept", "new"]
-    assert [one.preview_id for one in previews.previews(tmp_path)] == ["new", "kept", "old"]
+    assert [one.preview_id for one in previews.previews(tmp_path)] == ["later", "new", "kept", "old"]
     assert previews.load(tmp_path, "kept") == replace(preview(), preview_id="kept", at_ms=first_ms + 1)
     with pytest.raises(RerunRefused, match="no preview 'other' here"):
         previews.load(tmp_path, "other")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,14 @@ from tests.runs import schedules
 from windowlib.batches import batch
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.planning import ledger_of
-from windowlib.definition.definition import Definition
+from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.run import Run
 from windowlib.tables.ledger_rows import Plan, SourceFile
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.rerun import Rerun
+from windowlib.tables.roll_forward import LostRows
 
 
 @pytest.fixture
@@ -104,6 +106,38 @@ def test_a_roll_forward_reports_its_own_time(definition: Definition, monkeypatch
     [report] = advance(definition, schedules.no_spark)
     assert 0 < report.seconds < 60
     assert report.figures["rows_read"] == 3
+
+
+def test_another_allowed_lateness_is_noted(definition: Definition) -> None:
+    advance(definition, schedules.no_spark)
+    text = definition.file.read_text().replace(
+        f'gap = "{schedules.GAP}"', f'gap = "{schedules.GAP}"\nallowed_lateness = "1m"'
+    )
+    definition.file.write_text(text)
+    schedules.arrive(definition.file.parent, 2)
+    notes: list[str] = []
+    advance(load_definition(definition.file), schedules.no_spark, on_note=notes.append)
+    [note] = notes
+    assert note.startswith("values: window.allowed_lateness")
+    assert note.endswith(", from batch 2 on: what has been cleaned up stays late")
+
+
+def test_tables_that_hold_other_rows_than_the_ledger_counted_stop_a_batch(
+    definition: Definition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute = batch.compute
+
+    def miscounted(inputs: Inputs) -> Outcome:
+        made = compute(inputs)
+        return replace(made, figures={**made.figures, "results_rows_after": 99})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "compute", miscounted)
+        advance(definition, schedules.no_spark)
+    schedules.arrive(definition.file.parent, 2)
+    with pytest.raises(LostRows, match="results holds 2 rows at version 1, but batch 1 left 99"):
+        advance(definition, schedules.no_spark)
+    assert ledger_of(definition).state().last_batch_id == 2
 
 
 class Stopped(Exception):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -12,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import ledger_rows
+from windowlib.tables import data_files, delta_commits, ledger_rows
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
@@ -221,3 +224,81 @@ def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gon
         ledger.state()
     DeltaTable(ledger.tables[LEDGER.name].folder).restore(ledger.tables[LEDGER.name].newest().version() - 1)  # type: ignore[union-attr]
     assert ledger.state().sequence == 6
+
+
+# -- others are faster ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda ledger: ledger.claim(),
+        lambda ledger: ledger.write({"kind": "heartbeat"}),
+        lambda ledger: ledger.write_together([{"kind": "heartbeat"}], ledger.state(), 1),
+        lambda ledger: ledger.freeze(lambda state: replace(PLAN, batch_id=2)),
+        lambda ledger: ledger.replace_plan(PLAN, lambda state: replace(PLAN, terms="{1}"), 1),
+    ],
+    ids=["claim", "write", "write_together", "freeze", "replace_plan"],
+)
+def test_where_others_are_always_faster_it_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, write: Callable[[Ledger], object]
+) -> None:
+    ledger = Followed(tmp_path).ledger
+    _, claim = ledger.claim()
+    if "replace_plan" in request.node.name:
+        ledger.freeze(lambda state: PLAN)
+    if "claim" in request.node.name:
+        ledger.write({"kind": "release"}, claim.epoch)
+    before, tried = ledger.state(), []
+
+    def faster(*_: object) -> None:
+        tried.append(1)
+        raise delta_commits.Conflict("another run was faster")
+
+    monkeypatch.setattr(delta_commits, "Tries", partial(delta_commits.Tries, 3))
+    monkeypatch.setattr(Ledger, "_append", faster)
+    with pytest.raises(delta_commits.RefusedCommit, match="again and again"):
+        write(ledger)
+    assert len(tried) == 3
+    assert ledger.state() == before
+
+
+def test_a_plan_that_is_prepared_or_has_been_replaced_is_not_replaced(tmp_path: Path) -> None:
+    ledger = Followed(tmp_path).ledger
+    _, claim = ledger.claim()
+    ledger.freeze(lambda state: PLAN)
+    other, made = replace(PLAN, terms="{1}"), replace(PLAN, terms="{2}")
+    assert ledger.replace_plan(other, lambda state: made, claim.epoch) == (ledger.state(), PLAN)
+    assert ledger.replace_plan(PLAN, lambda state: other, claim.epoch)[1] == other
+    assert ledger.state().plan == other
+    ledger.write(PREPARE, claim.epoch)
+    assert ledger.replace_plan(other, lambda state: made, claim.epoch) == (ledger.state(), other)
+    assert ledger.state().plan == other
+
+
+def test_a_claim_of_this_process_is_held_by_it_in_words(tmp_path: Path) -> None:
+    ledger = Followed(tmp_path).ledger
+    _, claim = ledger.claim()
+    assert ledger.holder(claim) == f"process {os.getpid()} on this machine"
+
+
+@pytest.mark.parametrize("heartbeats", [0, 3, 9, 20])
+def test_a_state_that_began_many_rows_ago_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heartbeats: int
+) -> None:
+    """However many row groups of its file lie between."""
+    monkeypatch.setattr(data_files, "ROWS_PER_GROUP", 4)
+    followed = Followed(tmp_path)
+    ledger = followed.ledger
+    _, claim = ledger.claim()
+    rows: list[dict[str, Any]] = [
+        {"kind": "plan", **plan_row(PLAN)},
+        COMMIT,
+        {"kind": "plan", **plan_row(replace(PLAN, batch_id=2))},
+    ]
+    ledger.write_together([*rows, *({"kind": "heartbeat"} for _ in range(heartbeats))], ledger.state(), claim.epoch)
+    state = Ledger(tmp_path, lambda: 0).state()
+    assert (state.commit and state.commit.batch_id, state.last_batch_id) == (1, 2)
+    assert (state.plan and state.plan.batch_id, state.sequence) == (2, 4 + heartbeats)
+    assert state.claim
+    assert (state.claim.epoch, state.claim.sign) == (1, 4 + heartbeats if heartbeats else 1)
