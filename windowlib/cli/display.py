@@ -171,12 +171,19 @@ def rows_of(rows: pa.Table) -> str:
 
 
 def _cell(value: Any) -> str:
+    """A value for reading, without the quotes that JSON needs.
+
+    >>> _cell(Decimal("1566.02")), _cell(Decimal("0E-10")), _cell(["a"])
+    ('1566.02', '0.0000000000', '["a"]')
+    """
     if value is None:
         return "[dim]null[/dim]"
     if isinstance(value, datetime):
         return instant(round(value.timestamp() * 1000))
     if isinstance(value, date):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return escape(value if isinstance(value, str) else as_json(value))
 
 
