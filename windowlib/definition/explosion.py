@@ -70,7 +70,7 @@ def notes(window: AnyWindow) -> list[str]:
 
 
 def _written_ms(duration: Any) -> int:
-    """Of a duration as it was written; 0 for what is none, such as a number without a unit, which is reported already."""
+    """Of a duration as it was written; 0 for what is none, as a number without a unit, which is reported already."""
     try:
         return max(0, parse_duration(duration)) if isinstance(duration, str) else 0
     except ValueError:
