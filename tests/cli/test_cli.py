@@ -86,7 +86,7 @@ def call(*arguments: object) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
 
 
-def raising(error: Exception) -> Callable[..., Any]:
+def raising(error: BaseException) -> Callable[..., Any]:
     def fail(*args: object, **kwargs: object) -> None:
         raise error
 
@@ -145,6 +145,15 @@ def test_how_a_run_ends(pipeline: Path, monkeypatch: pytest.MonkeyPatch, error: 
     assert shown.exit_code == code
     assert str(error).splitlines()[0] in shown.stderr
     assert len(shown.stderr.splitlines()) == 1
+
+
+def test_a_run_that_is_interrupted_says_what_becomes_of_it(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windowlib.runs.start, "run", raising(KeyboardInterrupt()))
+    shown = call("run", pipeline)
+    assert shown.exit_code == 130
+    (said,) = shown.stderr.splitlines()
+    assert said.startswith("interrupted: ")
+    assert "the next run finishes what was begun" in said
 
 
 def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:

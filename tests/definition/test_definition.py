@@ -219,6 +219,11 @@ def test_each_mistake_is_named(tmp_path: Path, changes: dict[str, str | None], m
     assert any(message in line for line in mistakes(tmp_path, changes))
 
 
+def test_a_number_without_a_unit_is_one_mistake_not_a_slide_of_milliseconds(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, {**SLIDING, "window.size": '"1d"', "window.slide": "6"})
+    assert ["window.slide: not a duration, given 6" in line for line in found] == [True]
+
+
 def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     lines = mistakes(
         tmp_path,

@@ -178,3 +178,17 @@ def test_small_is_what_waits_and_not_what_is_planned(tmp_path: Path, monkeypatch
 def test_sessions_of_one_process_share_its_jvm(spark: SparkSession) -> None:
     assert session("local[2]") is spark
     assert "PYSPARK_GATEWAY_PORT" not in os.environ
+
+
+def test_what_a_killed_setup_has_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path))
+    monkeypatch.setattr(setup_cds.jvm, "archive", lambda: tmp_path / "classes.jsa")
+    monkeypatch.setattr(setup_cds.jvm, "archive_fits", lambda _settings: False)
+    monkeypatch.setattr(setup_cds, "find_java", lambda: None)
+    monkeypatch.setattr(setup_cds, "_train", lambda _folder, archive: archive.write_bytes(b"classes"))
+    killed, at_work = tmp_path / ".training-killed", tmp_path / ".training-at_work"
+    for folder in (killed, at_work):
+        (folder / "incoming").mkdir(parents=True)
+    os.utime(killed, (1_772_409_600, 1_772_409_600))
+    setup_cds.make()
+    assert sorted(left.name for left in tmp_path.iterdir()) == [at_work.name, "classes.jsa"]

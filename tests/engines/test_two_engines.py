@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, FILES, clicks, clock, tables
+from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import load_definition
 from windowlib.engines.choice import NotOnThisEngine, check_engine
 from windowlib.runs.advance import advance
@@ -103,6 +104,16 @@ def test_what_sail_cannot_compute_exactly_is_refused(said: str, tmp_path: Path) 
         check_engine("sail", definition.source, definition.uses)
     assert said in str(refused.value)
     assert 'use engine = "spark"' in str(refused.value)
+
+
+def test_a_plan_is_not_frozen_for_an_engine_that_cannot_run_it(tmp_path: Path) -> None:
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "1.csv").write_text("id,user,at_ms,value\na,ann,0,1\n")
+    (tmp_path / "clicks.toml").write_text('engine = "sail"\n' + REFUSED['source.format = "csv"'])
+    definition = load_definition(tmp_path / "clicks.toml")
+    with pytest.raises(NotOnThisEngine):
+        plan(definition)
+    assert ledger_of(definition).state().plan is None
 
 
 def test_the_engine_is_not_part_of_what_the_state_depends_on(tmp_path: Path) -> None:

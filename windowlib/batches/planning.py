@@ -19,7 +19,7 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, fingerprint_of
 from windowlib.definition.formulas import as_stored
 from windowlib.definition.terms import terms_of
-from windowlib.engines.choice import check_types
+from windowlib.engines.choice import check_engine, check_types
 from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import listing as source
@@ -110,6 +110,7 @@ def next_plan(
     commit = state.commit
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit)
+    check_engine(definition.engine, definition.source, definition.uses)
     check_folder(definition.file, definition.root)
     check_apart(definition.source, definition.root)
     check_place(definition.source, definition.root, commit)

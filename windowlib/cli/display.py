@@ -171,13 +171,25 @@ def rows_of(rows: pa.Table) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return "[dim]null[/dim]"
-    if isinstance(value, datetime):
-        return instant(round(value.timestamp() * 1000))
-    if isinstance(value, date):
-        return value.isoformat()
-    return escape(value if isinstance(value, str) else as_json(value))
+    return "[dim]null[/dim]" if value is None else escape(readable(value))
+
+
+def readable(value: Any) -> str:
+    """A value of a row for a reader, without the quotes that JSON needs.
+
+    >>> readable(Decimal("1566.02")), readable(Decimal("0E-10")), readable(date(2026, 3, 2)), readable(["a"])
+    ('1566.02', '0.0000000000', '2026-03-02', '["a"]')
+    """
+    match value:
+        case str():
+            return value
+        case datetime():
+            return instant(round(value.timestamp() * 1000))
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+    return as_json(value)
 
 
 def show_explanation(screen: Console, explanation: Explanation) -> None:

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
-from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
-from windowlib.cli.display import as_json as text
+from windowlib.cli.display import ROWS_SHOWN, console, counted, readable, say, table_of
 from windowlib.cli.options import Json, Keys, Pipeline
 from windowlib.cli.outcomes import show_found
 from windowlib.cli.progress import progress
@@ -125,7 +124,7 @@ def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
     heads += [*(["readmitted by"] if again else []), *([last] if last else [])]
     table = table_of(heads, ("row", "batch"))
     for event in events[:ROWS_SHOWN]:
-        cells = [instant(event.time_ms).removesuffix(" UTC"), *(_text(event.values.get(name)) for name in names)]
+        cells = [instant(event.time_ms).removesuffix(" UTC"), *(readable(event.values.get(name)) for name in names)]
         cells += [event.file, str(event.row), str(event.batch_id)]
         if again:
             cells.append("" if event.readmitted_by is None else f"batch {event.readmitted_by}")
@@ -143,8 +142,4 @@ def _bounds(bounds_ms: Bounds) -> str:
 
 
 def _values(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_text(value)}" for name, value in values.items())
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else text(value)
+    return ", ".join(f"{name} {readable(value)}" for name, value in values.items())

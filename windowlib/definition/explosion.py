@@ -6,7 +6,7 @@ definition is refused where it would exceed `checks.max_windows_per_event`, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,20 +29,20 @@ class Explosion:
     instead: str
 
 
-def explosions(window: Mapping[str, Any]) -> Iterator[Explosion]:
-    """Of `[window]`, as it was written or as it was read: of sliding windows, and of a trigger that fires by intervals.
+def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterator[Explosion]:
+    """Of `[window]`, whose durations are read by `in_ms`: of sliding windows, and of a trigger that fires by intervals.
 
-    >>> [one.words for one in explosions({"type": "sliding", "size": "1h", "slide": "1s"})]
+    >>> [one.words for one in explosions({"type": "sliding", "size": "1h", "slide": "1s"}, _written_ms)]
     ['an event would be in 3,600 windows, each of them a result of its key']
     """
-    size_ms, slide_ms = _ms(window.get("size", window.get("gap"))), _ms(window.get("slide"))
+    size_ms, slide_ms = in_ms(window.get("size", window.get("gap"))), in_ms(window.get("slide"))
     if window.get("type") == "sliding" and size_ms and slide_ms:
         windows = -(-size_ms // slide_ms)
         words = f"an event would be in {windows:,} windows, each of them a result of its key"
         yield Explosion("window.slide", windows, words, "slide by more")
     trigger, key = window.get("trigger"), "window.trigger"
     while isinstance(trigger, Mapping):
-        interval_ms = _ms(trigger.get("interval"))
+        interval_ms = in_ms(trigger.get("interval"))
         if trigger.get("type") in INTERVALS and size_ms and interval_ms:
             firings = -(-size_ms // interval_ms)
             words = f"a window would fire {firings:,} times, each time a result of its key"
@@ -53,7 +53,7 @@ def explosions(window: Mapping[str, Any]) -> Iterator[Explosion]:
 def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[Mistake]:
     """The mistakes of a definition that exceeds its bound."""
     at_most = checks.get("max_windows_per_event", MAX_WINDOWS_PER_EVENT)
-    for one in explosions(window) if isinstance(at_most, int) else ():
+    for one in explosions(window, _written_ms) if isinstance(at_most, int) else ():
         if one.results > at_most:
             allow = f"checks.max_windows_per_event = {one.results}"
             yield Mistake(one.key, f"{one.words}; {one.instead}, or allow it: {allow} (now {at_most:,})")
@@ -61,7 +61,7 @@ def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[M
 
 def notes(window: AnyWindow) -> list[str]:
     """What is worth a note of windows that are allowed."""
-    found = explosions(window.model_dump(by_alias=True))
+    found = explosions(window.model_dump(by_alias=True), _read_ms)
     return [
         f"{one.words.replace(' would be', ' is').replace(' would fire', ' fires')} ({one.key})"
         for one in found
@@ -69,9 +69,14 @@ def notes(window: AnyWindow) -> list[str]:
     ]
 
 
-def _ms(duration: Any) -> int:
-    """As it was written, or as it was read; 0 for what is not a duration, which is reported already."""
+def _written_ms(duration: Any) -> int:
+    """Of a duration as it was written; 0 for what is none, as a number without a unit, which is reported already."""
     try:
-        return duration if isinstance(duration, int) else max(0, parse_duration(duration))
+        return max(0, parse_duration(duration)) if isinstance(duration, str) else 0
     except ValueError:
         return 0
+
+
+def _read_ms(duration: Any) -> int:
+    """Of a duration as it was read; 0 where there is none."""
+    return duration if isinstance(duration, int) else 0

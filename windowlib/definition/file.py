@@ -210,7 +210,7 @@ class DefinitionFile(Section):
     name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
     warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
     engine: Literal["spark", "sail"] = Field(
-        default="spark", description='"spark", or "sail": the same windows in one process, without Java'
+        default="spark", description='"spark", or "sail": windows of Parquet and Delta in one process, without Java'
     )
     lease_timeout_ms: Positive = duration(
         "lease_timeout",

@@ -7,9 +7,11 @@ starts more slowly.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +23,8 @@ from windowlib.engines.setup_java import find_java
 from windowlib.model.errors import WindowError
 
 FILES, EVENTS, USERS = 3, 20_000, 2_000
+TRAINING = ".training-"
+LEFT_BEHIND_S = 3_600  # a folder this old is of a setup that was killed
 BASE_MS, HOUR_MS = 1_772_409_600_000, 3_600_000
 WINDOWS = {
     "sessions": 'type = "session"\ngap = "30m"\nallowed_lateness = "0s"',
@@ -61,11 +65,19 @@ def make() -> Path:
     file = jvm.archive()
     if not jvm.archive_fits(spark.settings_of("local[*]", {})):
         cache_folder().mkdir(parents=True, exist_ok=True)
+        _remove_left_behind(cache_folder())
         file.unlink(missing_ok=True)  # Java cannot write one while it uses one
-        with tempfile.TemporaryDirectory(prefix=".training-", dir=cache_folder()) as folder:  # on the disk of the cache
+        with tempfile.TemporaryDirectory(prefix=TRAINING, dir=cache_folder()) as folder:  # on the disk of the cache
             _train(Path(folder), made := Path(folder) / file.name)
             made.rename(file)
     return file
+
+
+def _remove_left_behind(cache: Path) -> None:
+    """Removes what setups that were killed have left."""
+    for folder in cache.glob(f"{TRAINING}*"):
+        if time.time() - folder.stat().st_mtime > LEFT_BEHIND_S:
+            shutil.rmtree(folder)
 
 
 def _train(folder: Path, archive: Path) -> None:

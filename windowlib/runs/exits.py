@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import tempfile
 import traceback
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 DONE, UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 0, 1, 2, 3, 4, 5
+INTERRUPTED = 128 + signal.SIGINT  # by Ctrl-C, as shells count it
 PASSING = (EngineError, EngineLost, Unreachable, TryAgain)  # not the user's mistake, and foreseen
 
 
@@ -139,6 +141,10 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort):
             raise
+        except KeyboardInterrupt:
+            known = ": readers see the tables as the newest batch left them, and the next run finishes what was begun"
+            print(f"interrupted{known if pipeline_file.get() else ''}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             unread = isinstance(error, BrokenPipeError) and _is_read_no_more()
             raise typer.Exit(UNEXPECTED if unread else print_error(error, command.__name__)) from error

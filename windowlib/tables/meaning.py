@@ -118,7 +118,7 @@ WATERMARKS = TableSpec(
         Column("clamped", _BOOL, "the candidate would have moved time back"),
         Column("max_event_time_ms", _LONG, "the largest admitted event time of the batch"),
         Column("source_file", _TEXT, "the file with that event"),
-        Column("source_row", _LONG, "its row there, from 0; null where rows have no numbers"),
+        Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times"),
         Column("active_at_ms", _LONG, "plan time of the last batch that admitted an event"),
     ),
 )
