@@ -10,6 +10,7 @@ pipeline. The id follows from the definition and the terms, so that no build is 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -117,6 +118,8 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
     if shadow.mark is None or mark(shadow.definition.root) != shadow.mark:
+        if mark(shadow.definition.root) is None:
+            shutil.rmtree(shadow.definition.root, ignore_errors=True)  # written after the rest was deleted
         raise MigrationRefused(GIVEN_UP) from error
 
 

@@ -21,7 +21,7 @@ from windowlib.tables.ledger_compaction import to_put_together
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
-from windowlib.tables.migration import finished, switched
+from windowlib.tables.migration import finished, given_up, switched
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.sweep import Unneeded
 
@@ -169,5 +169,5 @@ def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
         "previews": [one for one in old(previews.FOLDER, "*", UNFINISHED_MS) if one.name not in shown],
         "unfinished work": unfinished,
         "old tracebacks": old("logs", "*.log", LOGS_KEPT_MS),
-        "finished migrations": [one.folder(root) for one in finished(ledger)],
+        "finished migrations": [*(one.folder(root) for one in finished(ledger)), *given_up(root)],
     }

@@ -79,6 +79,11 @@ def migrations(root: Path) -> list[Migration]:
     return sorted(found, key=lambda one: (one.at_ms, one.id))
 
 
+def given_up(root: Path) -> list[Path]:
+    """What commands have written of migrations that were given up meanwhile: folders without `migration.json`."""
+    return [folder for folder in (root / FOLDER).glob("*") if folder.is_dir() and mark(folder) is None]
+
+
 def drop_tables(root: Path, migration: Migration) -> None:
     """Deletes what was built of a migration, or is left of it; that it was begun stays known."""
     folder = migration.folder(root)
