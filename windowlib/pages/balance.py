@@ -55,10 +55,12 @@ def accounts(figures: Mapping[str, int | None]) -> list[Account]:
 
     >>> [account.title for account in accounts({"results_rows_before": 1, "results_rows_after": 1})]
     ['results']
+    >>> accounts({"results_rows_after": 1})  # of a batch that reads nothing: maintenance, an erasure, a migration
+    []
     """
     known = {name: value for name, value in figures.items() if value is not None}
     found = [] if is_rerun(figures) or "rows_read" not in known else [_rows(known), _events(known)]
-    if "results_rows_after" in known:
+    if {"results_rows_before", "results_rows_after"} <= known.keys():
         found.append(_results(known))
     return found
 
