@@ -22,10 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.clickstream import BASE_MS, Clicks
-from benchmarks.publication import timed
+from benchmarks.publication import pipeline, timed
 from benchmarks.query import HOUR_MS
 from windowlib.batches import figures
-from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines import sail
 from windowlib.engines.spark import session
 from windowlib.pages import site
@@ -78,16 +77,9 @@ class Measured:
             yield name, f"{statistics.median(seconds):.2f} s, {statistics.median(seconds) / without:.1%}"
 
 
-def pipeline(folder: Path, engine: str) -> Definition:
-    """A new pipeline in an empty folder."""
-    (folder / "incoming").mkdir(parents=True)
-    (folder / "checked.toml").write_text(DEFINITION.format(engine=engine), encoding="utf-8")
-    return load_definition(folder / "checked.toml")
-
-
 def measure(folder: Path, engine: str, spark: SparkSession, events: int, pairs: int, warm_up: int) -> Measured:
     """Batches of so many events, checked and not in turns; the first ones warm up."""
-    definition, found = pipeline(folder, engine), Measured()
+    definition, found = pipeline(folder, DEFINITION.format(engine=engine)), Measured()
     for number in range(2 * pairs + warm_up):
         at_ms = BASE_MS + number * 6 * HOUR_MS
         Clicks().write(folder / "incoming" / f"{number:06}.parquet", number, events, at_ms, 6 * HOUR_MS)

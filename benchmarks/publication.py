@@ -57,11 +57,11 @@ class Killed(Exception):
     """The run is dead as soon as its batch is prepared."""
 
 
-def pipeline(folder: Path) -> Definition:
+def pipeline(folder: Path, definition: str = DEFINITION) -> Definition:
     """A new pipeline in an empty folder."""
     (folder / "incoming").mkdir(parents=True)
-    (folder / "publication.toml").write_text(DEFINITION, encoding="utf-8")
-    return load_definition(folder / "publication.toml")
+    (folder / "pipeline.toml").write_text(definition, encoding="utf-8")
+    return load_definition(folder / "pipeline.toml")
 
 
 def arrive(folder: Path, number: int, at_ms: list[int]) -> None:

@@ -23,7 +23,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.golden.stage import COMMIT_ORDER, FILES, ROWS, UNREAD, Case, Stage, arrive_number, call, cut, write
+from tests.golden.stage import (
+    COMMIT_ORDER,
+    COUNTS,
+    FILES,
+    ROWS,
+    SESSION,
+    TOML,
+    UNREAD,
+    WITH_IDS,
+    Case,
+    Stage,
+    arrive_number,
+    call,
+    cut,
+    write,
+)
 from tests.golden.stories import STORIES
 
 HERE = Path(__file__).parent
@@ -69,25 +84,9 @@ UNCOMPARED = (  # the clock again, and figures that no earlier release had, or c
     "results_mistimed",
     "results_gone_null",
 )
-TOML = """
-name = "golden"
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "at_ms"
-timestamp_unit = "ms"
-max_files_per_run = 1
-[watermark]
-out_of_orderness = "5m"
-[window]
-"""
-COUNTS = '[aggregates]\nclicks = "count(*)"\ntotal = "sum(value)"\n'
 MORE = COUNTS + 'first = "first(value)"\nmean = "avg(value)"\nusers = "approx_count_distinct(id)"\n'
-SESSION = TOML + 'type = "session"\ngap = "10m"\nallowed_lateness = "1h"\n'
 SLIDING = TOML + 'type = "sliding"\nsize = "1h"\nslide = "20m"\nallowed_lateness = "1h"\n'
 TUMBLING = TOML + 'type = "tumbling"\nsize = "30m"\noffset = "5m"\nallowed_lateness = "1h"\n'
-WITH_IDS = SESSION.replace("max_files", 'event_id = "id"\nmax_files')
 
 
 def _time(hour: int) -> str:

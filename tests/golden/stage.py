@@ -22,6 +22,22 @@ import pyarrow.parquet as pq
 from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
 from tests.own_code import top_and_mean
 
+TOML = """
+name = "golden"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at_ms"
+timestamp_unit = "ms"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "5m"
+[window]
+"""
+COUNTS = '[aggregates]\nclicks = "count(*)"\ntotal = "sum(value)"\n'
+SESSION = TOML + 'type = "session"\ngap = "10m"\nallowed_lateness = "1h"\n'
+WITH_IDS = SESSION.replace("max_files", 'event_id = "id"\nmax_files')
 FILES, ROWS = 4, 30
 UNREAD = FILES + 1
 COMMIT_ORDER = (

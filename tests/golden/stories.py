@@ -5,29 +5,9 @@ Each is stopped where something waits: a batch that is prepared, one that its ch
 
 from __future__ import annotations
 
-from tests.golden.stage import Case, Stage
+from tests.golden.stage import COUNTS, WITH_IDS, Case, Stage
 
-TOML = """
-name = "golden"
-lease_timeout = "1s"
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "at_ms"
-timestamp_unit = "ms"
-event_id = "id"
-max_files_per_run = 1
-[watermark]
-out_of_orderness = "5m"
-[window]
-type = "session"
-gap = "10m"
-allowed_lateness = "1h"
-[aggregates]
-clicks = "count(*)"
-total = "sum(value)"
-"""
+TOML = WITH_IDS.replace('"golden"', '"golden"\nlease_timeout = "1s"') + COUNTS
 SORTED = TOML.replace("max_files", 'sorted_by_time = "names"\nmax_files') + '[retention]\ncuts = "1 batch"\n'
 JUDGED = TOML + '[checks]\nfigures_suite = "few.json"\n[notify]\nwebhook = "http://127.0.0.1:9/none"\n'
 BY = ("--who", "ann")

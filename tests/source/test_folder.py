@@ -135,6 +135,17 @@ def planned(definition: Definition, commit: Commit) -> None:
     rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
 
 
+def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: Path) -> None:
+    """Its partitions are not, either; one of which no file is chosen may be there."""
+    source = clicks(tmp_path, 1).source.model_copy(update={"include": ("1.parquet", "part-*")})
+    (source.path / "old/_delta_log").mkdir(parents=True)
+    touched(tmp_path, "old/x.parquet", "old/day=1/y.parquet")
+    assert [file.path for file in folder_files(source)] == ["1.parquet"]
+    touched(tmp_path, "old/day=1/part-0.parquet")
+    with pytest.raises(SourceError, match="old is a Delta table"):
+        folder_files(source)
+
+
 @pytest.mark.fault(
     "the warehouse lies in the folder of the source",
     "refused before the first batch; or left out of the source where `source.exclude` names it",

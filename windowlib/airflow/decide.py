@@ -225,9 +225,9 @@ def _failed(definition: Definition, batch_id: int, rejection: str) -> list[str]:
     """A sentence for each check that failed; without values of rows where the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.check import critical_failures, explain
-    from windowlib.quality.validations import kept
+    from windowlib.quality.validations import kept_of
 
-    checked = next((one for one in kept(definition.root) if one.batch_id == batch_id), None)
+    checked = kept_of(definition.root, batch_id)
     results = results_of(checked, examples=not definition.pages.hide) if checked else []
     said = explain(critical_failures(results)) or ("" if definition.pages.hide else rejection)
     return [line.removeprefix("- ") for line in said.splitlines()] or ["The report says which."]

@@ -10,7 +10,7 @@ import typer
 
 from windowlib.cli.display import as_json as line_of
 from windowlib.cli.display import counted
-from windowlib.cli.options import HELP, Json, duration_ms
+from windowlib.cli.options import SETTINGS, Json, duration_ms
 from windowlib.cli.outcomes import show_outcome
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.errors import InvalidSpec
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from windowlib.engines.warm.engine import Status
 
 engine = typer.Typer(
+    **SETTINGS,
     no_args_is_help=True,
-    add_completion=False,
-    context_settings=HELP,
-    rich_markup_mode="rich",
     help='Keep one Spark on this machine ready for the runs of pipelines with [b]spark.master = "warm"[/b].',
 )
 NEVER = "never"

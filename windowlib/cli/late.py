@@ -15,7 +15,7 @@ from rich.markup import escape
 from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
 from windowlib.cli.display import as_json as text
 from windowlib.cli.options import (
-    HELP,
+    SETTINGS,
     DryRun,
     From,
     Json,
@@ -41,10 +41,8 @@ if TYPE_CHECKING:
     from windowlib.inspection.lineage.cuts import Cut
 
 late = typer.Typer(
+    **SETTINGS,
     no_args_is_help=True,
-    add_completion=False,
-    context_settings=HELP,
-    rich_markup_mode="rich",
     help="Late events: list them, say what another allowed_lateness would have kept, readmit some.",
 )
 SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (UTC)")

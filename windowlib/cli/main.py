@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from windowlib.cli.options import HELP
+from windowlib.cli.options import SETTINGS
 from windowlib.runs.exits import with_exit_code
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
@@ -58,7 +58,7 @@ class Imported(Mapping[str, Any]):
         module, panel = COMMANDS[name]
         found = getattr(import_module(f"windowlib.cli.{module}"), name.replace("-", "_"))
         if not isinstance(found, typer.Typer):
-            command = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+            command = typer.Typer(**SETTINGS)
             command.command(name, rich_help_panel=panel)(with_exit_code(found))
             return typer.main.get_command(command)
         group = typer.main.get_command(found)
@@ -80,12 +80,9 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
+    **SETTINGS,
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings=HELP,
     epilog="Exit codes: [b]0[/b] done, [b]2[/b] your mistake, [b]3[/b] refused by its checks, [b]4[/b] another run"
     " is in progress, [b]5[/b] windows differ from the source, [b]1[/b] anything else.",
 )

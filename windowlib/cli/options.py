@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from getpass import getuser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +21,13 @@ class Engine(StrEnum):
     SAIL = "sail"
 
 
-HELP = {"help_option_names": ["-h", "--help"]}
+SETTINGS: Mapping[str, Any] = {
+    "add_completion": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": "rich",
+}
+"""Of every `typer.Typer` of ours."""
 
 Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)

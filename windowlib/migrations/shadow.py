@@ -117,9 +117,10 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 
 
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
-    if shadow.mark is None or mark(shadow.definition.root) != shadow.mark:
-        if mark(shadow.definition.root) is None:
-            shutil.rmtree(shadow.definition.root, ignore_errors=True)  # written after the rest was deleted
+    now = mark(shadow.definition.root)
+    if now is None:
+        shutil.rmtree(shadow.definition.root, ignore_errors=True)  # written after the rest was deleted
+    if now is None or now != shadow.mark:
         raise MigrationRefused(GIVEN_UP) from error
 
 

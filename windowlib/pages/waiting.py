@@ -14,7 +14,7 @@ from windowlib.inspection.late.events import how_late
 from windowlib.pages.history import outcomes_of
 from windowlib.pages.newest import rows_of_newest
 from windowlib.pages.rows import EXAMPLES, Rows, shown
-from windowlib.quality.validations import kept
+from windowlib.quality.validations import kept_of
 from windowlib.tables import prepare
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger_rows import LedgerState
@@ -48,7 +48,7 @@ def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list
 
 def wrong_results(definition: Definition, batch_id: int) -> list[Rows]:
     """A few of its results for each check that keeps it from being published, with key and window."""
-    checked = next((one for one in kept(definition.root) if one.batch_id == batch_id), None)
+    checked = kept_of(definition.root, batch_id)
     found = outcomes_of(definition, checked) if checked else []
     return [
         Rows([WHY, *one.rows.columns], [[one.result.sentence.removesuffix("."), *cells] for cells in one.rows.cells])

@@ -49,6 +49,12 @@ def kept(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
     return [_read(file) for file in _files(root / FOLDER)[:at_most]]
 
 
+def kept_of(root: Path, batch_id: int) -> Validated | None:
+    """The outcome of a batch; None where it was not checked, or is not among those kept."""
+    file = root / FOLDER / f"{batch_id}.json"
+    return _read(file) if file.is_file() else None
+
+
 def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"), key=lambda file: int(file.stem), reverse=True)
 

@@ -154,7 +154,11 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
 
 def _is_read_no_more() -> bool:
     """Whether what reads the output has ended, as `head` does. Then Python is not to write the rest at its end."""
-    output, unread = sys.stdout.fileno(), select.poll()
+    try:
+        output = sys.stdout.fileno()
+    except OSError:  # it is kept in memory
+        return False
+    unread = select.poll()
     unread.register(output, 0)
     if not unread.poll(0):
         return False

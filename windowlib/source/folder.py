@@ -63,28 +63,37 @@ def _entries(source: Source, since: Marker | None) -> Iterator[tuple[str, os.Dir
     return _below(source, str(folder), "", since)
 
 
-def _below(source: Source, folder: str, above: str, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """The files of a folder and those below it. Where a marker leaves a name out, nothing more is asked about it."""
+def _below(
+    source: Source, folder: str, above: str, since: Marker | None, table: str | None = None
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """The files of a folder and those below it. Where a marker leaves a name out, nothing more is asked about it.
+
+    `table` says of a folder in or above which a table's log lies why none of its files may be chosen.
+    """
     depth = above.count("/")
     first = since.parts[depth] if since and depth < len(since.parts) else ""
+    table = table or _why_a_table(source, folder, above)
     with os.scandir(folder) as entries:
         for entry in entries:
             name = above + entry.name
-            if entry.name in TABLES and is_chosen(source, f"{above}1.{source.format}"):
-                raise SourceError(_table(source, folder, above, TABLES[entry.name]))
             if entry.name.startswith(("_", ".")) or entry.name < first:
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(source, entry.path, f"{name}/", since if entry.name == first else None)
+                yield from _below(source, entry.path, f"{name}/", since if entry.name == first else None, table)
             elif since and not since.reaches(name) and not entry.is_symlink():  # which may lead to a folder
                 continue
+            elif table and is_chosen(source, name):
+                raise SourceError(table)
             elif entry.is_file():
                 yield name, entry
             elif entry.is_symlink() and is_chosen(source, name):
                 raise SourceError(_link(source, entry, name))
 
 
-def _table(source: Source, folder: str, above: str, what: str) -> str:
+def _why_a_table(source: Source, folder: str, above: str) -> str | None:
+    what = next((what for log, what in TABLES.items() if os.path.lexists(os.path.join(folder, log))), None)
+    if what is None:
+        return None
     leave_out = f'leave it out: source.exclude = ["{above}*"] in {source.file}' if above else "read another folder"
     return f"{folder} is {what}, so rows that it no longer has would be read with the others. Export it, or {leave_out}"
 

@@ -80,10 +80,11 @@ def last_checkpoint(folder: Path) -> int | None:
     None where that file is not there or does not say it, or where it names one that is not there, as one file.
     """
     try:
-        version = int(json.loads((folder / "_delta_log" / HINT).read_text(encoding="utf-8"))["version"])
-    except (OSError, ValueError, KeyError, TypeError):
+        version = _hinted(folder / "_delta_log" / HINT)
+    except OSError:
         return None
-    return version if file_of(folder, version).with_suffix(".checkpoint.parquet").exists() else None
+    there = version is not None and file_of(folder, version).with_suffix(".checkpoint.parquet").exists()
+    return version if there else None
 
 
 def check_can_open(folder: Path, version: int) -> None:
@@ -216,14 +217,19 @@ def check(folder: Path) -> None:
     _check_hint(folder / "_delta_log" / HINT)
 
 
+def _hinted(hint: Path) -> int | None:
+    """The version in the file that says which checkpoint is the newest; None where it does not say it."""
+    try:
+        return int(json.loads(hint.read_text(encoding="utf-8"))["version"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 def _check_hint(hint: Path) -> None:
     """Raises `DamagedLog` where the file that says which checkpoint is the newest is cut, or that one is not there."""
     if not hint.exists():
         return
-    try:
-        version = int(json.loads(hint.read_text(encoding="utf-8"))["version"])
-    except (ValueError, KeyError, TypeError):
-        version = None
+    version = _hinted(hint)
     if version is None or not any(hint.parent.glob(f"{version:020}.checkpoint*")):
         raise DamagedLog(
             f"{hint} is damaged, or names a checkpoint that is not there, as a power cut leaves it. It only says where"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
 from windowlib.tables.outside import ERASURES, MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
-from windowlib.tables.turned_away import LATE_EVENTS, QUARANTINE, SEEN_IDS
+from windowlib.tables.turned_away import LATE_EVENTS, QUARANTINE, SEEN_IDS, SOURCE_ROW
 
 _TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
 _NUMBERS = pa.map_(pa.string(), pa.int64())
@@ -118,7 +118,7 @@ WATERMARKS = TableSpec(
         Column("clamped", _BOOL, "the candidate would have moved time back"),
         Column("max_event_time_ms", _LONG, "the largest admitted event time of the batch"),
         Column("source_file", _TEXT, "the file with that event"),
-        Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times"),
+        SOURCE_ROW,
         Column("active_at_ms", _LONG, "plan time of the last batch that admitted an event"),
     ),
 )

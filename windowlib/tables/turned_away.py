@@ -11,6 +11,7 @@ from windowlib.tables.table import Column, TableSpec
 
 _TEXT, _LONG, _TIMESTAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
 
+SOURCE_ROW = Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times")
 LATE_EVENTS = TableSpec(
     "late_events",
     "the late side output: events whose every window was past its cleanup time",
@@ -34,7 +35,7 @@ LATE_EVENTS = TableSpec(
         ),
         Column("batch_id", _LONG, "the batch that wrote the row"),
         Column("source_file", _TEXT, "the file that held it"),
-        Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times"),
+        SOURCE_ROW,
         Column("readmitted_by", _LONG, "the rerun since which it is in a window; null while it is in none"),
     ),
 )
@@ -52,7 +53,7 @@ QUARANTINE = TableSpec(
         Column("raw", _TEXT, "the row as JSON, or the line itself where it could not be parsed"),
         Column("event_time", _TIMESTAMP, "null where there is none"),
         Column("source_file", _TEXT, "the file that held it"),
-        Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times"),
+        SOURCE_ROW,
         Column("batch_id", _LONG, "the batch that wrote the row"),
     ),
 )
