@@ -61,13 +61,8 @@ from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.migration import FINISHED, migrations
 from windowlib.tables.roll_forward import ForeignChange, LostRows
 
-QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN = (
-    "quiet",
-    "read too",
-    "given up",
-    "lost",
-    "built again",
-)  # each is used by one test
+QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
+BUILT_AGAIN, LEAVES_NOTHING = "built again", "nothing"
 KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
 
 
@@ -76,7 +71,7 @@ def folder() -> Iterator[Path]:
     """Pipelines that have run; what computes in the test's process does it simply."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
-        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, TWICE, FIRST):
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, LEAVES_NOTHING, TWICE, FIRST):
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
@@ -202,6 +197,28 @@ def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeyp
         build(definition, no_spark, Asked(*BY))
 
 
+def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = of(folder / LEAVES_NOTHING, NEW)
+    commit, done = delta_commits.commit_logged, list[str]()
+
+    def late(table: Any, *others: Any) -> Any:
+        if table.folder.name == "source_files" and "_migration" in table.folder.parts and not done:
+            done.append("given up")
+            [begun] = migration.migrations(definition.root)
+            migration.forget(definition.root, begun)
+            (table.folder / "written.parquet").parent.mkdir(parents=True)
+            (table.folder / "written.parquet").touch()
+        return commit(table, *others)
+
+    monkeypatch.setattr(delta_commits, "commit_logged", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, Asked(*BY))
+    assert done
+    assert not list(definition.root.glob("_migration/*"))
+
+
 def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = of(folder / GIVEN_UP, NEW)
     synced = disk.sync
@@ -267,7 +284,10 @@ def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: P
     base = commits_of(Ledger(definition.root, wall_clock_ms).tables)[1]
     old = [definition.root / "results" / one.path for one in _files(definition, base)]
     assert old
-    assert maintain(definition, BY[0]).others == {"finished migrations": 1}
+    written = definition.root / "_migration" / "given up" / "results"
+    written.mkdir(parents=True)  # by a migration that another command had given up
+    assert maintain(definition, BY[0]).others == {"finished migrations": 2}
+    assert not written.exists()
     assert not any(path.exists() for path in old), "no cut before the migration is kept any more"
     assert migrations(definition.root) == []
 

@@ -15,7 +15,7 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.tables import checkpoints, data_files, delta, delta_commits, disk
 from windowlib.tables.foreign import foreign_changes
-from windowlib.tables.log import CutLog, check_can_open
+from windowlib.tables.log import HINT, CutLog, check_can_open, file_of, last_checkpoint
 from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
 from windowlib.tables.opened import Table
 
@@ -136,3 +136,16 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
     versions = {name: DeltaTable(root / name).version() for name in COMMIT_ORDER if (root / name).exists()}
     maintain(definition, "ann")
     assert {name: DeltaTable(root / name).version() for name in versions} == versions
+
+
+def test_a_checkpoint_counts_only_where_it_is_there(tmp_path: Path) -> None:
+    """The file that names the newest may have come alone; then the log is listed."""
+    replaced_often(tmp_path, 12)
+    log = tmp_path / "_delta_log"
+    [checkpoint] = log.glob("*.checkpoint.parquet")
+    newest = int(checkpoint.name.partition(".")[0])
+    assert last_checkpoint(tmp_path) == newest
+    checkpoint.unlink()
+    assert (last_checkpoint(tmp_path), file_of(tmp_path, newest).exists()) == (None, True)
+    (log / HINT).unlink()
+    assert last_checkpoint(tmp_path) is None

@@ -1,0 +1,41 @@
+"""The folder in which a migration builds its tables: who dropped them is known to who builds there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from windowlib.tables.migration import Migration, begin, drop_tables, forget, given_up, mark
+
+BUILT = Migration("one", "window.gap", 0)
+
+
+def test_tables_that_are_being_dropped_are_others_from_the_first_file_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(tmp_path, BUILT)
+    folder = BUILT.folder(tmp_path)
+    (folder / "results").mkdir()
+    marks, delete = [mark(folder)], shutil.rmtree
+
+    def seen(path: Path) -> None:
+        marks.append(mark(folder))
+        delete(path)
+
+    monkeypatch.setattr(shutil, "rmtree", seen)
+    drop_tables(tmp_path, BUILT)
+    marks.append(mark(folder))
+    assert None not in marks
+    assert len(set(marks)) == len(marks) == 3  # before, meanwhile, and after: who began meanwhile may have lost files
+
+
+def test_what_is_written_of_a_migration_that_was_given_up_is_found(tmp_path: Path) -> None:
+    begin(tmp_path, BUILT)
+    folder = BUILT.folder(tmp_path)
+    assert given_up(tmp_path) == []
+    forget(tmp_path, BUILT)
+    assert (mark(folder), given_up(tmp_path)) == (None, [])
+    (folder / "results").mkdir(parents=True)  # by a command that had not looked yet
+    assert given_up(tmp_path) == [folder]
