@@ -209,7 +209,7 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
     run.wait()
     run.stdout.close()
     dead = live_pages.page(made, now_ms + 1)
-    assert [str(run.pid) in page for page in (running, dead)] == [True, False]
+    assert [f"process {run.pid} on" in page for page in (running, dead)] == [True, False]
     assert [state_word(page) for page in (running, dead)] == ["running", "failing"]
     assert "the run that worked on batch 1 ended without finishing it" in dead
 
