@@ -165,5 +165,15 @@ def rows_of_newest(
 
 
 def newest_files(files: Sequence[DataFile]) -> list[DataFile]:
-    """Files by the newest batch that they have a row of, the newest first."""
-    return sorted(files, key=lambda file: (-file.high.get("batch_id", 0), file.path))
+    """Files by the newest batch that they have a row of, the newest first; of one batch, by day, the latest first.
+
+    >>> batches = {"a": (7, "2026-03-01"), "b": (8, "2026-03-01"), "c": (8, "2026-03-02")}
+    >>> [one.path for one in newest_files([DataFile(path, 1, 1, {"window_day": day}, high={"batch_id": batch})
+    ...                                    for path, (batch, day) in batches.items()])]
+    ['c', 'b', 'a']
+    """
+    return sorted(files, key=_age, reverse=True)
+
+
+def _age(file: DataFile) -> tuple[int, list[str], str]:
+    return file.high.get("batch_id", 0), [str(value) for value in file.partition.values()], file.path
