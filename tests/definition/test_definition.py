@@ -134,9 +134,12 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({**CSV, "source.schema.ts": "3"}, "source.schema.ts: must be a string, given 3"),
         ({**CSV, "source.schema.ts": '"bigint"'}, "source.timestamp_unit: missing, and needed as the timestamp is big"),
         (
-            {"source.dialect": '{time_zone = "Europe/Berlin"}'},
-            "source.dialect: has a meaning for json and csv alone; leave it out, and write times with their zone: those"
-            " without one count as UTC",
+            {"source.dialect": '{time_zone = "Europe/Berlin"}', "source.timestamp_unit": '"ms"'},
+            "source.dialect.time_zone: numbers count from 1970 in UTC, without a zone; leave it out",
+        ),
+        (
+            {"source.dialect": '{delimiter = ";"}'},
+            "source.dialect.delimiter: has a meaning for json and csv alone; leave it out",
         ),
         ({**CSV, "source.timestamp_unit": '"ms"'}, 'source.timestamp_unit: given "ms", but the timestamp is timestamp'),
         ({**CSV, "source.key": '["user"]'}, 'source.key: column "user" is not in source.schema; did you mean user_id?'),

@@ -77,7 +77,7 @@ def trips(chance: random.Random, first: datetime, count: int) -> list[dict[str, 
 
 
 def month(rows: Sequence[Mapping[str, Any]], places: pa.DataType, passengers: pa.DataType, fee: str) -> pa.Table:
-    """As they are published: naive times, and types and spellings that differ from year to year."""
+    """As they are published: times as clocks there show them, and types and spellings that differ from year to year."""
     kinds = {
         "VendorID": places,
         "tpep_pickup_datetime": pa.timestamp("us"),
@@ -95,7 +95,7 @@ def month(rows: Sequence[Mapping[str, Any]], places: pa.DataType, passengers: pa
         "PULocationID": "place",
         "fare_amount": "fare",
     }  # fmt: skip
-    made = [{**row, "at": row["at"].replace(tzinfo=None)} for row in rows]
+    made = [{**row, "at": row["at"].astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None)} for row in rows]
     values = {name: [row.get(of, of) for row in made] for name, of in columns.items()}
     return pa.table({name: pa.array(values[name], kind) for name, kind in kinds.items()})
 

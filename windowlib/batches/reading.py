@@ -122,4 +122,5 @@ def admission_of(inputs: Inputs) -> Admission:
         by_event_time=definition.spec.time == "event",
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
         erased=erasures.erased(inputs.opened.root, inputs.plan.files),
+        time_zone=definition.source.dialect.time_zone,
     )

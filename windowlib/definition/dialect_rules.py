@@ -12,11 +12,16 @@ from windowlib.definition.mistakes import Mistake, given
 WITH_DECIMALS = re.compile(r"\b(?:float|real|double|decimal|dec|numeric)\b")
 
 
-def dialect(form: Any, said: Mapping[str, Any], kinds: Iterable[str]) -> Iterator[Mistake]:
-    """What is wrong with a dialect of files in this format, whose columns are of these types."""
-    if said and form not in ("json", "csv"):
-        zone = ", and write times with their zone: those without one count as UTC" if "time_zone" in said else ""
-        yield Mistake("source.dialect", f"has a meaning for json and csv alone; leave it out{zone}")
+def dialect(form: Any, said: Mapping[str, Any], kinds: Iterable[str], unit: Any) -> Iterator[Mistake]:
+    """What is wrong with a dialect of files in this format, with columns of these types and times in this unit."""
+    if form not in ("json", "csv"):
+        yield from (
+            Mistake(f"source.dialect.{key}", "has a meaning for json and csv alone; leave it out")
+            for key in said
+            if key != "time_zone"
+        )
+        if "time_zone" in said and unit is not None:
+            yield Mistake("source.dialect.time_zone", "numbers count from 1970 in UTC, without a zone; leave it out")
     if form == "json":
         for key in ("delimiter", "quote", "escape", "header"):
             if key in said:

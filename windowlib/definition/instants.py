@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -42,6 +43,23 @@ def time_of(moment: datetime) -> int:
     """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def of_local(local_ms: int, zone: str | None) -> int:
+    """The time at which clocks of a zone showed `local_ms` (in ms since they showed 1970), as Spark's to_utc_timestamp.
+
+    Of the two such times when clocks go back it is the first; what clocks skip counts on from before. Without a zone,
+    and of years that no calendar here has, the same.
+
+    >>> night_ms = time_of(datetime(2026, 3, 29, 2, 30))
+    >>> instant(of_local(night_ms, "Europe/Berlin")), instant(of_local(night_ms, None))
+    ('2026-03-29 01:30:00 UTC', '2026-03-29 02:30:00 UTC')
+    """
+    moment = _datetime(local_ms)
+    if zone is None or moment is None:
+        return local_ms
+    offset = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset()
+    return local_ms - (offset or timedelta(0)) // timedelta(milliseconds=1)
 
 
 def _datetime(time_ms: int | None) -> datetime | None:

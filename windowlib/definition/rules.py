@@ -49,7 +49,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from too_many(window, _table(raw, "checks"))
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
-    yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values())
+    yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values(), source.get("timestamp_unit"))
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
     if schema:

@@ -48,7 +48,9 @@ class Dialect(Section):
         " with the day; another text is malformed",
     )
     time_zone: TimeZone | None = Field(
-        default=None, description='the zone of times that are written without one, such as "Europe/Berlin"; else UTC'
+        default=None,
+        description='the zone of times that are written without one, such as "Europe/Berlin"; else UTC. In Parquet and'
+        " Delta of the event time alone: what aggregates read stays as it is written",
     )
     locale: Locale | None = Field(
         default=None,
@@ -78,7 +80,7 @@ class Source(Section):
     path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
     key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
     timestamp: Column = Field(
-        description="the column that holds the event time; in Parquet and Delta one without a zone counts as UTC"
+        description="the column that holds the event time; one without a zone is in that of source.dialect.time_zone"
     )
     timestamp_unit: Literal["s", "ms", "us"] | None = Field(
         default=None, description='"s", "ms" or "us" for epoch numbers, and for texts of them'
@@ -131,7 +133,7 @@ class Source(Section):
     nested: dict[str, str] = Field(
         default={}, description='JSON: column = "path" into an object, such as login = "actor.login"'
     )
-    dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how JSON and CSV are written")
+    dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how files are written")
     rename: dict[str, Column] = Field(
         default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
     )

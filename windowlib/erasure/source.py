@@ -129,4 +129,5 @@ def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_a
 def _times(definition: Definition) -> Admission:
     """How event times are read."""
     of = definition.source
-    return Admission(of.key, of.timestamp, of.timestamp_unit, definition.spec.assigner, MIN_WATERMARK)
+    assigner, zone = definition.spec.assigner, of.dialect.time_zone
+    return Admission(of.key, of.timestamp, of.timestamp_unit, assigner, MIN_WATERMARK, time_zone=zone)

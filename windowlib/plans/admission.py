@@ -36,8 +36,8 @@ class Admission:
 
     `timestamp_unit` is None for a TIMESTAMP column, else s, ms or us since the epoch. `future_after_ms` is the
     greatest event time allowed (None: no bound); windows whose max_timestamp_ms is not above `late_up_to_ms` are late.
-    `by_event_time` is false for windows of processing time. Rows of `erased` keys are left out: they are neither
-    admitted nor refused.
+    `time_zone` is that of event times without one (None: UTC). `by_event_time` is false for windows of processing
+    time. Rows of `erased` keys are left out: they are neither admitted nor refused.
     """
 
     keys: Sequence[str]
@@ -48,6 +48,7 @@ class Admission:
     future_after_ms: int | None = None
     by_event_time: bool = True
     erased: Erased | None = None
+    time_zone: str | None = None
 
     @property
     def has_holes(self) -> bool:
@@ -77,19 +78,21 @@ def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     return judged.drop(*bounds) if bounds else judged
 
 
-def _is_fraction(rows: DataFrame, admission: Admission) -> bool:
-    """Whether the event time is a number with digits after the point."""
+def _kind(rows: DataFrame, admission: Admission) -> str | None:
+    """Spark's name for the type of the event time, without its parameters."""
     kinds = {field.name.casefold(): field.dataType.typeName() for field in rows.schema}
-    return kinds.get(admission.timestamp.casefold()) in ("float", "double", "decimal")
+    return kinds.get(admission.timestamp.casefold())
 
 
 def timestamp_ms(admission: Admission, rows: DataFrame) -> Column:
     """Event time of `rows` floored to whole milliseconds; null where it is missing or does not fit."""
     name = quoted(admission.timestamp)
     column = F.col(name)
-    if admission.timestamp_unit and _is_fraction(rows, admission):
+    if admission.timestamp_unit and _kind(rows, admission) in ("float", "double", "decimal"):
         return _floored(name, admission.timestamp_unit)
     match admission.timestamp_unit:
+        case None if admission.time_zone and _kind(rows, admission) in ("timestamp_ntz", "date"):
+            return thousandth(f"unix_micros(to_utc_timestamp(cast({name} AS timestamp), '{admission.time_zone}'))")
         case None:
             return thousandth(f"unix_micros(cast({name} AS timestamp))")
         case "s":

@@ -11,17 +11,17 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import time_of
+from windowlib.definition.instants import of_local, time_of
 from windowlib.definition.mistakes import Mistake, listed, nearest
 from windowlib.model.errors import InvalidSpec
+from windowlib.model.times import PER_SECOND, floored_ms
 from windowlib.replay.trial import Row
 from windowlib.source.column_types import declared_type
-
-UNITS_MS = {"s": 1000.0, "ms": 1.0, "us": 0.001}
 
 
 def unknown_event_columns(where: str, batch: Sequence[Row], definition: Definition) -> Iterator[Mistake]:
@@ -55,7 +55,7 @@ def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Defin
         except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
             wanted = declared.get(name, "one type")
             raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
-        is_naive = pa.types.is_timestamp(made.type) and kind is None
+        is_naive = pa.types.is_timestamp(made.type) and kind is None and not _is_local(definition, name)
         fields.append(pa.field(name, pa.timestamp("us", "UTC") if is_naive else made.type))
     return [_table(step, pa.schema(fields), definition) if step else None for step in steps]
 
@@ -80,8 +80,10 @@ def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: 
     """A value of TOML as a column of that type holds it."""
     unit = definition.source.timestamp_unit
     match value:
+        case datetime() if _is_local(definition, column) and value.tzinfo:
+            return value.astimezone(ZoneInfo(definition.source.dialect.time_zone or "UTC")).replace(tzinfo=None)
         case datetime() if column == definition.source.in_files(definition.source.timestamp) and unit:
-            return int(time_of(value) / UNITS_MS[unit])
+            return time_of(value) * PER_SECOND[unit] // 1000
         case datetime() if kind is not None and pa.types.is_string(kind):
             return value.isoformat()
         case int() | float() | str() if kind is not None and pa.types.is_decimal(kind):
@@ -91,6 +93,13 @@ def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: 
     return value
 
 
+def _is_local(definition: Definition, column: str) -> bool:
+    """Whether a column of the files holds event times as clocks of a zone show them."""
+    source = definition.source
+    is_text = source.format in ("json", "csv")
+    return bool(source.dialect.time_zone) and not is_text and column == source.in_files(source.timestamp)
+
+
 def event_time_ms(row: Row, definition: Definition) -> int | None:
     """An event's time in ms since 1970; None where it has none."""
     source = definition.source
@@ -98,9 +107,10 @@ def event_time_ms(row: Row, definition: Definition) -> int | None:
     with suppress(ValueError):
         match value:
             case datetime():
-                return time_of(value)
+                return of_local(time_of(value), None if value.tzinfo else source.dialect.time_zone)
             case int() if source.timestamp_unit:
-                return int(value * UNITS_MS[source.timestamp_unit])
+                return floored_ms(value, source.timestamp_unit)
             case str():
-                return time_of(datetime.fromisoformat(value))
+                written = datetime.fromisoformat(value)
+                return of_local(time_of(written), None if written.tzinfo else source.dialect.time_zone)
     return None

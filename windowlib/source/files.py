@@ -181,6 +181,11 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
             f"source.timestamp = {source.timestamp!r} is {given} in the files; need a timestamp, or an integer with"
             ' timestamp_unit = "s", "ms" or "us"'
         )
+    if source.dialect.time_zone and kind_of(given) not in ("timestamp_ntz", "date"):
+        raise SourceError(
+            f"source.timestamp = {source.timestamp!r} is {given} in the files, which needs no source.dialect.time_zone:"
+            " leave that out"
+        )
     numbers = given.startswith(("int", "uint", "bigint", "long")) or kind_of(given) == STRING
     if source.timestamp_unit is not None and not numbers:
         raise SourceError(

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windowlib.definition.instants import time_of
+from windowlib.definition.durations import UNITS
+from windowlib.definition.instants import of_local, time_of
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
@@ -26,6 +27,8 @@ from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
 from windowlib.tables.footers import bounds_of
 from windowlib.tables.ledger_rows import SourceFile
+
+DAY_MS = UNITS["d"]
 
 
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
@@ -78,9 +81,9 @@ def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
     return by_event_time and isinstance(assigner, Session | Tumbling | Sliding | Global)
 
 
-def span(path: Path, timestamp: str, unit: str | None) -> tuple[int, int] | None:
+def span(path: Path, timestamp: str, unit: str | None, zone: str | None = None) -> tuple[int, int] | None:
     """The least and the greatest time of a file's rows in ms, refused ones among them; None where its footer has
-    none.
+    none. Times without a zone, where clocks of theirs were put forward or back, count with a day more at both ends.
     """
     footer = pq.read_metadata(path)
     found: list[int] = []
@@ -89,8 +92,7 @@ def span(path: Path, timestamp: str, unit: str | None) -> tuple[int, int] | None
         for column in map(group.column, range(group.num_columns)):
             if column.path_in_schema == timestamp and column.statistics and column.statistics.has_min_max:
                 with suppress(OverflowError, ValueError):  # a time that no calendar here has
-                    times = (_time_ms(value, unit) for value in (column.statistics.min, column.statistics.max))
-                    found += [time_ms for time_ms in times if time_ms is not None]
+                    found += _times_ms(column.statistics, unit, zone, margin_ms=DAY_MS) or ()
     return (min(found), max(found)) if found else None
 
 
@@ -134,13 +136,43 @@ def _spans(path: Path, admission: Admission) -> list[_Span] | None:
         if not times.has_min_max:
             return None
         try:
-            low_ms, high_ms = (_time_ms(value, admission.timestamp_unit) for value in (times.min, times.max))
+            found = _times_ms(times, admission.timestamp_unit, admission.time_zone)
         except (OverflowError, ValueError):
             return None  # a time that no calendar here has: its row is judged by itself
-        if low_ms is None or high_ms is None:
+        if found is None:
             return None
-        spans.append(_Span(number, group.num_rows, low_ms, high_ms))
+        spans.append(_Span(number, group.num_rows, *found))
     return spans
+
+
+def _times_ms(
+    statistics: pq.Statistics, unit: str | None, zone: str | None, margin_ms: int | None = None
+) -> tuple[int, int] | None:
+    """The least and the greatest event time that statistics have; None where they leave it open.
+
+    Between times without a zone clocks may have been put back: then they are taken further apart by `margin_ms`.
+    """
+    low_ms, high_ms = (_time_ms(value, unit) for value in (statistics.min, statistics.max))
+    if low_ms is None or high_ms is None:
+        return None
+    if zone is None or not isinstance(statistics.min, datetime) or statistics.min.tzinfo:
+        return low_ms, high_ms
+    if _offset_is_one(low_ms, high_ms, zone):
+        return of_local(low_ms, zone), of_local(high_ms, zone)
+    return None if margin_ms is None else (of_local(low_ms, zone) - margin_ms, of_local(high_ms, zone) + margin_ms)
+
+
+def _offset_is_one(low_ms: int, high_ms: int, zone: str) -> bool:
+    """Whether clocks of a zone were not changed from a day before to a day after; none of a year and more.
+
+    >>> of_march = [time_of(datetime(2026, 3, day)) for day in (1, 27, 30)]
+    >>> [_offset_is_one(of_march[0], until, "Europe/Berlin") for until in of_march[1:]]
+    [True, False]
+    """
+    if high_ms - low_ms > 366 * DAY_MS:
+        return False
+    days = range(low_ms - DAY_MS, high_ms + 2 * DAY_MS, DAY_MS)
+    return len({local_ms - of_local(local_ms, zone) for local_ms in days}) == 1
 
 
 def _time_ms(value: Any, unit: str | None) -> int | None:

@@ -200,7 +200,8 @@ def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> T
     found = [span for path in removal.gone if (span := spans[path])]
     most_ms = min(latest_ms, MAX_TIMESTAMP_MS)
     for file in removal.fresh:
-        times = footers.span(source.path / file.path, source.in_files(source.timestamp), source.timestamp_unit)
+        column, zone = source.in_files(source.timestamp), source.dialect.time_zone
+        times = footers.span(source.path / file.path, column, source.timestamp_unit, zone)
         if times and (low_ms := max(times[0], MIN_TIMESTAMP_MS)) <= (high_ms := min(times[1], most_ms)):
             found.append(TimeRange(low_ms, high_ms + 1))
     if not found:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import instant
+from windowlib.definition.instants import instant, of_local
 from windowlib.engines.sail_files import parquet_file
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
@@ -133,7 +133,8 @@ def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterato
         batch = raw.rename_columns([*map(definition.source.named, raw.schema.names)])
         places = _places(batch, wanted)
         chosen = batch.take(places)
-        times = times_ms(chosen.column(definition.source.timestamp), definition.source.timestamp_unit)
+        of = definition.source
+        times = times_ms(chosen.column(of.timestamp), of.timestamp_unit, of.dialect.time_zone)
         values = chosen.select([column for column in shown if column in names]).to_pylist()
         about = zip(places.to_pylist(), times, values or [{}] * len(times), strict=True)
         for place, time_ms, row in about:
@@ -160,8 +161,10 @@ def _without(key: Key, folders: Mapping[str, str | None]) -> Key:
     return Key(columns, texts, types)
 
 
-def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:
+def times_ms(column: pa.Array, unit: str | None, zone: str | None = None) -> list[int | None]:
     """Event times as admission sees them, floored to whole milliseconds; null where there is none.
+
+    zone: of times without one; None: UTC
 
     >>> times_ms(pa.array([-1, 1_999, None]), "us"), times_ms(pa.array([2], pa.timestamp("s")), None)
     ([-1, 1, None], [2000])
@@ -171,6 +174,8 @@ def times_ms(column: pa.Array, unit: str | None) -> list[int | None]:
     if unit is None:
         if pa.types.is_date(column.type):
             column = column.cast(pa.timestamp("ms"))
+        if zone and column.type.tz is None:
+            return [None if local_ms is None else of_local(local_ms, zone) for local_ms in times_ms(column, None)]
         unit = column.type.unit
         column = column.cast(pa.int64())
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

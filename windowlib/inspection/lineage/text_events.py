@@ -56,7 +56,10 @@ def _read(
     from windowlib.plans.functions import F, quoted
 
     spec, wanted = definition.spec, definition.source
-    admission = Admission(wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, MIN_WATERMARK)
+    zone = wanted.dialect.time_zone
+    admission = Admission(
+        wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, MIN_WATERMARK, time_zone=zone
+    )
     rows = source.rows(spark, definition.source, files, staging)
     of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
     found = (
