@@ -116,7 +116,7 @@ def _states(rows: pa.Table) -> list[FileState]:
     return [FileState(*state) for state in zip(*columns, strict=True)]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _all_of(file: Path) -> pa.Table:
     """The rows of one of the table's files, which never change."""
     return data_files.read_parquet(file, _STATE)

@@ -12,10 +12,11 @@ from windowlib.tables import data_files, delta, delta_commits, disk, log, row_gr
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Table
 
-# A table of small commits is folded into fewer files when it has this many small ones. A file that has become larger is
-# left alone, so that what folding costs does not grow with the table.
-SMALL_FILES = 64
-SMALL_BYTES = 256 << 10
+# A table of small commits is folded into fewer files when it has this many small ones: to describe 64 of them at each
+# look took a sixth of what a batch costs apart from its rows. A file that has become larger is left alone, so that what
+# folding costs does not grow with the table.
+SMALL_FILES = 16
+SMALL_BYTES = 64 << 10
 NUMBERED = ("sequence", "number", "batch_id")  # columns that rise from append to append
 
 
