@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
+from docs.reference.on_disk import PARTS
 from tests.clicks import CLICKS
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
@@ -20,6 +22,7 @@ from windowlib.pages.plots import days, gaps
 from windowlib.tables import data_files, delta, delta_commits
 from windowlib.tables.opened import Tables
 
+KEYS = {part.where: {*part.keys} for part in PARTS}
 DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000
 SESSION = 'type = "session"\ngap = "10m"'
 DAYS = 'type = "tumbling"\nsize = "1d"'
@@ -142,6 +145,7 @@ def test_a_file_is_counted_once_and_again_where_the_counts_are_damaged(
     tables = Tables(made.root)
     run = newest_run(tables, made, 47 * HOUR_MS)
     first, kept = hours(made, tables, [run], keep=True), made.root / hour_counts.FILE
+    assert json.loads(kept.read_text()).keys() == KEYS["pages/hours.json"]
     if damage is not None:
         kept.write_text(damage)
     counted: list[int] = []

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
@@ -175,7 +173,7 @@ def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, val
     for file in delta.files(tables[of.name], _version(commit, of.name)):
         if file.low.get(column, value) <= value <= file.high.get(column, value):
             rows = data_files.read_parquet(tables[of.name].folder / file.path, of.columns)
-            found += data_files.rows_of(rows.filter(pc.equal(rows[column], value)))
+            found += data_files.rows_of(data_files.having(rows, column, lambda one: one == value))
     return found
 
 

@@ -125,16 +125,12 @@ def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claimed_ms: int | None
 
 def _ledger_rows(table: Table, version: int | None, at_most: int) -> list[dict[str, Any]]:
     """The newest rows of the ledger that say something, oldest first."""
-    parts, found = list[pa.Table](), 0
+    found = list[dict[str, Any]]()
     for part in _newest_groups(table, version):
-        parts.append(part.filter(pc.is_in(part["kind"], pa.array(KINDS))))
-        found += parts[-1].num_rows
-        if found >= at_most:
+        found += data_files.rows_of(data_files.having(part, "kind", lambda kind: kind in KINDS))
+        if len(found) >= at_most:
             break
-    if not parts:
-        return []
-    together = pa.concat_tables(parts).sort_by("sequence")
-    return data_files.rows_of(together.slice(max(0, together.num_rows - at_most)))
+    return sorted(found, key=lambda row: row["sequence"])[max(0, len(found) - at_most) :]
 
 
 def _newest_groups(table: Table, version: int | None) -> Iterator[pa.Table]:
