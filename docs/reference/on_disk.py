@@ -235,6 +235,14 @@ PARTS = (
         },
     ),
     Part(
+        "pages/hours.json",
+        "what the files that the last page was made of hold by event hour; without the file all are counted again",
+        {
+            "terms": "what the counts depend on: a version, the gap of sessions in ms, the output that counts events",
+            "files": "table/path → two lists: of hour, windows, events; and of the spans of hours that sessions reach",
+        },
+    ),
+    Part(
         "`previews.summary`",
         "what a dry run would change",
         {

@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windowlib.batches.figures import touching
-from windowlib.model.assigners import Assigner, Session, Tumbling
+from windowlib.batches import touching as compared_pairwise
+from windowlib.batches.result_figures import in_ms
+from windowlib.batches.touching import Compared, in_flight, touching
+from windowlib.model.assigners import Session
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
 
@@ -20,21 +22,22 @@ SESSION = Session(10)
 Windows = Sequence[tuple[str, int, int]]
 
 
-def written(folder: Path, table: str, columns: dict[str, Any]) -> list[DataFile]:
-    (folder / table).mkdir()
+def written(folder: Path, columns: dict[str, Any]) -> list[DataFile]:
     rows = pa.table(columns)
-    pq.write_table(rows, folder / table / "one.parquet")
+    pq.write_table(rows, folder / "one.parquet")
     return [DataFile("one.parquet", 1, rows.num_rows)]
 
 
-def count(folder: Path, in_flight: Windows, fired: Windows, assigner: Assigner = SESSION) -> int:
+def count(folder: Path, left: Windows, fired: Windows, batch_id: int = 1) -> int:
     """The figure of a batch that left these windows in flight, and fired those: key, start and end in ms."""
-    keys, starts, ends = ([window[i] for window in in_flight] for i in range(3))
-    kept = written(folder, "open_windows", {"user": keys, "window_start_ms": starts, "window_end_ms": ends})
+    keys, starts, ends = ([window[i] for window in left] for i in range(3))
+    kept = written(folder, {"user": keys, "window_start_ms": starts, "window_end_ms": ends})
     users, *bounds = ([window[i] for window in fired] for i in range(3))
-    begin, end = ([datetime.fromtimestamp(ms / 1000, UTC) for ms in bound] for bound in bounds)
-    new = written(folder, "result_changes", {"user": users, "window_start": begin, "window_end": end})
-    return touching(folder, kept, new, Step(assigner, ("user",), None, 0, 0, 0, 0, 1, 100))
+    begin, end = (pa.chunked_array([[datetime.fromtimestamp(ms / 1000, UTC) for ms in bound]]) for bound in bounds)
+    step = Step(SESSION, ("user",), None, 0, 0, 0, 0, batch_id, 100)
+    compared = Compared.of(step, len(left) + len(fired))
+    new = compared.windows(pa.table({"user": users}), in_ms(begin), in_ms(end))
+    return touching([*in_flight(folder, kept, compared), new], step.keys)
 
 
 @pytest.mark.parametrize(
@@ -55,5 +58,14 @@ def test_sessions_of_a_key_that_touch_are_counted(
     assert count(tmp_path, in_flight, fired) == touch
 
 
-def test_windows_that_never_merge_may_touch(tmp_path: Path) -> None:
-    assert count(tmp_path, [("ann", 0, 10), ("ann", 10, 20)], [("ann", 20, 30)], Tumbling(10)) == 0
+def test_of_many_windows_those_of_each_key_are_compared_in_one_of_some_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A share of the keys in each batch, in flight and fired alike: whatever touches is found in one of them."""
+    users = [f"u{number}" for number in range(40)]
+    left, fired = [(user, 0, 10) for user in users], [(user, 9, 19) for user in users]
+    assert count(tmp_path, left, fired) == 40
+    monkeypatch.setattr(compared_pairwise, "COMPARED_ROWS", 20)
+    found = [count(tmp_path, left, fired, batch_id) for batch_id in range(1, 5)]
+    assert sum(found) == 40
+    assert all(0 < one < 25 for one in found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,16 +10,19 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
+from docs.reference.on_disk import PARTS
 from tests.clicks import CLICKS
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
+from windowlib.pages import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import Hour, hour_notes, hours
 from windowlib.pages.newest import Run
 from windowlib.pages.plots import days, gaps
-from windowlib.tables import data_files, delta_commits
+from windowlib.tables import data_files, delta, delta_commits
 from windowlib.tables.opened import Tables
 
+KEYS = {part.where: {*part.keys} for part in PARTS}
 DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000
 SESSION = 'type = "session"\ngap = "10m"'
 DAYS = 'type = "tumbling"\nsize = "1d"'
@@ -123,3 +127,65 @@ def test_the_page_says_when_events_by_hour_are_not_known(
     tmp_path: Path, window: str, aggregates: str, said: str
 ) -> None:
     assert said in " ".join(hour_notes(definition(tmp_path, window, aggregates)))
+
+
+def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> Run:
+    versions = {name: delta.version(tables[name]) or 0 for name in ("results", "open_windows")}
+    figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
+    return Run(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
+
+
+@pytest.mark.parametrize("damage", [None, "", "{}", '{"terms": 1}', "[1]"])
+def test_a_file_is_counted_once_and_again_where_the_counts_are_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | None
+) -> None:
+    made = definition(tmp_path, SESSION)
+    results = [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS), (45 * HOUR_MS, 46 * HOUR_MS)]
+    shown(made, 47 * HOUR_MS, results, [(47 * HOUR_MS, 50 * HOUR_MS + 9 * MINUTE_MS)])
+    tables = Tables(made.root)
+    run = newest_run(tables, made, 47 * HOUR_MS)
+    first, kept = hours(made, tables, [run], keep=True), made.root / hour_counts.FILE
+    assert json.loads(kept.read_text()).keys() == KEYS["pages/hours.json"]
+    if damage is not None:
+        kept.write_text(damage)
+    counted: list[int] = []
+    count = hour_counts.counts
+    monkeypatch.setattr(
+        "windowlib.pages.hours.counts", lambda start, *more: counted.append(len(start)) or count(start, *more)
+    )
+    assert hours(made, tables, [run]) == first
+    assert counted == ([] if damage is None else [2, 1])
+    table = tables["results"]
+    more = pa.Table.from_pylist([{"window_start": utc(48 * HOUR_MS), "window_end": utc(49 * HOUR_MS), "clicks": 7}])
+    file = data_files.write(table.folder, more)
+    delta_commits.commit(table, run.versions["results"], add=[file])
+    counted.clear()
+    found = {hour.start_ms: hour.events for hour in hours(made, tables, [newest_run(tables, made, 47 * HOUR_MS)])}
+    assert found[48 * HOUR_MS] == 7
+    assert found[40 * HOUR_MS] == 1
+    assert sorted(counted) == ([1] if damage is None else [1, 1, 2])
+
+
+def test_counts_of_other_terms_are_not_taken(tmp_path: Path) -> None:
+    """Those of sessions with another gap reach other hours."""
+    made = definition(tmp_path, SESSION)
+    shown(made, 47 * HOUR_MS, [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS)])
+    tables = Tables(made.root)
+    run = newest_run(tables, made, 47 * HOUR_MS)
+    fresh = hours(made, tables, [run], keep=True)
+    text = made.file.read_text()
+    made.file.write_text(text.replace('gap = "10m"', 'gap = "3m"'))
+    other = load_definition(made.file).model_copy(update={"root": made.root})
+    assert [hour.is_gap for hour in hours(other, tables, [run])][:4] == [False] * 4
+    assert [hour.is_gap for hour in fresh][:4] == [False] * 3 + [True]
+
+
+def test_windows_in_flight_that_the_watermark_has_passed_since_are_counted_again(tmp_path: Path) -> None:
+    made = definition(tmp_path, SESSION)
+    shown(made, 46 * HOUR_MS, [], [(47 * HOUR_MS, 48 * HOUR_MS), (49 * HOUR_MS, 50 * HOUR_MS)])
+    tables = Tables(made.root)
+    flying = [
+        sum(hour.in_flight or 0 for hour in hours(made, tables, [newest_run(tables, made, passed)], keep=True))
+        for passed in (46 * HOUR_MS, 48 * HOUR_MS, 47 * HOUR_MS, 50 * HOUR_MS)
+    ]
+    assert flying == [2, 1, 2, 0]

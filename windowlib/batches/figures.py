@@ -7,19 +7,18 @@ that a check can compare them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.late_figures import of_late_rows
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.reading import admission_of
-from windowlib.batches.result_figures import in_ms, of_result_rows, rows_of, surplus
+from windowlib.batches.result_figures import ResultRows, in_ms, of_result_rows, rows_of, surplus
 from windowlib.batches.state_figures import of_state
+from windowlib.batches.touching import Compared, fired, in_flight, touching
 from windowlib.batches.windows_job import Windows
 from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
@@ -30,8 +29,6 @@ from windowlib.tables.meaning import ADDED, REMOVED
 from windowlib.tables.publish import Changes
 from windowlib.tables.statistics import holding_texts
 
-# Windows in flight are compared pair by pair up to this many rows; of more, one writer's share (whole keys) is.
-COMPARED_ROWS = 200_000
 COMPARED_IDS = 1_000_000
 
 
@@ -46,7 +43,7 @@ def of_batch(
     """Every figure of a batch by name; None where there is none yet."""
     counted, plan = windows.counted, inputs.plan
     said = plan.finished or (plan.decision is not None and plan.decision.to_ms is not None)
-    fired = _by_change(changes.get("result_changes", Changes()).add)
+    by_change = _by_change(changes.get("result_changes", Changes()).add)
     return {
         "batch_id": inputs.plan.batch_id,
         "plan_time_ms": inputs.plan.plan_time_ms,
@@ -65,11 +62,10 @@ def of_batch(
         "windows_miscounted": counted.get("rows_miscounted"),
         "windows_left_open": counted.get("open_rows", 0),
         **of_firings(counted),
-        "windows_entered": sum(rows for (change, _), rows in fired.items() if change == ADDED),
-        "windows_withdrawn": fired.get((REMOVED, "merge"), 0),
+        "windows_entered": sum(rows for (change, _), rows in by_change.items() if change == ADDED),
+        "windows_withdrawn": by_change.get((REMOVED, "merge"), 0),
         "windows_retired": counted.get("rows_retired", 0),
-        **of_results(inputs, step, changes),
-        **of_windows_in_flight(inputs, step, changes),
+        **of_windows(inputs, step, changes),
         "newest_event_ms": None if said or seen.newest is None else seen.newest.timestamp_ms,
         "watermark_in_ms": inputs.plan.watermark_in_ms,
         "watermark_candidate_ms": watermark_candidate_ms,
@@ -103,28 +99,41 @@ def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
     }
 
 
-def of_windows_in_flight(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
-    """What a batch, or a rerun, leaves in flight; two figures must be 0."""
-    kind = inputs.definition.plan
-    ending = kind.ending(changes["open_windows"].add, step)
-    return {
-        "windows_written_open": rows_added(changes, "open_windows"),
-        "windows_open": rows_after(inputs.tables, changes, "open_windows"),
-        "windows_touching": touching(inputs.definition.root, ending, _fired(inputs, changes), step),
-        "windows_past_cleanup": sum(kind.past_cleanup(file, step) for file in ending),
-    }
-
-
-def of_results(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
-    """What a batch, or a rerun, does to results; the figures of their rows must be 0."""
-    tables = inputs.tables
+def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+    """What a batch, or a rerun, leaves in flight, and what it does to results; the figures of their rows must be 0."""
+    tables, kind = inputs.tables, inputs.definition.plan
+    ending, feed = kind.ending(changes["open_windows"].add, step), fired(inputs.definition, changes)
+    compared = Compared.of(step, sum(file.rows for file in (*ending, *feed)))
+    results = of_result_rows(inputs, step, changes, compared)
     return {
         "results_rows_before": tables.count("results"),
         "results_rows_after": rows_after(tables, changes, "results"),
         "results_rows_written": rows_added(changes, "results"),
         "changes_rows_written": rows_added(changes, "result_changes"),
-        **of_result_rows(inputs, step, changes),
+        **results.figures,
+        "windows_written_open": rows_added(changes, "open_windows"),
+        "windows_open": rows_after(tables, changes, "open_windows"),
+        "windows_touching": _touching(inputs, step, ending, _windows(inputs, feed, compared, results), compared),
+        "windows_past_cleanup": sum(kind.past_cleanup(file, step) for file in ending),
     }
+
+
+def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: Compared, results: ResultRows) -> Iterable[pa.Table]:
+    """The windows that were fired: as results were read, if these are all that the feed says; else as the feed is."""
+    if results.own == sum(file.rows for file in feed):
+        return results.windows
+    columns = [*compared.keys, "window_start", "window_end"]
+    parts = (rows for file in feed for rows in rows_of(inputs.definition.root / "result_changes", file, columns))
+    return (compared.windows(rows, in_ms(rows["window_start"]), in_ms(rows["window_end"])) for rows in parts)
+
+
+def _touching(
+    inputs: Inputs, step: Step, ending: Sequence[DataFile], of_feed: Iterable[pa.Table], compared: Compared
+) -> int:
+    """How many windows that the batch fired or left in flight touch the next one of their key. It must be 0."""
+    if not step.assigner.merges:
+        return 0
+    return touching([*in_flight(inputs.definition.root / "open_windows", ending, compared), *of_feed], step.keys)
 
 
 def rows_in_files(inputs: Inputs) -> int | None:
@@ -168,46 +177,6 @@ def rows_after(tables: Pinned, changes: Mapping[str, Changes], table: str) -> in
     return tables.count(table) - found.rows_removed + found.rows_added
 
 
-def touching(root: Path, ending: Sequence[DataFile], fired: Sequence[DataFile], step: Step) -> int:
-    """How many windows that the batch fired or left in flight touch the next one of their key. It must be 0.
-
-    `ending` are the files just written of windows in flight that end, `fired` those of `result_changes`.
-    """
-    if not step.assigner.merges:
-        return 0
-    bounds = ["window_start_ms", "window_end_ms"]
-    parts = [
-        pq.ParquetFile(root / "open_windows" / f.path).read(columns=[*step.keys, *bounds]).select([*step.keys, *bounds])
-        for f in _compared(ending, step)
-    ]
-    for file in _compared(fired, step):
-        rows = pq.ParquetFile(root / "result_changes" / file.path).read(columns=[*step.keys, *(b[:-3] for b in bounds)])
-        times = [in_ms(rows[bound[:-3]]) for bound in bounds]
-        parts.append(pa.table([*(rows[key] for key in step.keys), *times], [*step.keys, *bounds]))
-    if not parts:
-        return 0
-    windows = pa.concat_tables(parts, promote_options="permissive")
-    table = windows.sort_by([(c, "ascending") for c in [*step.keys, *bounds]]).combine_chunks()
-    if table.num_rows < 2:
-        return 0
-    one, after = table.slice(0, table.num_rows - 1), table.slice(1)
-    touch = pc.greater_equal(one["window_end_ms"], after["window_start_ms"])
-    # A window that fires and is kept is in both.
-    fired_and_kept = pc.and_(*(pc.equal(one[bound], after[bound]) for bound in bounds))
-    touch = pc.and_not(touch, fired_and_kept)
-    for key in step.keys:
-        touch = pc.and_(touch, pc.equal(one[key], after[key]))
-    return int(pc.sum(touch).as_py() or 0)
-
-
-def _compared(files: Sequence[DataFile], step: Step) -> Sequence[DataFile]:
-    """The files, or of too many rows those of one writer, which hold all the windows of its keys."""
-    if sum(f.rows for f in files) <= COMPARED_ROWS:
-        return files
-    writers = sorted({_writer(f) for f in files})
-    return [f for f in files if _writer(f) == writers[step.batch_id % len(writers)]]
-
-
 def _by_change(files: Sequence[DataFile]) -> dict[tuple[str, str], int]:
     """Rows of files of `result_changes` by change and cause."""
     rows: dict[tuple[str, str], int] = {}
@@ -215,15 +184,3 @@ def _by_change(files: Sequence[DataFile]) -> dict[tuple[str, str], int]:
         of = file.partition["change"], file.partition["cause"]
         rows[of] = rows.get(of, 0) + file.rows
     return rows
-
-
-def _fired(inputs: Inputs, changes: Mapping[str, Changes]) -> list[DataFile]:
-    """The results that are new or changed where a batch makes each window once, from all that it reached."""
-    once = inputs.definition.plan.shares_slices
-    feed = changes.get("result_changes", Changes()).add
-    return [file for file in feed if once and file.partition["change"] != REMOVED]
-
-
-def _writer(file: DataFile) -> str:
-    """The task that wrote a file: Spark's part number."""
-    return file.path.rsplit("part-", 1)[-1].split("-", 1)[0]

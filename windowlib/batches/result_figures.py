@@ -7,9 +7,12 @@ fired when it was due, and says so.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.batches.checksums import Sums, checksums
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.touching import Compared
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.plans.step import Step
@@ -28,21 +33,57 @@ from windowlib.tables.publish import Changes
 ROWS_AT_ONCE = 1 << 20
 ENOUGH_ROWS, MOST, HARDLY_EVER = 20, 0.5, 0.1
 OWN = ("window_start", "window_end", "last_event_time", "timing", "batch_id")
-MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits half set
+OF_OWN = ("results_off_window", "results_early", "results_after_cleanup", "results_mistimed")
+ROWS = "rows"
 Rows: TypeAlias = pa.Table
 
 
-def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
-    """The figures by name, of a batch or of a rerun."""
+@dataclass(frozen=True, slots=True)
+class ResultRows:
+    """What was seen of the rows of `results`: figures by name, how many of them the batch itself made, and of those
+    the keys and bounds of the windows that are to be compared."""
+
+    figures: Mapping[str, int | None]
+    own: int
+    windows: Sequence[Rows]
+
+
+def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], compared: Compared) -> ResultRows:
+    """Those of a batch or of a rerun. Each file that it wrote is read once."""
     change = changes.get("results", Changes())
-    folder = inputs.definition.root / "results"
+    folder, identity = inputs.definition.root / "results", identity_of(inputs)
     gone, days = {file.path for file in change.remove}, {file.partition["window_day"] for file in change.add}
     kept = [file for file in inputs.tables.files_of_days("results", days) if file.path not in gone] if days else []
     before = partial(inputs.tables.files, "results")
-    return {
+    others = [name for name in identity if name not in compared.keys]
+    sums, own, windows = dict[str, list[Sums]](), Counter[str](), list[Rows]()
+    for file in change.add:
+        constant, names = _constants(file), dict.fromkeys([*identity, *OWN])
+        for rows in rows_of(folder, file, [name for name in names if name not in constant]):
+            for name, value in constant.items():
+                rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
+            keys = checksums(rows.select(list(compared.keys)))
+            sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
+            made = _own(rows, step, keys)
+            own += of_own_rows(inputs, step, made)
+            if step.assigner.merges:
+                windows.append(compared.windows(made.rows, made.start, made.end, made.keys))
+    must_be_zero = {name: own[name] for name in OF_OWN}
+    figures = {
         "results_gone_null": len(gone_null(inputs.definition.outputs, made_by(changes), before)),
-        "results_repeated": sum(repeated(folder, change.add, kept, identity_of(inputs))),
-        **of_own_rows(inputs, step, (rows for file in change.add for rows in rows_of(folder, file, OWN))),
+        "results_repeated": sum(repeated(folder, change.add, kept, identity, sums)),
+        **must_be_zero,
+    }
+    return ResultRows(figures, own[ROWS], windows)
+
+
+def _constants(file: DataFile) -> dict[str, Any]:
+    """Columns that have the same value in all rows of a file, as its footer says: they need not be read."""
+    seen = {"batch_id": pa.int64(), "timing": pa.string()}
+    return {
+        name: pa.scalar(file.low[name], kind)
+        for name, kind in seen.items()
+        if file.nulls.get(name) == 0 and name in file.low and file.low[name] == file.high.get(name)
     }
 
 
@@ -89,14 +130,24 @@ def _null_share(column: str, files: Sequence[DataFile]) -> float | None:
 
 
 def repeated(
-    folder: Path, added: Sequence[DataFile], kept: Sequence[DataFile], identity: Sequence[str]
+    folder: Path,
+    added: Sequence[DataFile],
+    kept: Sequence[DataFile],
+    identity: Sequence[str],
+    sums: Mapping[str, Sequence[Sums]] = MappingProxyType({}),
 ) -> Iterator[int]:
-    """How many rows are surplus, by partition: they have the name of another one, and one of both was added."""
+    """How many rows are surplus, by partition: they have the name of another one, and one of both was added.
+
+    `sums` are the checksums of the rows of files that have been read, by path.
+    """
     for day in {file.partition["window_day"] for file in added}:
         new = [file for file in added if file.partition["window_day"] == day]
         same_day = [file for file in kept if str(file.partition["window_day"]) == str(day)]
         files = [*new, *(file for file in same_day if any(_may_share(file, one) for one in new))]
-        yield surplus(partial(_all_rows, folder, files, identity))
+        unread = [file for file in files if file.path not in sums]
+        known = [one for file in files for one in sums.get(file.path, ())]
+        known += [checksums(rows) for rows in _all_rows(folder, unread, identity)]
+        yield surplus(partial(_all_rows, folder, files, identity), known)
 
 
 def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[Rows]:
@@ -115,44 +166,23 @@ def _starts(file: DataFile) -> tuple[int, int] | None:
     return None if low is None or high is None else (time_of(low), time_of(high))
 
 
-def surplus(rows: Callable[[], Iterator[Rows]]) -> int:
+def surplus(rows: Callable[[], Iterator[Rows]], known: Sequence[Sums] | None = None) -> int:
     """How many rows are equal to another one and come after it; `rows` gives them all, part by part.
 
-    One checksum of each row is held. Rows with equal ones, which are few, are read again and compared.
+    One checksum of each row is held; `known` are those of all of them. Rows with equal ones, which are few, are read
+    again and compared.
 
     >>> surplus(lambda: iter([pa.table({"user": ["ann", "bob", None]}), pa.table({"user": ["ann", "cleo"]})]))
     1
     """
-    sums = np.concatenate([np.zeros(0, np.uint64), *map(_checksums, rows())])
+    sums = np.concatenate([np.zeros(0, np.uint64), *(map(checksums, rows()) if known is None else known)])
     sums.sort()
     twice = np.unique(sums[1:][sums[1:] == sums[:-1]])
     if not len(twice):
         return 0
-    suspect = [part.filter(pa.array(np.isin(_checksums(part), twice))) for part in rows()]
+    suspect = [part.filter(pa.array(np.isin(checksums(part), twice))) for part in rows()]
     together = _plain(pa.concat_tables(suspect, promote_options="permissive"))
     return int(together.num_rows - together.group_by(together.column_names).aggregate([]).num_rows)
-
-
-def _checksums(rows: Rows) -> Any:
-    sums = np.zeros(rows.num_rows, np.uint64)
-    for column in rows.columns:
-        sums = (sums ^ _numbers(column.combine_chunks())) * MIX
-        sums ^= sums >> np.uint64(32)
-    return sums
-
-
-def _numbers(column: pa.Array) -> Any:
-    """A number for each value, the same for equal ones."""
-    if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):
-        return column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy().view(np.uint64)
-    if pa.types.is_nested(column.type):
-        return np.fromiter((hash(repr(one)) for one in column.to_pylist()), np.int64).view(np.uint64)
-    known = column.dictionary_encode(null_encoding="encode")
-    values = known.dictionary.to_pylist()
-    if not pa.types.is_string(column.type):
-        values = map(repr, values)  # one NaN is equal to another
-    numbers = np.fromiter(map(hash, values), np.int64, len(known.dictionary))
-    return numbers[known.indices.to_numpy()].view(np.uint64)
 
 
 def _plain(rows: Rows) -> Rows:
@@ -170,29 +200,45 @@ def rows_of(folder: Path, file: DataFile, columns: Sequence[str]) -> Iterator[Ro
 
 
 def in_ms(column: Any) -> Any:
-    """TIMESTAMPs as milliseconds since the epoch."""
+    """TIMESTAMPs as milliseconds since the epoch, floored."""
+    if column.type == pa.timestamp("us", tz="UTC") and not column.null_count:  # Arrow divides more slowly
+        return pa.array(column.cast(pa.int64()).to_numpy() // 1000)
     return pc.cast(pc.cast(column, pa.timestamp("ms", tz="UTC"), safe=False), pa.int64())
 
 
 # -- what the batch made ------------------------------------------------------------------------------------------
 
 
-def of_own_rows(inputs: Inputs, step: Step, written: Iterator[Rows]) -> dict[str, int | None]:
-    """Of the rows that the batch made: how many fit no window, fired too early, too late, or under a wrong name."""
-    found = dict.fromkeys(("results_off_window", "results_early", "results_after_cleanup", "results_mistimed"), 0)
-    for rows in written:
-        own = rows.filter(pc.equal(rows["batch_id"], step.batch_id))
-        start, end, newest = (in_ms(own[name]) for name in OWN[:3])
-        last = pc.subtract(end, 1)
-        wrong = off_window(inputs, step, start, end, newest)
-        found["results_off_window"] += _count(wrong)
-        if inputs.definition.fires_at_the_end:
-            found["results_early"] += _count(pc.greater(last, step.watermark_out_ms))
-        if inputs.definition.plan.shares_slices and inputs.plan.rerun is None:
-            passed = pc.less_equal(last, step.watermark_in_ms)
-            found["results_after_cleanup"] += _count(pc.less_equal(last, step.late_in_ms))
-            found["results_mistimed"] += _count(pc.not_equal(passed, pc.equal(own["timing"], "late")))
-    return dict(found)
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Rows that the batch made, with their bounds and newest event in ms, and the checksums of their keys."""
+
+    rows: Rows
+    start: Any
+    end: Any
+    newest: Any
+    keys: Sums
+
+
+def _own(rows: Rows, step: Step, keys: Sums) -> Own:
+    mine = pc.equal(rows["batch_id"], step.batch_id)
+    if not pc.all(mine).as_py():
+        rows, keys = rows.filter(mine), keys[mine.combine_chunks().to_numpy(zero_copy_only=False)]
+    start, end, newest = (in_ms(rows[name]) for name in OWN[:3])
+    return Own(rows, start, end, newest, keys)
+
+
+def of_own_rows(inputs: Inputs, step: Step, own: Own) -> dict[str, int]:
+    """How many there are, fit no window, fired too early, too late, or under a wrong name."""
+    found, last = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
+    found["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))
+    if inputs.definition.fires_at_the_end:
+        found["results_early"] = _count(pc.greater(last, step.watermark_out_ms))
+    if inputs.definition.plan.shares_slices and inputs.plan.rerun is None:
+        passed = pc.less_equal(last, step.watermark_in_ms)
+        found["results_after_cleanup"] = _count(pc.less_equal(last, step.late_in_ms))
+        found["results_mistimed"] = _count(pc.not_equal(passed, pc.equal(own.rows["timing"], "late")))
+    return found
 
 
 def off_window(inputs: Inputs, step: Step, start: Any, end: Any, newest: Any) -> Any:

@@ -85,10 +85,10 @@ def keep_metrics(definition: Definition) -> None:
     if not definition.root.is_dir():
         return
     from windowlib.model.errors import WindowError
-    from windowlib.pages.metrics import write
+    from windowlib.pages.metrics import samples, write
     from windowlib.tables.ledger import wall_clock_ms
 
     try:
-        write([definition], definition.root, wall_clock_ms())
+        write(samples(definition, wall_clock_ms()), definition.root)
     except (OSError, WindowError) as error:
         show_note(f"{definition.name}: metrics are not up to date: {error}")

@@ -34,6 +34,8 @@ def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
     table = tables[LEDGER.name]
     found: list[Committed] = []
     for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
+        if not file.low.get("kind", "commit") <= "commit" <= file.high.get("kind", "commit"):
+            continue
         rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)
         commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
         found += map(_committed, data_files.rows_of(commits.slice(0, SHOWN)))

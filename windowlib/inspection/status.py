@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
-
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
@@ -110,9 +108,13 @@ class Status:
     listing: str | None = None  # from where on the source is listed, and when all of it is
 
 
-def status(definition: Definition, now_ms: int) -> Status:
-    """Looks at everything; `now_ms` judges whether a run is still at work."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *, whole: bool = True) -> Status:
+    """Looks at everything; `now_ms` judges whether a run is still at work.
+
+    `ledger` is that of a caller who looks at more. Not `whole`: without `commits`, `checks` and `left_out`, for whom
+    has the newest batches from elsewhere.
+    """
+    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
     commit = state.commit
     windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
@@ -120,18 +122,18 @@ def status(definition: Definition, now_ms: int) -> Status:
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
     reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
     since = marker_of(definition.source, definition.root, commit)
-    not_read = left_out(definition.source, since) if source_problem is None else []
+    not_read = left_out(definition.source, since) if whole and source_problem is None else []
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
         same_definition=commit is None or continues(definition, commit.definition, commit.fingerprint),
-        commits=newest_commits(ledger.tables, state),
+        commits=newest_commits(ledger.tables, state) if whole else [],
         time=_time(definition, ledger.tables, commit),
         windows_in_flight=sum(file.rows for file in windows),
         oldest_window_start_ms=min(
             (start for start in starts if start is not None and start > MIN_TIME_MS), default=None
         ),
-        checks=_checks(ledger.tables, commit),
+        checks=_checks(ledger.tables, commit) if whole else None,
         unfinished=_unfinished(definition, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
@@ -171,7 +173,7 @@ def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, val
     for file in delta.files(tables[of.name], _version(commit, of.name)):
         if file.low.get(column, value) <= value <= file.high.get(column, value):
             rows = data_files.read_parquet(tables[of.name].folder / file.path, of.columns)
-            found += data_files.rows_of(rows.filter(pc.equal(rows[column], value)))
+            found += data_files.rows_of(data_files.having(rows, column, lambda one: one == value))
     return found
 
 

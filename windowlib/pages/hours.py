@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -15,6 +17,7 @@ from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
+from windowlib.pages.hour_counts import Counts, Ints, Kept, counts, in_ms, numbers
 from windowlib.pages.newest import Run
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
@@ -22,6 +25,8 @@ from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping, overlapping_ms
 
 HOURS = 72
+STARTS = ("window_start_ms", "state_window_start_ms")  # of windows, else of slices
+ENDS = tuple(start.replace("start", "end") for start in STARTS)
 MOST_ROWS = 3_000_000  # of results that are read: fewer hours are shown where there are more
 
 
@@ -36,29 +41,72 @@ class ByHour:
     def __contains__(self, hour_ms: int) -> bool:
         return bool(self.rows[hour_ms]) or hour_ms in self.reached
 
+    def add(self, counts: Counts, span: TimeRange) -> None:
+        """Adds those of a file; of the hours that its windows reach, those in the span."""
+        for hour_ms, windows, events in counts.hours:
+            self.rows[hour_ms] += windows
+            self.events[hour_ms] += events
+        for first_ms, last_ms in counts.reached:
+            self.reached.update(range(max(first_ms, span.from_ms), min(last_ms + HOUR_MS, span.to_ms), HOUR_MS))
+
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How far sessions reach in a span: to their last event, as with a gap below an hour each hour before has one."""
+class Counting:
+    """How windows are counted: the output that has their events, and the gap of sessions, which with one below an hour
+    have an event in each hour up to their last. None: not known."""
 
+    tables: Tables
     span: TimeRange
-    gap_ms: int
+    counted: str | None
+    gap_ms: int | None
 
     @classmethod
-    def of(cls, definition: Definition, span: TimeRange) -> Reach | None:
-        """Of a pipeline's sessions; None where windows are none, or gaps are not known."""
+    def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> Counting:
+        """How those of a pipeline are counted; hours that sessions reach matter in a span alone."""
         assigner = definition.spec.assigner
-        if not isinstance(assigner, Session) or step_ms(definition.spec) is None:
-            return None
-        return cls(span, assigner.gap_ms)
+        reaches = isinstance(assigner, Session) and step_ms(definition.spec) is not None
+        gap_ms = assigner.gap_ms if isinstance(assigner, Session) and reaches else None
+        return cls(tables, span, count_column(definition), gap_ms)
 
-    def add(self, found: ByHour, start_ms: pa.ChunkedArray, end_ms: pa.ChunkedArray) -> None:
-        """Adds the hours of some sessions."""
-        hours = pa.table({"hour": _hour(start_ms), "last": _hour(pc.subtract(end_ms, self.gap_ms))})
-        hours = hours.filter(pc.greater(hours["last"], hours["hour"])).group_by(["hour", "last"]).aggregate([])
-        for first_ms, last_ms in _tuples(hours):
-            reached = range(max(first_ms, self.span.from_ms), min(last_ms + HOUR_MS, self.span.to_ms), HOUR_MS)
-            found.reached.update(reached)
+    @property
+    def terms(self) -> str:
+        """What the counts of a file depend on, apart from the file."""
+        return f"1 {self.gap_ms} {self.counted}"
+
+    def results(self, file: DataFile) -> Counts:
+        """The results in a file."""
+        columns = ["window_start", "window_end", *([self.counted] if self.counted else [])]
+        data = pq.ParquetFile(self.tables["results"].folder / file.path).read(columns=columns)
+        data = data.filter(pc.is_valid(data["window_start"]))
+        events = numbers(data[self.counted].fill_null(0)) if self.counted else np.zeros(data.num_rows, np.int64)
+        return counts(in_ms(data["window_start"]), events, self._last_ms(lambda: in_ms(data["window_end"])))
+
+    def in_flight(self, file: DataFile, watermark_ms: int | None) -> Counts:
+        """The windows, or slices, in a file that a watermark has not passed: results have none of them."""
+        stored = pq.ParquetFile(self.tables["open_windows"].folder / file.path)
+        names = stored.schema_arrow.names
+        start = next((one for one in STARTS if one in names), None)
+        if start is None or "elements" not in names:
+            return Counts()
+        end = start.replace("start", "end")
+        data = stored.read(columns=[start, end, "elements"])
+        if watermark_ms is not None:
+            data = data.filter(pc.greater(data[end], pa.scalar(watermark_ms + 1, pa.int64())))
+        data = data.filter(pc.is_valid(data[start]))
+        events = numbers(data["elements"].fill_null(0))
+        return counts(numbers(data[start]), events, self._last_ms(lambda: numbers(data[end])))
+
+    def late(self, file: DataFile) -> Counts:
+        """The late events in a file that no rerun has readmitted."""
+        data = pq.ParquetFile(self.tables["late_events"].folder / file.path).read(
+            columns=["event_time", "readmitted_by"]
+        )
+        data = data.filter(pc.and_(pc.is_null(data["readmitted_by"]), pc.is_valid(data["event_time"])))
+        return counts(in_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
+
+    def _last_ms(self, end_ms: Callable[[], Ints]) -> Ints | None:
+        """Where sessions have their last events."""
+        return None if self.gap_ms is None else end_ms() - self.gap_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,37 +127,65 @@ class Hour:
     is_gap: bool = False
 
 
-def hours(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Hour]:
-    """The newest hours, oldest first; none before the first event, and where windows have no bounds in time."""
+def hours(definition: Definition, tables: Tables, runs: Sequence[Run], *, keep: bool = False) -> list[Hour]:
+    """The newest hours, oldest first; none before the first event, and where windows have no bounds in time.
+
+    With `keep` the next look finds what was counted of each file.
+    """
     newest_ms = newest_event_ms(definition, runs)
     if newest_ms is None or not definition.plan.windows_end:
         return []
     end_ms = newest_ms // HOUR_MS * HOUR_MS + HOUR_MS
-    counted = count_column(definition)
-    versions = runs[0].versions
+    versions, watermark_ms = runs[0].versions, runs[0].watermark_out_ms
     files = {name: delta.files(tables[name], versions.get(name)) for name in ("results", "late_events", "open_windows")}
-    span, chosen = TimeRange(end_ms - HOURS * HOUR_MS, end_ms), list[DataFile]()
-    for back in (HOURS, HOURS // 3, HOURS // 12):
-        span = TimeRange(end_ms - back * HOUR_MS, end_ms)
-        chosen = overlapping(files["results"], "window_start", "window_start", span)
-        if sum(file.rows for file in chosen) <= MOST_ROWS:
-            break
-    watermark_ms, reach = runs[0].watermark_out_ms, Reach.of(definition, span)
-    found = _results(tables, chosen, counted, reach)
-    flying = _in_flight(tables, files["open_windows"], span, watermark_ms, reach)
-    late = _late(tables, overlapping(files["late_events"], "event_time", "event_time", span))
+    span, chosen = _span(files["results"], end_ms)
+    counting = Counting.of(definition, tables, span)
+    kept = Kept.read(definition.root, counting.terms)
+    found, flying, late = ByHour(), ByHour(), ByHour()
+    for file in chosen:
+        found.add(kept.of(f"results/{file.path}", partial(counting.results, file)), span)
+    for file in (one for one in files["open_windows"] if _may_start_in(one, span)):
+        name = f"open_windows/{file.path}{'' if _is_ahead(file, watermark_ms) else f' {watermark_ms}'}"
+        flying.add(kept.of(name, partial(counting.in_flight, file, watermark_ms)), span)
+    for file in overlapping(files["late_events"], "event_time", "event_time", span):
+        late.add(kept.of(f"late_events/{file.path}", partial(counting.late, file)), span)
+    if keep:
+        kept.write()
     begun = [hour for hour in range(span.from_ms, span.to_ms, HOUR_MS) if hour in found or hour in flying]
     return [
         Hour(
             hour,
             found.rows[hour],
-            found.events[hour] if counted else None,
-            flying.events[hour] if counted else None,
-            late[hour],
+            found.events[hour] if counting.counted else None,
+            flying.events[hour] if counting.counted else None,
+            late.rows[hour],
             not (hour in found or hour in flying) and must_have_ended(definition.spec, hour, watermark_ms),
         )
         for hour in range(begun[0] if begun else span.to_ms, span.to_ms, HOUR_MS)
     ]
+
+
+def _may_start_in(state: DataFile, span: TimeRange) -> bool:
+    """Whether a file of state may have windows, or slices, that start in a span."""
+    start = next((one for one in STARTS if one in state.low), STARTS[0])
+    return bool(overlapping_ms([state], (start, start), span))
+
+
+def _is_ahead(state: DataFile, watermark_ms: int | None) -> bool:
+    """Whether a watermark has passed no window of a file of state."""
+    low = next((state.low[end] for end in ENDS if end in state.low), None)
+    return watermark_ms is None or (low is not None and low > watermark_ms + 1)
+
+
+def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence[DataFile]]:
+    """The hours that are shown, and the files of results with windows that start in them."""
+    span, chosen = TimeRange(end_ms - HOURS * HOUR_MS, end_ms), list[DataFile]()
+    for back in (HOURS, HOURS // 3, HOURS // 12):
+        span = TimeRange(end_ms - back * HOUR_MS, end_ms)
+        chosen = overlapping(results, "window_start", "window_start", span)
+        if sum(file.rows for file in chosen) <= MOST_ROWS:
+            break
+    return span, chosen
 
 
 def newest_event_ms(definition: Definition, runs: Sequence[Run]) -> int | None:
@@ -140,73 +216,3 @@ def count_column(definition: Definition) -> str | None:
         return None
     plain = {name: expression.replace(" ", "").lower() for name, expression in definition.expressions.items()}
     return next((name for name, expression in plain.items() if expression == "count(*)"), None)
-
-
-def _results(tables: Tables, files: Sequence[DataFile], counted: str | None, reach: Reach | None) -> ByHour:
-    """Results by hour; with `reach` also where they reach in it."""
-    found = ByHour()
-    for file in files:
-        columns = ["window_start", *([counted] if counted else []), *(["window_end"] if reach else [])]
-        data = pq.ParquetFile(tables["results"].folder / file.path).read(columns=columns)
-        amount = data[counted] if counted else pa.nulls(data.num_rows, pa.int64())
-        _add(found, _in_ms(data["window_start"]), amount)
-        if reach:
-            reach.add(found, _in_ms(data["window_start"]), _in_ms(data["window_end"]))
-    return found
-
-
-def _in_flight(
-    tables: Tables, files: Sequence[DataFile], span: TimeRange, watermark_ms: int | None, reach: Reach | None
-) -> ByHour:
-    """Windows, or slices, that the watermark has not passed: results have none of them."""
-    found = ByHour()
-    for file in overlapping_ms(files, ("window_start_ms", "window_start_ms"), span):
-        stored = pq.ParquetFile(tables["open_windows"].folder / file.path)
-        names = stored.schema_arrow.names
-        start = next((one for one in ("window_start_ms", "state_window_start_ms") if one in names), None)
-        if start is None or "elements" not in names:
-            continue
-        end = start.replace("start", "end")
-        data = stored.read(columns=[start, end, "elements"])
-        if watermark_ms is not None:
-            data = data.filter(pc.greater(data[end], pa.scalar(watermark_ms + 1, pa.int64())))
-        _add(found, data[start], data["elements"])
-        if reach:
-            reach.add(found, data[start], data[end])
-    return found
-
-
-def _add(found: ByHour, start_ms: pa.ChunkedArray, events: pa.ChunkedArray) -> None:
-    by_hour = pa.table({"hour": _hour(start_ms), "events": events}).group_by("hour")
-    for hour_ms, rows, many in _tuples(by_hour.aggregate([([], "count_all"), ("events", "sum")])):
-        found.rows[hour_ms] += rows
-        found.events[hour_ms] += many or 0
-
-
-def _late(tables: Tables, files: Sequence[DataFile]) -> Counter[int]:
-    """Late events by hour."""
-    found: Counter[int] = Counter()
-    for file in files:
-        data = pq.ParquetFile(tables["late_events"].folder / file.path).read(columns=["event_time", "readmitted_by"])
-        data = data.filter(pc.is_null(data["readmitted_by"]))
-        by_hour = pa.table({"hour": _hour(_in_ms(data["event_time"]))}).group_by("hour")
-        for hour_ms, many in _tuples(by_hour.aggregate([([], "count_all")])):
-            found[hour_ms] += many
-    return found
-
-
-def _in_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Each TIMESTAMP, in ms."""
-    return pc.divide(times.cast(pa.timestamp("us")).cast(pa.int64()), 1000)
-
-
-def _hour(times_ms: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The hour of each time, in ms."""
-    return pc.floor_temporal(times_ms.cast(pa.timestamp("ms")), unit="hour").cast(pa.int64())
-
-
-def _tuples(table: pa.Table) -> list[tuple[int, ...]]:
-    """The rows whose hour is known, the hour first."""
-    names = ["hour", *(name for name in table.column_names if name != "hour")]
-    rows = zip(*(table[name].to_pylist() for name in names), strict=True)
-    return [row for row in rows if row[0] is not None]

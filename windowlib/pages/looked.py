@@ -68,16 +68,19 @@ class Looked:
         return approve, abandon
 
 
-def looked(definition: Definition, now_ms: int) -> Looked:
-    """A pipeline as it is now. Raises `WindowError` where its tables cannot be read."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Looked:
+    """A pipeline as it is now; `ledger` is that of a caller who looks at more.
+
+    Raises `WindowError` where its tables cannot be read.
+    """
+    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state, error = ledger.state(), last_error.last(definition.root)
     return Looked(
         definition=definition,
         now_ms=now_ms,
         tables=ledger.tables,
         ledger=state,
-        status=look(definition, now_ms),
+        status=look(definition, now_ms, ledger, whole=False),
         tail=tail(ledger.tables, state.version),
         checked=kept(definition.root, RUNS_SHOWN),
         still=[one.sentence for one in standing_still(definition, ledger, state, now_ms)],

@@ -7,7 +7,7 @@ something: how far the watermark is behind now is `time() - windowlib_watermark_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,9 +44,12 @@ class Sample:
     value: float
 
 
-def samples(definition: Definition, now_ms: int) -> list[Sample]:
-    """What is known of a pipeline. Raises `WindowError` where its tables cannot be read."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> list[Sample]:
+    """What is known of a pipeline; `ledger` is that of a caller who looks at more.
+
+    Raises `WindowError` where its tables cannot be read.
+    """
+    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
     found: dict[str, float | None] = {
         "waiting_for_decision": int(bool(state.plan and state.rejection and not state.approved_by)),
@@ -86,9 +89,9 @@ def exposed(found: Iterable[Sample]) -> str:
     return "\n".join([*lines, "# EOF\n"])
 
 
-def write(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
+def write(found: Iterable[Sample], folder: Path) -> Path:
     """Writes the gauges of some pipelines into a folder; gives the file, whose readers see it whole."""
-    text = exposed(one for definition in definitions for one in samples(definition, now_ms))
+    text = exposed(found)
     file = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(".unfinished")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
+import pyarrow.parquet as pq
 
-from windowlib.tables import data_files, delta, row_groups
+from windowlib.tables import data_files, delta, row_groups, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger_rows import at_ms_of
@@ -123,45 +125,91 @@ def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claimed_ms: int | None
 
 def _ledger_rows(table: Table, version: int | None, at_most: int) -> list[dict[str, Any]]:
     """The newest rows of the ledger that say something, oldest first."""
-    parts, found = list[pa.Table](), 0
+    found = list[dict[str, Any]]()
     for part in _newest_groups(table, version):
-        parts.append(part.filter(pc.is_in(part["kind"], pa.array(KINDS))))
-        found += parts[-1].num_rows
-        if found >= at_most:
+        found += data_files.rows_of(data_files.having(part, "kind", lambda kind: kind in KINDS))
+        if len(found) >= at_most:
             break
-    if not parts:
-        return []
-    together = pa.concat_tables(parts).sort_by("sequence")
-    return data_files.rows_of(together.slice(max(0, together.num_rows - at_most)))
+    return sorted(found, key=lambda row: row["sequence"])[max(0, len(found) - at_most) :]
 
 
 def _newest_groups(table: Table, version: int | None) -> Iterator[pa.Table]:
     """The row groups of the ledger, the newest first."""
-    columns = pa.schema([LEDGER.columns.field(name) for name in COLUMNS]) if LEDGER.columns else pa.schema([])
     for file in sorted(delta.files(table, version), key=lambda file: -file.high["sequence"]):
-        for rows, _ in row_groups.newest_first(table.folder / file.path, "sequence", columns):
-            yield rows
+        path = table.folder / file.path
+        yield from _rows_of_small(path) if file.rows <= data_files.ROWS_PER_GROUP else _groups_of(path)
+
+
+def _groups_of(path: Path) -> Iterator[pa.Table]:
+    columns = pa.schema([LEDGER.columns.field(name) for name in COLUMNS]) if LEDGER.columns else pa.schema([])
+    return (rows for rows, _ in row_groups.newest_first(path, "sequence", columns))
+
+
+@lru_cache(maxsize=2 * small.SMALL_FILES)
+def _rows_of_small(path: Path) -> Sequence[pa.Table]:
+    """Those of a file with one, which never changes: a page, its metrics and the next page ask for the same."""
+    return list(_groups_of(path))
 
 
 def newest_rows(
-    tables: Tables, name: str, version: int | None, at_most: int, where: pc.Expression | None = None
+    tables: Tables,
+    name: str,
+    version: int | None,
+    at_most: int,
+    where: pc.Expression | None = None,
+    columns: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Up to `at_most` rows of a table as of a version that `where` takes, those of the newest batches first."""
-    return rows_of_newest(tables, name, delta.files(tables[name], version), at_most, where)
+    return rows_of_newest(tables, name, delta.files(tables[name], version), at_most, where, columns)
 
 
 def rows_of_newest(
-    tables: Tables, name: str, files: Sequence[DataFile], at_most: int, where: pc.Expression | None = None
+    tables: Tables,
+    name: str,
+    files: Sequence[DataFile],
+    at_most: int,
+    where: pc.Expression | None = None,
+    columns: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The same of some files of a table, of which the `FILES_READ` with the newest batches are opened."""
-    rows = list[dict[str, Any]]()
+    """The same of some files of a table, of which the `FILES_READ` with the newest batches are opened.
+
+    `columns` are those that are read, as far as a file has them; None: all.
+    """
+    parts = parts_of_newest(tables, name, files, at_most, where, columns)
+    return [{**row, **file.partition} for file, found in parts for row in data_files.rows_of(found)]
+
+
+def parts_of_newest(
+    tables: Tables,
+    name: str,
+    files: Sequence[DataFile],
+    at_most: int,
+    where: pc.Expression | None = None,
+    columns: Collection[str] | None = None,
+) -> Iterator[tuple[DataFile, pa.Table]]:
+    """The same, file by file."""
+    left = at_most
     for file in newest_files(files)[:FILES_READ]:
-        data = dataset.dataset(tables[name].folder / file.path, format="parquet", partitioning=None)
-        found = data.scanner(filter=where).head(at_most - len(rows))
-        rows += [{**row, **file.partition} for row in data_files.rows_of(found)]
-        if len(rows) >= at_most:
+        found = _first_rows(tables[name].folder / file.path, left, where, columns)
+        yield file, found
+        left -= found.num_rows
+        if left <= 0:
             break
-    return rows
+
+
+def _first_rows(path: Path, at_most: int, where: pc.Expression | None, columns: Collection[str] | None) -> pa.Table:
+    """The first rows of a file that `where` takes. Without it no more than these are decoded."""
+    if where is not None:
+        from pyarrow import dataset  # which imports pandas
+
+        data = dataset.dataset(path, format="parquet", partitioning=None)
+        wanted = None if columns is None else [one for one in data.schema.names if one in columns]
+        return data.scanner(filter=where, columns=wanted).head(at_most)
+    stored = pq.ParquetFile(path)
+    names = [one for one in stored.schema_arrow.names if columns is None or one in columns]
+    batches = stored.iter_batches(max(1, at_most), columns=names, use_threads=False)
+    found = next(iter(batches), None)
+    return pa.table({}) if found is None else pa.Table.from_batches([found])
 
 
 def newest_files(files: Sequence[DataFile]) -> list[DataFile]:

@@ -113,8 +113,8 @@ class Pipeline:
     situations: Sequence[str]
 
 
-def pipeline(found: Looked) -> Pipeline:
-    """All about a pipeline that was looked at."""
+def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
+    """All about a pipeline that was looked at; with `keep` the next look finds what was counted (`hour_counts`)."""
     definition, tables, runs = found.definition, found.tables, found.tail.runs
     shown, versions = runs[:RUNS_SHOWN], runs[0].versions if runs else {}
     refused_rows, late = refused(definition, tables, shown) if runs else [], late_hours(definition, tables, versions)
@@ -129,7 +129,7 @@ def pipeline(found: Looked) -> Pipeline:
         in_flight=in_flight(definition, tables, versions),
         waiting=_waiting(found),
         changes=changes(tables, runs, found.now_ms, is_whole=found.tail.is_whole),
-        hours=hours(definition, tables, shown),
+        hours=hours(definition, tables, shown, keep=keep),
         hour_notes=[*hour_notes(definition)],
         gap_step_ms=step_ms(definition.spec),
         trends=trends(shown, {one.batch_id for one in found.checked if one.failed}),

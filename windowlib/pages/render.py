@@ -17,6 +17,7 @@ from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.balance import REFUSED
+from windowlib.pages.compiled import Compiled
 from windowlib.pages.history import CheckHistory, anchor_of
 from windowlib.pages.overview import Mark, Overview
 from windowlib.pages.pipeline import Pipeline
@@ -136,6 +137,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        bytecode_cache=Compiled(),
     )
     made.filters |= {
         "at": instant,

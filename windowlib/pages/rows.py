@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from statistics import median_low
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,10 +20,10 @@ from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
-from windowlib.pages.newest import Run, newest_rows, rows_of_newest
+from windowlib.pages.newest import Run, newest_rows, parts_of_newest, rows_of_newest
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
-from windowlib.tables import delta
+from windowlib.tables import data_files, delta
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
@@ -32,6 +33,7 @@ LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
 RESULTS_SHOWN, RESULTS_FOUND = 25, 100
 IN_FLIGHT_LOOKED_AT, IN_FLIGHT_SHOWN = 2_000, 10
 LONGEST_CELL = 160  # characters
+WINDOWS = ("window", "state_window")  # whichever bounds a row of state has, the first of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,10 @@ class LookedFor:
     span: TimeRange | None = None
     key: Mapping[str, str] = field(default_factory=dict)
 
-    def where(self, schema: pa.Schema) -> pc.Expression:
-        """The rows of a file. Raises `CannotLook` where a text is not a value of its column."""
+    def where(self, schema: pa.Schema) -> pc.Expression | None:
+        """The rows of a file; None: all. Raises `CannotLook` where a text is not a value of its column."""
+        if self.span is None and not self.key:
+            return None
         found = pc.scalar(True) if self.span is None else within("window_end", self.span)
         return found & self._key(schema).where(schema)
 
@@ -99,13 +103,13 @@ def results(
     Raises `CannotLook` where a text is not a value of its key column.
     """
     wanted, found = looked_for or LookedFor(), list[dict[str, Any]]()
+    window = [*definition.source.key, "window_start", "window_end"]
+    columns = [*window, *definition.outputs, "timing", "firing", "batch_id"]
     if files := delta.files(tables["results"], versions.get("results")):
         schema = pq.read_schema(tables["results"].folder / files[0].path)
         files = [file for file in files if wanted.may_be_in(file, schema)]
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
-        found = rows_of_newest(tables, "results", files, at_most, wanted.where(schema))
-    window = [*definition.source.key, "window_start", "window_end"]
-    columns = [*window, *definition.outputs, "timing", "firing", "batch_id"]
+        found = rows_of_newest(tables, "results", files, at_most, wanted.where(schema), columns)
     return replace(shown(definition, found, columns), commands=explain_commands(definition, found))
 
 
@@ -136,10 +140,7 @@ def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, in
     rows = newest_rows(tables, "late_events", versions.get("late_events"), LATE_LOOKED_AT)
     hours: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
-        start_ms = time_of(row["event_time"]) // UNITS["h"] * UNITS["h"]
-        again = f"batch {row['readmitted_by']}" if row.get("readmitted_by") is not None else ""
-        shown = {**row, "late by": how_late(row["late_by_ms"]), "readmitted by": again}
-        hours.setdefault(start_ms, []).append(shown)
+        hours.setdefault(time_of(row["event_time"]) // UNITS["h"] * UNITS["h"], []).append(row)
     columns = [*definition.source.key, "event_time", "late by", "source_file", "source_row", "batch_id"]
     columns += ["readmitted by"] if any(row.get("readmitted_by") is not None for row in rows) else []
     return [
@@ -152,16 +153,25 @@ def _late_hour(
     definition: Definition, start_ms: int, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
 ) -> LateHour:
     late_ms = [row["late_by_ms"] for row in rows]
-    examples = shown(definition, rows[:EXAMPLES], columns)
+    examples = shown(definition, [{**row, **_late_words(row)} for row in rows[:EXAMPLES]], columns)
     return LateHour(start_ms, len(rows), median_low(late_ms), max(late_ms), examples)
+
+
+def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
+    again = f"batch {row['readmitted_by']}" if row.get("readmitted_by") is not None else ""
+    return {"late by": how_late(row["late_by_ms"]), "readmitted by": again}
 
 
 def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> Rows:
     """The windows, or slices, in flight that end first, of those that were looked at."""
-    rows = newest_rows(tables, "open_windows", versions.get("open_windows"), IN_FLIGHT_LOOKED_AT)
+    keys, files = definition.source.key, delta.files(tables["open_windows"], versions.get("open_windows"))
+    asked = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
+    parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=asked)
+    rows = [row for _, part in parts for row in data_files.rows_of(_first_to_end(part))]
     if not rows:
         return Rows((), ())
-    bounds = next((b for b in ("window", "state_window") if f"{b}_end_ms" in rows[0]), None)
+    bounds = _bounds(rows[0])
+    first = sorted(rows, key=lambda row: row[f"{bounds}_end_ms"] if bounds else 0)[:IN_FLIGHT_SHOWN]
     named = [
         {
             **row,
@@ -169,14 +179,24 @@ def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int
             "to": instant(row[f"{bounds}_end_ms"]) if bounds else "",
             "events": row.get("elements"),
         }
-        for row in sorted(rows, key=lambda row: row[f"{bounds}_end_ms"] if bounds else 0)
+        for row in first
     ]
-    columns = [
-        *definition.source.key,
-        *(["from", "to"] if bounds else []),
-        *(["events"] if "elements" in rows[0] else []),
-    ]
-    return shown(definition, named[:IN_FLIGHT_SHOWN], columns)
+    columns = [*keys, *(["from", "to"] if bounds else []), *(["events"] if "elements" in rows[0] else [])]
+    return shown(definition, named, columns)
+
+
+def _bounds(names: Collection[str]) -> str | None:
+    """Which bounds rows of state have."""
+    return next((one for one in WINDOWS if f"{one}_end_ms" in names), None)
+
+
+def _first_to_end(part: pa.Table) -> pa.Table:
+    """The rows that may be shown of some, in the order in which they lie."""
+    bounds = _bounds(part.column_names)
+    if bounds is None:
+        return part.slice(0, IN_FLIGHT_SHOWN)
+    first = np.argsort(part[f"{bounds}_end_ms"].to_numpy(), kind="stable")[:IN_FLIGHT_SHOWN]
+    return part.take(np.sort(first))
 
 
 def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Rows:

@@ -8,11 +8,12 @@ from pathlib import Path
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
-from windowlib.pages.looked import looked
+from windowlib.pages.looked import Looked, looked
 from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
+from windowlib.tables.ledger import Ledger
 
 FOLDER = "pages"
 PAGE = "index.html"
@@ -20,9 +21,9 @@ PAGE = "index.html"
 
 def report(definition: Definition, now_ms: int) -> Path:
     """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path."""
-    place = Place(pipeline=lambda name: PAGE, home=None)
-    metrics.write([definition], definition.root, now_ms)
-    return _write(definition.root / FOLDER / PAGE, _pipeline(definition, now_ms, place))
+    place, ledger = Place(pipeline=lambda name: PAGE, home=None), _ledger(definition, now_ms)
+    metrics.write(metrics.samples(definition, now_ms, ledger), definition.root)
+    return _write(definition.root / FOLDER / PAGE, _pipeline(looked(definition, now_ms, ledger), place))
 
 
 def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
@@ -33,20 +34,26 @@ def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
     names = [one.name for one in definitions]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
+    samples = list[metrics.Sample]()
     for one in definitions:
-        place = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}")
-        _write(folder / one.name / PAGE, _pipeline(one, now_ms, place))
-    metrics.write(definitions, folder, now_ms)
+        place, ledger = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}"), _ledger(one, now_ms)
+        samples += metrics.samples(one, now_ms, ledger)
+        _write(folder / one.name / PAGE, _pipeline(looked(one, now_ms, ledger), place))
+    metrics.write(samples, folder)
     place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
     return _write(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
 
 
-def _pipeline(definition: Definition, now_ms: int, place: Place) -> str:
+def _ledger(definition: Definition, now_ms: int) -> Ledger:
+    """What all of a page is looked up in: each table is opened once."""
+    return Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+
+
+def _pipeline(found: Looked, place: Place) -> str:
     """The page of a pipeline; Great Expectations' stores of its outcomes are brought up to date."""
-    found = looked(definition, now_ms)
     if found.checked:
-        store(definition.root, found.checked)
-    return pipeline_page(pipeline(found), place)
+        store(found.definition.root, found.checked)
+    return pipeline_page(pipeline(found, keep=True), place)
 
 
 def _write(file: Path, text: str) -> Path:

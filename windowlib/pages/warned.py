@@ -33,9 +33,7 @@ def warned(
 
     `checked` are all batches of which the outcome is kept, newest first; `times` when batches were committed, in ms.
     """
-    failed = [
-        {name_of(one): one for one in in_words(batch.suites, batch.figures) if not one.success} for batch in checked
-    ]
+    failed = [{name_of(one): one for one in _failed(batch)} for batch in checked]
     names = dict.fromkeys(name for outcomes in failed[:recent] for name in outcomes)
     for name in list(names)[:SHOWN]:
         newest = next(number for number, outcomes in enumerate(failed) if name in outcomes)
@@ -56,6 +54,12 @@ def warned(
         yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
     if len(names) > SHOWN:
         yield f"{len(names) - SHOWN} more checks failed"
+
+
+def _failed(batch: Validated) -> list[CheckResult]:
+    """The checks of a batch that failed, in words."""
+    suites = ({**suite, "results": [one for one in suite["results"] if not one["success"]]} for suite in batch.suites)
+    return in_words(suites, batch.figures)
 
 
 def name_of(check: CheckResult) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
 
 def kept(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
     """The newest batches that were checked, newest first."""
-    return [_read(file) for file in _files(root / FOLDER)[:at_most]]
+    return [_read_once(file, file.stat().st_mtime_ns) for file in _files(root / FOLDER)[:at_most]]
 
 
 def kept_of(root: Path, batch_id: int) -> Validated | None:
@@ -57,6 +58,11 @@ def kept_of(root: Path, batch_id: int) -> Validated | None:
 
 def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"), key=lambda file: int(file.stem), reverse=True)
+
+
+@lru_cache(maxsize=64)  # one page's: the next one of this process asks for all of them but one
+def _read_once(file: Path, modified_ns: int) -> Validated:
+    return _read(file)
 
 
 def _read(file: Path) -> Validated:

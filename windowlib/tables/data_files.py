@@ -6,7 +6,7 @@ The statistics of a file are read from its footer (`windowlib.tables.footers`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -78,6 +78,14 @@ def rows(table: Table, chosen: Iterable[DataFile], schema: pa.Schema | None) -> 
     """The rows of some files of a small table as dictionaries; a column that a file lacks is null."""
     for file in chosen:
         yield from rows_of(read_parquet(table.folder / file.path, schema))
+
+
+def having(table: pa.Table, column: str, takes: Callable[[Any], bool]) -> pa.Table:
+    """The rows of a small table in whose column `takes` a value; without pyarrow's functions, which import pandas."""
+    wanted = [number for number, value in enumerate(table[column].to_pylist()) if takes(value)]
+    if len(wanted) == table.num_rows:
+        return table
+    return pa.concat_tables(table.slice(number, 1) for number in wanted) if wanted else table.slice(0, 0)
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:

@@ -97,9 +97,5 @@ def rows_of_kinds(
 
     for file in delta.files(table, version):
         if "kind" not in file.low or may_hold(file.low["kind"], file.high["kind"]):
-            yield from _of_kinds(row_groups.holding(table.folder / file.path, "kind", may_hold, schema), kinds)
-
-
-def _of_kinds(rows: pa.Table, kinds: Collection[str]) -> list[dict[str, Any]]:
-    wanted = [rows.slice(number, 1) for number, kind in enumerate(rows["kind"].to_pylist()) if kind in kinds]
-    return data_files.rows_of(pa.concat_tables(wanted)) if wanted else []
+            rows = row_groups.holding(table.folder / file.path, "kind", may_hold, schema)
+            yield from data_files.rows_of(data_files.having(rows, "kind", lambda kind: kind in kinds))

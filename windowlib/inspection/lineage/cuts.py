@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
-from pyarrow import dataset
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
@@ -138,6 +137,8 @@ class Cut:
         **only: Unpack[Only],
     ) -> Iterator[tuple[DataFile, pa.Table]]:
         """The same file by file, without partition columns."""
+        from pyarrow import dataset  # which imports pandas
+
         folder, columns = self.definition.root / table, only.get("columns")
         key, where = only.get("key"), only.get("where")
         for file in self.files(table) if files is None else files:

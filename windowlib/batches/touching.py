@@ -1,0 +1,83 @@
+"""Windows of a key that touch, of those that a batch fired or left in flight: they should have been one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from windowlib.batches.checksums import Sums, checksums
+from windowlib.definition.definition import Definition
+from windowlib.plans.step import Step
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.meaning import REMOVED
+from windowlib.tables.publish import Changes
+
+COMPARED_ROWS = 200_000  # of more windows, those of a share of the keys are compared, of others in the next batch
+START, END = "window_start_ms", "window_end_ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Which windows are compared, pair by pair: those of the keys whose turn it is, of so many shares."""
+
+    keys: tuple[str, ...]
+    shares: int
+    turn: int
+
+    @classmethod
+    def of(cls, step: Step, rows: int) -> Compared:
+        """Of a batch with so many windows that were fired or are in flight."""
+        shares = max(1, -(-rows // COMPARED_ROWS))
+        return cls(tuple(step.keys), shares, step.batch_id % shares)
+
+    def windows(self, rows: pa.Table, start_ms: pa.Array, end_ms: pa.Array, sums: Sums | None = None) -> pa.Table:
+        """Keys and bounds of those of some rows; `sums` are the checksums of their keys, where they are known."""
+        found = pa.table([*(rows[key] for key in self.keys), start_ms, end_ms], [*self.keys, START, END])
+        if self.shares == 1:
+            return found
+        sums = checksums(found.select(self.keys)) if sums is None else sums
+        return found.filter(pa.array(sums % np.uint64(self.shares) == self.turn))
+
+
+def fired(definition: Definition, changes: Mapping[str, Changes]) -> list[DataFile]:
+    """The results that are new or changed where a batch makes each window once, from all that it reached."""
+    once = definition.plan.shares_slices
+    feed = changes.get("result_changes", Changes()).add
+    return [file for file in feed if once and file.partition["change"] != REMOVED]
+
+
+def in_flight(folder: Path, ending: Sequence[DataFile], compared: Compared) -> Iterator[pa.Table]:
+    """The windows to compare of files of windows in flight that end."""
+    for file in ending:
+        rows = pq.ParquetFile(folder / file.path).read(columns=[*compared.keys, START, END])
+        yield compared.windows(rows, rows[START], rows[END])
+
+
+def touching(windows: Sequence[pa.Table], keys: Sequence[str]) -> int:
+    """How many windows touch the next one of their key. It must be 0.
+
+    >>> one = pa.table({"user": ["ann", "ann", "bob"], START: [0, 10, 5], END: [10, 20, 15]})
+    >>> touching([one], ["user"]), touching([one.slice(1), one.slice(1, 1)], ["user"])  # one fires, and is kept
+    (1, 0)
+    """
+    if not windows:
+        return 0
+    bounds = [START, END]
+    together = pa.concat_tables(windows, promote_options="permissive")
+    table = together.sort_by([(column, "ascending") for column in [*keys, *bounds]]).combine_chunks()
+    if table.num_rows < 2:
+        return 0
+    one, after = table.slice(0, table.num_rows - 1), table.slice(1)
+    touch = pc.greater_equal(one[END], after[START])
+    # A window that fires and is kept is in both.
+    fired_and_kept = pc.and_(*(pc.equal(one[bound], after[bound]) for bound in bounds))
+    touch = pc.and_not(touch, fired_and_kept)
+    for key in keys:
+        touch = pc.and_(touch, pc.equal(one[key], after[key]))
+    return int(pc.sum(touch).as_py() or 0)
