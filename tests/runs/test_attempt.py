@@ -80,7 +80,7 @@ def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, mon
     ("sizes", "said"),
     [
         ([], "no new file"),
-        ([999], "1 file, 1.0 kB"),
+        ([999], "1 file, 999 bytes"),
         ([400_000, 599_949], "2 files, 999.9 kB"),
         ([999_999, 1], "2 files, 1.0 MB"),
         ([1_000_000] * 1_234, "1,234 files, 1,234.0 MB"),

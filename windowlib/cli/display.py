@@ -214,7 +214,9 @@ def show_status(screen: Console, status: Status) -> None:
     if status.windows_in_flight:
         oldest = status.oldest_window_start_ms  # None where windows have no bounds
         since = "" if oldest is None else f", the oldest from {instant(oldest)}"
-        say(screen, f"in flight {status.windows_in_flight:,} windows (or slices of them){since}")
+        what = "1 window (or slice of one)" if status.windows_in_flight == 1 else None
+        what = what or f"{status.windows_in_flight:,} windows (or slices of them)"
+        say(screen, f"in flight {what}{since}")
     if status.checks:
         checks = status.checks
         say(screen, f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
