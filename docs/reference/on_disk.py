@@ -118,6 +118,8 @@ PARTS = (
             "namespace": "its PID namespace; null where there is none",
             "ticks": "its start in the kernel's ticks since the boot; null elsewhere",
             "lease_timeout_ms": "within which it promises a heartbeat; null in claims of earlier releases",
+            "dag_id": "the DAG of the run of Airflow that started it; null where none did",
+            "run_id": "that run",
         },
         Owner,
     ),

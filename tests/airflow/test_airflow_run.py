@@ -4,6 +4,7 @@ windowlib is the wheel in an environment of its own, and of the project the user
 """
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -71,7 +72,8 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Ai
     assert results == [{"user": "a", "events": 2, "firing": 1, "timing": "on_time"}]
     assert "batch 1: 1 new file, watermark none yet" in printed
     assert "  read 3  admitted 3  quarantined 0" in printed
-    assert (definition.root / "pages" / "index.html").is_file()
+    page = (definition.root / "pages" / "index.html").read_text()
+    assert re.search(r"made by manual__\d{4}-\S+ of the DAG windows_small", page)
     rows_written = {Path(one["name"]).name: one["outputFacets"] for one in _lineage(folder, "advance")["outputs"]}
     assert rows_written["results"]["outputStatistics"]["rowCount"] == 1
 

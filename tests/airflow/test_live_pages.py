@@ -19,9 +19,12 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests import browser
-from tests.clicks import clicks
+from tests.clicks import CLICKS, arrive, clicks, events
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.airflow import live_pages, setup
+from windowlib.pages.looked import looked
+from windowlib.pages.pipeline import pipeline
+from windowlib.pages.render import Place, pipeline_page
 from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 
@@ -212,6 +215,30 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
     assert [f"process {run.pid} on" in page for page in (running, dead)] == [True, False]
     assert [state_word(page) for page in (running, dead)] == ["running", "failing"]
     assert "the run that worked on batch 1 ended without finishing it" in dead
+
+
+def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_to_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run of a DAG may be called anything."""
+    from windowlib.airflow.job import Job
+
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    made = clicks(tmp_path, files=2, definition=f'engine = "sail"\n{CLICKS}')
+    command = [sys.executable, "-P", "-m", "windowlib", "run", str(made.file)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert "/runs/" not in live_pages.page(made, wall_clock_ms()).replace('/runs"', "")
+    arrive(tmp_path, 3, events(3))
+    task = type("Ti", (), {"dag_id": "windows_clicks", "run_id": "a/b <i>&?"})()
+    records, _, code = Job(task_id="advance", command=command).run_command({"ti": task})  # type: ignore[typeddict-item]
+    assert (code, [one["batch_id"] for one in records]) == (0, [3])
+    page = live_pages.page(made, wall_clock_ms() + live_pages.FRESH_MS)
+    shown = re.findall(r"<strong>batch (\d+)</strong>.*?</details>", page, re.DOTALL)
+    links = re.findall(r'made by <a href="([^"]*)">([^<]*)</a> of the DAG windows_clicks', page)
+    assert (shown[0], len(links)) == ("3", 1)
+    assert links == [("../../dags/windows_clicks/runs/a%2Fb%20%3Ci%3E%26%3F", "a/b &lt;i&gt;&amp;?")]
+    of_file = pipeline_page(pipeline(looked(made, wall_clock_ms())), Place(pipeline=str, home=None))
+    assert "made by a/b &lt;i&gt;&amp;? of the DAG windows_clicks" in of_file
 
 
 # -- a real Airflow ---------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from windowlib.batches import batch
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.reruns.words import size
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.run import Run
@@ -66,9 +67,9 @@ def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, mon
     monkeypatch.setattr("windowlib.runs.run.followed", lambda spark: nullcontext(lambda: ", far"))
     said: list[Any] = []
     [report] = batches(Run.of(definition, say=said.append), schedules.no_spark)
-    kb = waiting(definition).stat().st_size / 1000
+    reads = size(waiting(definition).stat().st_size)
     assert [one if isinstance(one, str) else one() for one in said] == [
-        f"values, batch 1: computing 1 file, {kb:.1f} kB, far",
+        f"values, batch 1: computing 1 file, {reads}, far",
         "values, batch 1: checking",
         "values, batch 1: publishing",
     ]
@@ -80,10 +81,11 @@ def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, mon
     ("sizes", "said"),
     [
         ([], "no new file"),
-        ([999], "1 file, 1.0 kB"),
+        ([999], "1 file, 999 bytes"),
         ([400_000, 599_949], "2 files, 999.9 kB"),
         ([999_999, 1], "2 files, 1.0 MB"),
-        ([1_000_000] * 1_234, "1,234 files, 1,234.0 MB"),
+        ([999_999], "1 file, 1.0 MB"),
+        ([1_000_000] * 1_234, "1,234 files, 1.2 GB"),
     ],
 )
 def test_what_a_batch_reads_in_words(sizes: list[int], said: str) -> None:

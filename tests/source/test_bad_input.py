@@ -18,7 +18,7 @@ from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, cl
 from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import utc
+from windowlib.definition.instants import iso_instant, utc
 from windowlib.model.errors import InvalidSpec, StateMismatch, WindowError
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.runs.advance import advance
@@ -164,7 +164,8 @@ def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
 @pytest.mark.fault("a column is missing", "an error that names it and what there is")
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
-    with refused(StateMismatch, f"{path} has no column 'valeu'; it has at_ms, user, value"):
+    said = f"{path} has no column 'valeu', which aggregates.total in {definition.file} names; it has at_ms, user, value"
+    with refused(StateMismatch, said):
         plan(definition, clock)
 
 
@@ -301,7 +302,10 @@ def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> 
     path = tmp_path / "incoming" / "1.parquet"
 
     arrive(tmp_path, 1, events(1)[:-5])
-    with refused(SourceError, f"{path} has changed since it was read"):
+    [known] = read_table(definition, "source_files").to_pylist()
+    first, end = iso_instant(known["min_timestamp_ms"]), iso_instant(known["max_timestamp_ms"] + 1)
+    command = f"rerun {definition.file} --from {first} --to {end}"
+    with refused(SourceError, f"{path} has changed since it was read", f"from {first} to {end}", command):
         plan(definition, clock)
     arrive(tmp_path, 1, events(1))
 

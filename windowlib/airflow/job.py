@@ -27,6 +27,7 @@ from windowlib.cli.notifying import TRIES_LEFT
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
 from windowlib.definition.commands import commands_in
 from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
+from windowlib.tables.owner import DAG_RUN
 
 Record = dict[str, Any]  # one outcome of a command
 WAIT = "1h"  # for another run that is in progress
@@ -61,11 +62,11 @@ class Job(BaseOperator):
         """The outcomes of the command, the lines that it printed, and its exit code; its notices are sent."""
         lines: list[str] = []
         context = context or Context()
-        tries = {TRIES_LEFT: str(tries_left(context))}
+        about = {TRIES_LEFT: str(tries_left(context)), **dag_run(context)}
         with TemporaryDirectory(prefix="windowlib-") as folder:
             outcomes = Path(folder) / "outcomes"
             outcomes.touch()
-            settings = {**OWN_PYTHON, **tries, OUTCOMES: str(outcomes)}
+            settings = {**OWN_PYTHON, **about, OUTCOMES: str(outcomes)}
             with ProcessGroup(self.command, settings) as self._process:
                 for line in filter(None, self._process.lines()):
                     lines.append(line)
@@ -108,6 +109,13 @@ def tries_left(context: Context) -> int:
     """How often Airflow tries this task again where it fails."""
     task = context.get("ti")
     return max(0, getattr(task, "max_tries", 0) + 1 - getattr(task, "try_number", 1)) if task is not None else 0
+
+
+def dag_run(context: Context) -> dict[str, str]:
+    """The setting by which what this task starts knows its run of the DAG, which pages link to."""
+    task = context.get("ti")
+    names = [getattr(task, "dag_id", None), getattr(task, "run_id", None)]
+    return {DAG_RUN: json.dumps([*map(str, names)])} if all(names) else {}
 
 
 def is_retry(context: Context) -> bool:

@@ -27,9 +27,10 @@ from windowlib.tables.ledger import Ledger
 from windowlib.tables.opened import Tables
 
 FRESH_MS = 30_000
+DAGS = "../../dags"  # from the page of a pipeline
 KEY = "key."  # of the form's fields for key columns
 HOME = Place(pipeline=lambda name: f"{name}/", home=None, airflow="../", is_static=False)
-PIPELINE = Place(pipeline=lambda name: f"../{name}/", home="../", results="results", is_static=False)
+PIPELINE = Place(pipeline=lambda name: f"../{name}/", home="../", results="results", dags=DAGS, is_static=False)
 RESULTS = Place(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
 
 Kept = TypeVar("Kept")
@@ -72,7 +73,7 @@ def _row(definition: Definition, now_ms: int) -> Overview:
 
 
 def _page(definition: Definition, now_ms: int) -> str:
-    place = replace(PIPELINE, dag=f"../../dags/{quote(dag_id(definition), safe='')}")
+    place = replace(PIPELINE, dag=f"{DAGS}/{quote(dag_id(definition), safe='')}")
     return pipeline_page(pipeline(looked(definition, now_ms)), place)
 
 

@@ -214,7 +214,7 @@ def show_status(screen: Console, status: Status) -> None:
     if status.windows_in_flight:
         oldest = status.oldest_window_start_ms  # None where windows have no bounds
         since = "" if oldest is None else f", the oldest from {instant(oldest)}"
-        say(screen, f"in flight {status.windows_in_flight:,} windows (or slices of them){since}")
+        say(screen, f"in flight {_windows(status.windows_in_flight)}{since}")
     if status.checks:
         checks = status.checks
         say(screen, f"checks of batch {checks.batch_id}: {checks.passed} passed, {len(checks.failed)} failed")
@@ -222,6 +222,11 @@ def show_status(screen: Console, status: Status) -> None:
     if status.verified:
         say(screen, _verified(status.verified))
     _say_what_waits(screen, status)
+
+
+def _windows(rows: int) -> str:
+    """Rows of the state."""
+    return f"{counted(rows, 'window')} ({'or slice of one' if rows == 1 else 'or slices of them'})"
 
 
 def _verified(last: Verification) -> str:

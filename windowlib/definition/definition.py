@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, ValidationError
 
-from windowlib.definition.aggregate_sql import read_aggregates
+from windowlib.definition.aggregate_sql import columns_used, read_aggregates
 from windowlib.definition.fields import resolved
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
@@ -143,10 +143,28 @@ class Definition(DefinitionFile):
     @property
     def uses(self) -> Uses:
         """What it needs of the rows of its source."""
-        source = self.source
-        named = (*source.key, source.timestamp, source.event_id, *self.reads, *sorted(self.aggregates.columns_used))
-        columns = tuple(dict.fromkeys(name for name in named if name))
-        return Uses(columns, self.expressions, getattr(self.window, "gap_column", None), self.plan.runs_operator)
+        named_by: dict[str, str] = {}
+        for column, key in self._named_columns():
+            named_by.setdefault(column, key)
+        gap_column = getattr(self.window, "gap_column", None)
+        return Uses(tuple(named_by), self.expressions, gap_column, self.plan.runs_operator, named_by)
+
+    def _named_columns(self) -> Iterator[tuple[str, str]]:
+        """The columns of the source that it names, each with the key that does."""
+        source, window = self.source, self.window
+        yield from ((name, "source.key") for name in source.key)
+        yield source.timestamp, "source.timestamp"
+        if source.event_id:
+            yield source.event_id, "source.event_id"
+        yield from ((name, "window.reads") for name in window.reads)
+        for key, section in (("window.trigger", window.own_trigger), ("window.evictor", window.own_evictor)):
+            yield from ((name, key) for name in (section.columns if section else ()))
+        gap_column = getattr(window, "gap_column", None)
+        yield from ((name, "window.gap_column" if name == gap_column else "window") for name in self.reads)
+        outputs = {
+            name: f"aggregates.{output}" for output, sql in self.expressions.items() for name in columns_used(sql)
+        }
+        yield from ((name, outputs.get(name, "aggregates")) for name in sorted(self.aggregates.columns_used))
 
     def semantics(self) -> dict[str, Any]:
         """What the stored state depends on, ready for JSON: a warehouse with another one cannot be continued."""

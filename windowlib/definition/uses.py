@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,11 @@ class Uses:
     expressions:   the aggregates, as SQL
     gap_column:    holds the gap of each event's own session
     runs_operator: the operator in Python looks at events, which needs no order but that of time
+    named_by:      column → the key of the definition that names it first
     """
 
     columns: tuple[str, ...]
     expressions: Mapping[str, str]
     gap_column: str | None
     runs_operator: bool
+    named_by: Mapping[str, str] = field(default_factory=dict)

@@ -21,8 +21,6 @@ from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState, Plan
 from windowlib.tables.opened import Tables
 
-QUEUED_MS = 15 * UNITS["m"]  # a plan this young may still be waiting for a worker
-
 
 class State(StrEnum):
     """What a pipeline does, the most urgent first."""
@@ -100,7 +98,7 @@ def state_of(found: Looked) -> tuple[State, str]:
     if stands := [*_stands(found, unfinished)]:
         return State.FAILING, "; ".join(stands)
     if unfinished:
-        return State.PLANNED, _planned(unfinished)
+        return State.PLANNED, _planned(found, unfinished)
     if found.ledger.commit is None:
         return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
     return State.IDLE, _arrived(status.files_waiting, "everything that has arrived is in the results")
@@ -117,23 +115,23 @@ def _stands(found: Looked, unfinished: Unfinished | None) -> Iterator[str]:
 
 
 def _given_up(found: Looked, unfinished: Unfinished | None) -> str | None:
-    """Why a batch that is planned, and that no run works on, is not just waiting for one."""
-    if unfinished is None:
+    """That a run has begun a batch and ended; one that none has begun waits for the next, however long ago it was
+    planned: its DAG may be paused, or its plan was made by hand."""
+    if unfinished is None or not found.ledger.is_begun:
         return None
-    if found.ledger.is_begun:
-        return f"the run that worked on batch {unfinished.batch_id} ended without finishing it"
+    return f"the run that worked on batch {unfinished.batch_id} ended without finishing it"
+
+
+def _planned(found: Looked, unfinished: Unfinished) -> str:
+    """What waits for a run, and for how long, where that is a minute or more."""
     approved = (one.at_ms for one in found.tail.said if one.kind == "approve" and unfinished.approved_by)
-    waits_ms = found.now_ms - max(unfinished.planned_at_ms, next(approved, unfinished.planned_at_ms))
-    if waits_ms <= QUEUED_MS:
-        return None
-    what = "approved" if unfinished.approved_by else "planned"
-    ago = format_duration(waits_ms // UNITS["m"] * UNITS["m"])
-    return f"batch {unfinished.batch_id} was {what} {ago} ago, and no run works on it"
-
-
-def _planned(unfinished: Unfinished) -> str:
+    since_ms = max(unfinished.planned_at_ms, next(approved, unfinished.planned_at_ms))
+    waits_ms = (found.now_ms - since_ms) // UNITS["m"] * UNITS["m"]
+    ago = f" {format_duration(waits_ms)} ago" if waits_ms > 0 else ""
     if unfinished.approved_by:
-        return f"batch {unfinished.batch_id} was approved by {unfinished.approved_by}: the next run publishes it"
+        return f"batch {unfinished.batch_id} was approved by {unfinished.approved_by}{ago}: the next run publishes it"
+    if ago:
+        return f"batch {unfinished.batch_id} was planned{ago}, and no run has begun it yet"
     return f"batch {unfinished.batch_id} is planned: no run has begun it yet"
 
 

@@ -19,6 +19,7 @@ from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.migration import FINISHED
 from windowlib.tables.opened import Table, Tables
+from windowlib.tables.owner import Owner
 from windowlib.tables.rerun import Rerun
 
 RUNS_SHOWN = 60  # in plots and lists
@@ -28,7 +29,7 @@ SAID = ("approve", "abandon", "clock", "restore", "acknowledge", "migrate_finish
 KINDS = ("claim", "plan", "prepare", "commit", *SAID)
 COLUMNS = (
     "sequence", "kind", "batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "from_sequence",
-    "to_sequence", "finished", "correction", "decision", "versions", "counts", "who", "reason",
+    "to_sequence", "finished", "correction", "decision", "versions", "counts", "who", "reason", "owner",
 )  # fmt: skip
 
 
@@ -49,6 +50,7 @@ class Run:
     finished: bool = False
     approved_by: str | None = None
     approved_because: str | None = None
+    dag_run: tuple[str, str] | None = None  # of Airflow, which committed it: the ids of the DAG and of its run
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +85,18 @@ def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tai
     """The end of the ledger as of a version, `at_most` so many rows; None: there is no ledger yet."""
     rows = _ledger_rows(tables[LEDGER.name], version, at_most)
     runs, said, refused_at_ms = list[Run](), list[Said](), None
-    claimed_ms, plan, approved = None, dict[str, Any](), dict[str, Any]()
+    claim, plan, approved = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for row in rows:
         at_ms = at_ms_of(row)
         match row["kind"]:
             case "claim":
-                claimed_ms = at_ms
+                claim = row
             case "plan":
                 plan, approved = row, {}
             case "prepare":
                 refused_at_ms = at_ms if row["reason"] else None
             case "commit":
-                runs.append(_run(row, plan if plan.get("batch_id") == row["batch_id"] else {}, claimed_ms, approved))
+                runs.append(_run(row, plan if plan.get("batch_id") == row["batch_id"] else {}, claim, approved))
                 approved = {}
             case kind if kind in SAID:
                 said.append(Said(kind, at_ms, row["batch_id"], row["who"] or "", row["reason"] or ""))
@@ -102,8 +104,8 @@ def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tai
     return Tail(runs[::-1], said[::-1], refused_at_ms, not rows or rows[0]["sequence"] <= 2)
 
 
-def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claimed_ms: int | None, approved: Mapping[str, Any]) -> Run:
-    began = [at for at in (at_ms_of(plan) if plan else None, claimed_ms) if at is not None]
+def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claim: Mapping[str, Any], approved: Mapping[str, Any]) -> Run:
+    began = [at_ms_of(one) for one in (plan, claim) if one]
     files = plan["to_sequence"] - plan["from_sequence"] if plan else 0
     mine = approved if approved.get("batch_id") == row["batch_id"] else {}
     return Run(
@@ -120,6 +122,7 @@ def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claimed_ms: int | None
         finished=bool(plan.get("finished")),
         approved_by=mine.get("who"),
         approved_because=mine.get("reason"),
+        dag_run=Owner.of_json(claim["owner"]).dag_run if claim else None,
     )
 
 

@@ -6,10 +6,11 @@ import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import quote
 
 import jinja2
 
@@ -46,8 +47,9 @@ CHECKS_MARKED = 20
 class Place:
     """Where pages are shown: how they link to one another. None: there is no such page.
 
-    `airflow`: Airflow's own pages, for those shown among them; `dag`: that of the pipeline's DAG. `is_static`: they are
-    files, which do not change by themselves and bring their Content-Security-Policy along.
+    `airflow`: Airflow's own pages, for those shown among them; `dags`: the folder of its pages of DAGs; `dag`: that of
+    the pipeline's. `is_static`: they are files, which do not change by themselves and bring their
+    Content-Security-Policy along.
     """
 
     pipeline: Callable[[str], str]
@@ -55,6 +57,7 @@ class Place:
     results: str | None = None
     airflow: str | None = None
     dag: str | None = None
+    dags: str | None = None
     is_static: bool = True
 
 
@@ -93,6 +96,7 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
         page=facts,
         home=place.home,
         dag=place.dag,
+        dags=place.dags,
         sections=sections,
         results_link=place.results,
         plots=plots,
@@ -155,6 +159,7 @@ def _environment() -> jinja2.Environment:
         "check_words": check_words,
         "number": number_in_words,
         "anchor": anchor_of,
+        "in_path": partial(quote, safe=""),
     }
     return made
 

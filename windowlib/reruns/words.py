@@ -95,13 +95,17 @@ def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) ->
 def size(count: int) -> str:
     """Bytes for people.
 
-    >>> size(999), size(1_000), size(10_292), size(3_100_000), size(2_500_000_000)
-    ('999 bytes', '1.0 kB', '10.3 kB', '3.1 MB', '2.5 GB')
+    >>> size(1), size(999), size(1_000), size(10_292), size(3_100_000), size(2_500_000_000_000)
+    ('1 byte', '999 bytes', '1.0 kB', '10.3 kB', '3.1 MB', '2,500.0 GB')
+    >>> size(999_949), size(999_950), size(999_999_999)
+    ('999.9 kB', '1.0 MB', '1.0 GB')
     """
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= factor:
+    if count < 1_000:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    for unit, factor in (("kB", 10**3), ("MB", 10**6)):
+        if count < 999.95 * factor:
             return f"{count / factor:.1f} {unit}"
-    return f"{count} bytes"
+    return f"{count / 10**9:,.1f} GB"
 
 
 def _row(cells: Sequence[str]) -> str:

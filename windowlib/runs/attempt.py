@@ -24,6 +24,7 @@ from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.quality.terms import Terms
 from windowlib.reruns import batch as rerun
+from windowlib.reruns.words import size
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
@@ -125,9 +126,8 @@ def _amount(plan: Plan) -> str:
     if plan.rerun:
         return plan.rerun.title
     count = len(plan.files)
-    size_bytes = sum(file.size_bytes for file in plan.files)
-    size = f"{size_bytes / 1e6:,.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:,.1f} kB"
-    return f"{count:,} file{'' if count == 1 else 's'}, {size}" if count else "no new file"
+    read = size(sum(file.size_bytes for file in plan.files))
+    return f"{count:,} file{'' if count == 1 else 's'}, {read}" if count else "no new file"
 
 
 def _discard(attempt: Attempt) -> None:

@@ -48,7 +48,8 @@ def check_readable(
             if name == names.EVENT_TIME and name not in types:
                 continue  # then it is windowlib's own
             if name not in types:
-                raise StateMismatch(f"{path} has no column {name!r}; it has {', '.join(sorted(types))}")
+                key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
+                raise StateMismatch(f"{path} has no column {name!r}{key}; it has {', '.join(sorted(types))}")
             if types[name] == NULL:
                 empty.setdefault(name, path)
             else:

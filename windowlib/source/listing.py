@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windowlib.definition.commands import OPEN, to_paste
+from windowlib.definition.instants import iso_instant
 from windowlib.definition.source import Source
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
@@ -134,8 +135,7 @@ def new_files(
                 raise SourceError(
                     f"{source.path / file.path} has changed since it was read ({sizes})."
                     " A file is read once: put new events into a new file and restore"
-                    " this one, or rerun its time range:"
-                    f" {to_paste('rerun', source.file, '--from', OPEN, '--to', OPEN)}"
+                    f" this one, or rerun its time range{_rerun(source, spans_read(tables, commit).get(file.path))}"
                 )
         aside = files_set_aside(tables.root)
         fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)
@@ -144,6 +144,13 @@ def new_files(
         else:
             moved = {file.path for file in renamed(contents, found, all_known.values()).values()}
     return [file for file in fresh if file.path not in moved]
+
+
+def _rerun(source: Source, span: TimeRange | None) -> str:
+    """The command for the range of the events that were admitted from a file; None: it had none."""
+    begin, end = (span and iso_instant(span.from_ms)) or OPEN, (span and iso_instant(span.to_ms)) or OPEN
+    held = f" (its events were from {begin} to {end}; a longer one, if it has others now)" if span else ""
+    return f"{held}: {to_paste('rerun', source.file, '--from', begin, '--to', end)}"
 
 
 def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:

@@ -24,6 +24,7 @@ import psutil
 
 CLOCK_STEP_S = 2  # by so much the same boot and the same start may differ after the machine's clock was corrected
 START_FIELD = 19  # of /proc/PID/stat after the name: field 22 as `man proc` counts
+DAG_RUN = "WINDOWLIB_DAG_RUN"  # the environment variable in which a task names its run: JSON of [dag_id, run_id]
 LOOKS = 40  # at the ledger in one `lease_timeout`
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -42,7 +43,8 @@ class Owner:
 
     `boot_id` and `namespace` are what Linux calls this boot and the PID namespace, `ticks` the start in the kernel's
     ticks since that boot, which no correction of the clock moves; None where there are none, and in claims of earlier
-    releases. `lease_timeout_ms` is how often it promises a heartbeat.
+    releases. `lease_timeout_ms` is how often it promises a heartbeat. `dag_id` and `run_id` name the run of Airflow
+    that started it; None where none did.
 
     >>> Owner.of_json(this_process().to_json()).life()
     <Life.AT_WORK: 'at work'>
@@ -56,6 +58,8 @@ class Owner:
     namespace: str | None = None
     ticks: int | None = None
     lease_timeout_ms: int | None = None
+    dag_id: str | None = None
+    run_id: str | None = None
 
     @classmethod
     def of_json(cls, text: str) -> Owner:
@@ -65,6 +69,11 @@ class Owner:
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
+
+    @property
+    def dag_run(self) -> tuple[str, str] | None:
+        """The run of Airflow that started it: the ids of its DAG and of the run."""
+        return (self.dag_id, self.run_id) if self.dag_id and self.run_id else None
 
     def __str__(self) -> str:
         here = "this machine" if self.host == socket.gethostname() else self.host
@@ -112,7 +121,9 @@ def this_process() -> Owner:
     """The process that runs this."""
     process = psutil.Process()
     boot, started = int(psutil.boot_time()), process.create_time()
-    return Owner(socket.gethostname(), boot, process.pid, started, _boot_id(), _namespace(), _ticks(process.pid))
+    kernel = _boot_id(), _namespace(), _ticks(process.pid)
+    dag_id, run_id = json.loads(os.environ.get(DAG_RUN) or "[null, null]")
+    return Owner(socket.gethostname(), boot, process.pid, started, *kernel, dag_id=dag_id, run_id=run_id)
 
 
 def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
