@@ -64,7 +64,8 @@ CHANGES = (
     Change(
         ("source.format", "source.schema", "source.nested", "source.dialect"),
         How.AT_ONCE,
-        "files are read so from the next batch on; a column may not change its type",
+        "files are read so from the next batch on; those that were read stay as they were until a rerun of all their"
+        " events; a column may not change its type",
     ),
     Change(
         ("checks.*", "engine", "spark.*", "batch_timeout", "lease_timeout"),

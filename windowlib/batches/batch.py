@@ -15,6 +15,7 @@ from __future__ import annotations
 from windowlib.batches import figures, reading, rejects, replacement, watermarks, windows_job
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.steps import typed_step
+from windowlib.definition.terms import read_as
 from windowlib.source import intake
 from windowlib.source.contents import Checksums
 from windowlib.tables.publish import Changes, joined
@@ -22,7 +23,8 @@ from windowlib.tables.publish import Changes, joined
 
 def compute(inputs: Inputs) -> Outcome:
     """Runs the jobs and gives what to commit."""
-    checksums = Checksums.started(inputs.definition.source, [file.path for file in inputs.plan.files])
+    source = inputs.definition.source
+    checksums = Checksums.started(source, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
     looked = reading.look(inputs, given)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)
@@ -35,7 +37,7 @@ def compute(inputs: Inputs) -> Outcome:
     replaced = replacement.replace_results(inputs, step, windows)
     kept = {
         "watermarks": Changes(rows=[moved.row]),
-        "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums)),
+        "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums, read_as(source))),
     }
     changes = joined([windows.changes, rejected, replaced, kept])
     found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)

@@ -19,6 +19,7 @@ from windowlib.definition.own_code import code_files
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
+    from windowlib.definition.source import Source
 
 PACKAGES = {"spark": "pyspark", "sail": "pysail"}
 """What an engine comes in; where Spark is a server's, its client."""
@@ -56,13 +57,40 @@ def terms_of(definition: Definition) -> str:
     for key in ("include", "exclude"):
         if patterns := getattr(source, key):
             terms[f"source.{key}"] = patterns
-    if source.nested:
-        terms["source.nested"] = source.nested
-    if dialect := source.dialect.model_dump(exclude_defaults=True):
-        terms["source.dialect"] = dialect
+    terms |= _reading(source)
     if version := _version(PACKAGES[definition.engine]):
         terms[ENGINE_VERSION] = version
     return json.dumps(terms, sort_keys=True)
+
+
+def read_as(source: Source) -> str:
+    """How a file of the source is read, as JSON: what decides which rows it has, and their times."""
+    said: dict[str, Any] = _reading(source)
+    if source.format in ("json", "csv"):
+        said["source.format"] = source.format
+    if source.format == "csv" and source.dialect.header == "none":  # which column is which follows from their order
+        said["source.schema"] = [f"{name} {kind}" for name, kind in source.columns.items()]
+    return json.dumps(said, sort_keys=True)
+
+
+def read_otherwise(source: Source, then: str | None) -> str | None:
+    """How the source is read otherwise now than a file of it was, in words; None where it is not, or not known."""
+    if then is None:
+        return None
+    before, now = ({"source.dialect": {}, **json.loads(said)} for said in (then, read_as(source)))
+    return "; ".join(differences(before, now)) or None
+
+
+def is_read_alike(one: str, other: str) -> bool:
+    """Whether the terms of two batches, or what `read_as` gives, have the same `nested` and dialect."""
+    of_one, of_other = json.loads(one), json.loads(other)
+    return all(of_one.get(key) == of_other.get(key) for key in ("source.nested", "source.dialect"))
+
+
+def _reading(source: Source) -> dict[str, Any]:
+    said: dict[str, Any] = {"source.nested": source.nested} if source.nested else {}
+    dialect = source.dialect.model_dump(exclude_defaults=True)
+    return said | ({"source.dialect": dialect} if dialect else {})
 
 
 def changed(then: str, now: str) -> str | None:

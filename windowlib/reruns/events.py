@@ -112,10 +112,8 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     from windowlib.plans.aggregates import typed, typed_as_stored
 
     changed = [file.path for file in files if file.changed]
-    if inputs.rerun.late_only and changed:
-        raise RerunRefused(
-            f"{', '.join(changed)} changed since it was read: rerun its time range before readmitting late events"
-        )
+    if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
+        raise RerunRefused(f"{first.path} {first.how_changed}: rerun its time range before readmitting late events")
     check_files(inputs.definition.source, files, covered, inputs.rerun.accept_gap)
     step = scratch(inputs)
     present = [file.now for file in files if file.now]

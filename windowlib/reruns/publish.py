@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from windowlib.batches.inputs import Inputs
+from windowlib.definition.terms import read_as
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import reruns
 from windowlib.plans.functions import F, quoted
@@ -193,6 +194,7 @@ def _source_files(inputs: Inputs, found: Findings, changed: Changed | None) -> C
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
             row |= {"sha256": _checksum(inputs, file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
+            row |= {"read_as": read_as(inputs.definition.source)}
         if row["path"] not in gone:
             rows.append(row)
     added = [data_files.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.source import Source
+from windowlib.definition.terms import read_otherwise
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
@@ -43,6 +44,8 @@ class KnownFile:
     max_timestamp_ms: int | None
     events_now: TimeRange | None = None  # of a changed file, once it has been looked at
     replaced: bool = False
+    read_as: str | None = None  # how its rows were read (`windowlib.definition.terms`); None: not known
+    otherwise: str | None = None  # how they are read otherwise now, in words
 
     @property
     def path(self) -> str:
@@ -50,7 +53,15 @@ class KnownFile:
 
     @property
     def changed(self) -> bool:
-        return self.now is not None and self.now != self.then
+        """Whether it may hold other rows now, or with other times."""
+        return self.now is not None and (self.now != self.then or self.otherwise is not None)
+
+    @property
+    def how_changed(self) -> str:
+        """What to say of one that has changed."""
+        if self.now != self.then or self.otherwise is None:
+            return "has changed since it was read"
+        return f"would be read otherwise than it was ({self.otherwise})"
 
     @property
     def events_then(self) -> TimeRange | None:
@@ -99,7 +110,9 @@ def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
                 then = found.state
             was = SourceFile(*then.identity, row["sequence"])
             now = None if found is None else SourceFile(*found.state.identity, row["sequence"])
-            known.append(KnownFile(was, now, row["rows"], row["min_timestamp_ms"], row["max_timestamp_ms"]))
+            times = row["min_timestamp_ms"], row["max_timestamp_ms"]
+            otherwise = read_otherwise(of, row["read_as"])
+            known.append(KnownFile(was, now, row["rows"], *times, read_as=row["read_as"], otherwise=otherwise))
     return sorted(known, key=lambda file: file.then.sequence)
 
 
@@ -140,9 +153,10 @@ def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, acce
             first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
             enough = f"--from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
             raise RerunRefused(
-                f"{of.path / file.path} has changed since it was read, and has or had events from"
+                f"{of.path / file.path} {file.how_changed}, and has or had events from"
                 f" {first} to {last}, outside of what this rerun recomputes ({instant(covered.from_ms)} to"
-                f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the file"
+                f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the"
+                f" {'file' if file.otherwise is None else 'definition'}"
             )
 
 

@@ -142,8 +142,8 @@ def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
     return F.crc32(F.col(names.SOURCE_FILE).cast("binary")), by_checksum
 
 
-def read_files(plan: Plan, seen: Seen, checksums: Checksums) -> list[dict[str, Any]]:
-    """The rows of `source_files` for a batch."""
+def read_files(plan: Plan, seen: Seen, checksums: Checksums, read_as: str) -> list[dict[str, Any]]:
+    """The rows of `source_files` for a batch, whose files were `read_as` the definition says."""
     rows = []
     for file in plan.files:
         found = seen.files.get(file.path, FileFigures())
@@ -158,6 +158,7 @@ def read_files(plan: Plan, seen: Seen, checksums: Checksums) -> list[dict[str, A
                 "rows": found.rows,
                 "min_timestamp_ms": found.min_timestamp_ms,
                 "max_timestamp_ms": found.max_timestamp_ms,
+                "read_as": read_as,
             }
         )
     return rows

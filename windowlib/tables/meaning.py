@@ -134,6 +134,7 @@ SOURCE_FILES = TableSpec(
         Column("rows", _LONG, "how many rows it had"),
         Column("min_timestamp_ms", _LONG, "of the admitted events; null when none was"),
         Column("max_timestamp_ms", _LONG, "the same"),
+        Column("read_as", _TEXT, "JSON: how its rows were read (source.dialect, nested); null: by an earlier release"),
     ),
 )
 

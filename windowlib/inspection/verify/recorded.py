@@ -12,6 +12,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
+from windowlib.definition.terms import is_read_alike
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut
@@ -107,12 +108,17 @@ def _files(
         path = known.path
         first_sequence, batch_id = min(read_by[path])
         if known.then.sequence == first_sequence:
-            corrected = known.then != planned.get((batch_id, path), known.then)
+            corrected = _is_corrected(known, *planned.get((batch_id, path), (known.then, None)))
             corrected_by = _corrected_by(known, reruns) if corrected else 0
             if cut.batches[batch_id].rerun is not None:  # which took it in the place of others
                 corrected_by = max(corrected_by, batch_id)
             files.append(ReadFile(known, batch_id, corrected_by))
     return files, {path: sorted(b for _, b in by) for path, by in read_by.items() if len(by) > 1}
+
+
+def _is_corrected(known: KnownFile, planned: SourceFile, terms: str | None) -> bool:
+    """Whether a file is not the one that its batch had planned to read, or was read otherwise since."""
+    return known.then != planned or bool(known.read_as and terms and not is_read_alike(known.read_as, terms))
 
 
 def _corrected_by(known: KnownFile, reruns: Sequence[PastRerun]) -> int:
@@ -126,12 +132,13 @@ def _covers(span: TimeRange, events: TimeRange) -> bool:
     return span.from_ms <= events.from_ms and events.to_ms <= span.to_ms
 
 
-def _planned(tables: Tables, definition: Definition) -> dict[tuple[int, str], SourceFile]:
-    """The files of each plan as they were when it was made."""
+def _planned(tables: Tables, definition: Definition) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
+    """The files of each plan as they were when it was made, and its terms."""
     table, version = tables[LEDGER.name], Ledger(definition.root, wall_clock_ms).state().version
-    found: dict[tuple[int, str], SourceFile] = {}
+    found: dict[tuple[int, str], tuple[SourceFile, str | None]] = {}
     for file in delta.files(table, version):
         for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, LEDGER.columns)):
             if row["kind"] == "plan":
-                found |= {(row["batch_id"], one["path"]): SourceFile(**one) for one in row["files"] or ()}
+                files = (SourceFile(**one) for one in row["files"] or ())
+                found |= {(row["batch_id"], file.path): (file, row["terms"]) for file in files}
     return found

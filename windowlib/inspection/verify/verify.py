@@ -232,8 +232,8 @@ def _not_compared(definition: Definition, read: Read) -> list[str]:
         first = min(span.from_ms for span in read.unsure)
         last = max(span.to_ms for span in read.unsure)
         found.append(
-            f"windows that may hold events of {_named(read.lost)}, gone or changed since it was read: some between"
-            f" {instant(first)} and {instant(last) if last < EVER.to_ms else 'the end of time'}"
+            f"windows that may hold events of {_named(read.lost)}, gone or changed since it was read, or read otherwise"
+            f" now: some between {instant(first)} and {instant(last) if last < EVER.to_ms else 'the end of time'}"
         )
     reasons = [
         ("duplicate", definition.source.event_id),

@@ -1,0 +1,117 @@
+"""Files that are read otherwise than they were: a rerun of all their events reads them so, another is refused."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import time_of
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.runs.advance import advance
+from windowlib.runs.attempt import BatchReport
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun, RerunRefused
+
+pytestmark = [pytest.mark.spark]
+NOW_MS = time_of(datetime(2026, 12, 1))
+DAY = datetime(2026, 3, 2)
+FILES = [[DAY + timedelta(days=day, hours=hour, minutes=30) for hour in (0, 5, 12)] for day in (1, 0)]
+WINDOWS = {"tumbling": 'type = "tumbling"\nsize = "1h"', "session": 'type = "session"\ngap = "30m"'}
+DEFINITION = """
+name = "clocks"
+engine = "{engine}"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+max_files_per_run = 1
+{dialect}
+[watermark]
+out_of_orderness = "1h"
+[window]
+{window}
+[aggregates]
+values = "collect_list(value)"
+"""
+BERLIN = '[source.dialect]\ntime_zone = "Europe/Berlin"'
+
+
+def made(folder: Path, engine: str, window: str, dialect: str) -> Definition:
+    file = folder / "clocks.toml"
+    file.write_text(DEFINITION.format(engine=engine, window=WINDOWS[window], dialect=dialect), encoding="utf-8")
+    return load_definition(file).model_copy(update={"root": folder / "warehouse"})
+
+
+def rerun(definition: Definition, spark: SparkSession, start: datetime, end: datetime, **more: Any) -> BatchReport:
+    asked = Rerun(time_of(start), time_of(end), "a test", "ann", **more)
+    (report,) = advance(definition, lambda: spark, clock=lambda: NOW_MS, rerun=asked)
+    return report
+
+
+def shown(definition: Definition, table: str = "results") -> list[dict[str, Any]]:
+    return read_table(definition, table).to_pylist()
+
+
+def in_berlin(local: datetime) -> datetime:
+    return local.replace(tzinfo=ZoneInfo("Europe/Berlin")).astimezone(UTC)
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_zone_that_was_forgotten(
+    window: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Each row is in one place: nowhere twice, and never lost between what it was and what it is."""
+    engine = request.config.getoption("--engine")
+    (tmp_path / "incoming").mkdir()
+    for number, times in enumerate(FILES, 1):
+        rows = {
+            "user": ["ann"] * 3,
+            "at": pa.array(times, pa.timestamp("us")),
+            "value": range(number * 10, number * 10 + 3),
+        }
+        pq.write_table(pa.table(rows), tmp_path / "incoming" / f"{number}.parquet")
+        os.utime(tmp_path / "incoming" / f"{number}.parquet", (number, number))
+    definition = made(tmp_path, engine, window, "")
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, finish=True)
+    before = shown(definition), shown(definition, "late_events")
+    assert len(before[1]) == 3
+
+    definition = made(tmp_path, engine, window, BERLIN)
+    for start, end in ((-1, 0), (0, 1), (3, 20)):
+        with pytest.raises(
+            RerunRefused, match=r"2\.parquet would be read otherwise than it was \(source\.dialect\.time_zone"
+        ):
+            rerun(definition, spark, DAY + timedelta(hours=start), DAY + timedelta(hours=end))
+    with pytest.raises(RerunRefused, match=r"2\.parquet would be read otherwise .* before readmitting late events"):
+        rerun(definition, spark, DAY, DAY + timedelta(days=1), late_only=True)
+    assert (shown(definition), shown(definition, "late_events")) == before
+    found = verify(definition, Asked(None), spark, lambda: NOW_MS)
+    assert found.files == 0
+    assert "1.parquet, 2.parquet, gone or changed since it was read, or read otherwise now" in found.not_compared[0]
+
+    report = rerun(definition, spark, DAY - timedelta(days=1), DAY + timedelta(days=3))
+    assert report.figures["files_changed"] == 2
+    start = {
+        time: in_berlin(time) - timedelta(minutes=30 if window == "tumbling" else 0) for of in FILES for time in of
+    }
+    expected = {
+        start[time]: [number * 10 + row] for number, times in enumerate(FILES, 1) for row, time in enumerate(times)
+    }
+    assert {row["window_start"]: row["values"] for row in shown(definition)} == expected
+    assert shown(definition, "late_events") == shown(definition, "quarantine") == []
+    found = verify(definition, Asked(None), spark, lambda: NOW_MS)
+    assert (found.files, found.differences, found.not_compared) == (2, [], [])
+    report = rerun(definition, spark, DAY + timedelta(hours=3), DAY + timedelta(hours=20))
+    assert report.figures["files_changed"] == report.figures["windows_changed"] == 0
