@@ -22,6 +22,7 @@ from windowlib.batches import batch
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.terms import read_as
 from windowlib.quality import check
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
@@ -107,7 +108,9 @@ def computed(inputs: Inputs) -> Outcome:
     changes = {
         "results": Changes(add=_file(inputs, "results", fired), schema=_schema("results")),
         "open_windows": Changes(add=_file(inputs, "open_windows", waiting), remove=old, schema=_schema("open_windows")),
-        "source_files": Changes(rows=read_files(inputs.plan, Seen({}, None), Checksums({}))),
+        "source_files": Changes(
+            rows=read_files(inputs.plan, Seen({}, None), Checksums({}), read_as(inputs.definition.source))
+        ),
     }
     figures = {
         "rows_read": len(values),

@@ -20,6 +20,7 @@ from deltalake import Schema
 from tests.runs import schedules
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.definition.definition import Definition
+from windowlib.definition.terms import read_as
 from windowlib.erasure.source import Held, Target
 from windowlib.migrations.difference import Difference, Side
 from windowlib.source.contents import Checksums
@@ -72,7 +73,9 @@ def computed(inputs: Inputs) -> Outcome:
         "results": Changes(add=_files(root / "results", fired), schema=_schema("results")),
         "result_changes": Changes(add=_files(root / "result_changes", fired), schema=_schema("result_changes")),
         "open_windows": Changes(add=_files(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")),
-        "source_files": Changes(rows=read_files(plan, Seen({}, None), Checksums({}))),
+        "source_files": Changes(
+            rows=read_files(plan, Seen({}, None), Checksums({}), read_as(inputs.definition.source))
+        ),
     }
     to_ms = plan.decision.to_ms if plan.decision else None
     watermark_ms = max(plan.watermark_in_ms or 0, plan.to_sequence * FILE_MS, to_ms or 0)
