@@ -1,8 +1,13 @@
-"""`python -m benchmarks.checks`: what it costs that every batch is counted, checked, and shown on pages.
+"""`python -m benchmarks.checks`: what it costs that every batch is counted, checked, and shown on a page.
 
-Sessions of clicks, in a started session: every other batch is published without asking the judge. Of those that are
-checked: how long the figures take, which are counted from what was written, and the judge; afterwards the page is
-built. First batches of `--events` each, then of one event each.
+Sessions of clicks, in a started session, in pairs: of two batches one is published without asking the judge, and
+without a page. Of the other: how long the figures take, which are counted from what was written, the judge, and the
+page, which the process that has run the batch builds. Figures are counted of both, and left out of what a batch without
+all this takes. First batches of `--events` each, then of one event each.
+
+Each number is a median, in seconds that pass and in seconds of the processor: those of this process, its engine and the
+judge together, which other work on the machine changes less. The last line is what all three cost together, and what
+they may.
 """
 
 from __future__ import annotations
@@ -11,18 +16,20 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import psutil
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.clickstream import BASE_MS, Clicks
-from benchmarks.publication import pipeline, timed
+from benchmarks.publication import pipeline
 from benchmarks.query import HOUR_MS
 from windowlib.batches import figures
 from windowlib.engines import sail
@@ -51,70 +58,147 @@ gap = "30m"
 events = "count(*)"
 total = "sum(value)"
 """
+PARTS = {"figures": (figures, "of_batch"), "the judge": (check, "check"), "the page": (site, "report")}
+MOST_SHARE, MOST_S = 0.05, 1.0  # of a large batch, and of one of one event
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds that passed, and seconds of the processor."""
+
+    passed: float = 0.0
+    used: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.passed + other.passed, self.used + other.used)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.passed - other.passed, self.used - other.used)
 
 
 @dataclass(slots=True)
 class Measured:
-    """Seconds: of batches that are checked and of others, and of each part of those that are checked."""
+    """What batches took that are checked and shown, without that, and of those that are each part."""
 
-    checked: list[float] = field(default_factory=list)
-    unchecked: list[float] = field(default_factory=list)
-    figures: list[float] = field(default_factory=list)
-    judge: list[float] = field(default_factory=list)
-    page: list[float] = field(default_factory=list)
+    batches: list[Spent] = field(default_factory=list)
+    without: list[Spent] = field(default_factory=list)
+    parts: dict[str, list[Spent]] = field(default_factory=lambda: {name: [] for name in PARTS})
 
-    def rows(self, title: str) -> Iterator[tuple[str, str]]:
-        """What was measured, in words, with medians."""
-        without = statistics.median(self.unchecked)
-        yield f"{title}, not checked", f"{without:.2f} s"
-        yield "the same, checked, in turns with it", f"{statistics.median(self.checked):.2f} s"
-        parts: Iterable[tuple[str, list[float]]] = (
-            ("of it: figures", self.figures),
-            ("of it: waiting for the judge", self.judge),
-            ("afterwards: the page", self.page),
-        )
-        for name, seconds in parts:
-            yield name, f"{statistics.median(seconds):.2f} s, {statistics.median(seconds) / without:.1%}"
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """What was measured, in words, passed and used."""
+        alone = median(self.without)
+        yield "a batch, without all this", *words(alone)
+        yield "the same, counted and checked, in turns with it", *words(median(self.batches))
+        for name, spent in self.parts.items():
+            yield f"of it, {name}" if name != "the page" else "afterwards, the page", *words(median(spent), alone)
+        yield "figures, judge and page together", *words(self.together, alone)
+
+    @property
+    def together(self) -> Spent:
+        """What all three take of a batch."""
+        return median([sum(three, Spent()) for three in zip(*self.parts.values(), strict=True)])
+
+    @property
+    def share(self) -> float:
+        """That part of a batch without them, of the processor."""
+        return self.together.used / median(self.without).used
+
+
+def median(spent: list[Spent]) -> Spent:
+    """The medians of both."""
+    return Spent(*(statistics.median(getattr(one, name) for one in spent) for name in ("passed", "used")))
+
+
+def words(spent: Spent, of: Spent | None = None) -> tuple[str, str]:
+    """Seconds, and which share they are of others."""
+    passed, used = (f"{seconds:.2f} s" for seconds in (spent.passed, spent.used))
+    if of is None:
+        return passed, used
+    return f"{passed}, {spent.passed / of.passed:.1%}", f"{used}, {spent.used / of.used:.1%}"
+
+
+@contextmanager
+def taking(spent: list[Spent]) -> Iterator[None]:
+    """Adds to `spent` what the block takes."""
+    passed, used = time.perf_counter(), processor_s()
+    try:
+        yield
+    finally:
+        spent.append(Spent(time.perf_counter() - passed, processor_s() - used))
+
+
+def processor_s() -> float:
+    """Of the processor, what this process and its children have used: the engine, where it is one, and the judge."""
+    children = (one.cpu_times() for one in psutil.Process().children(recursive=True))
+    return time.process_time() + sum(one.user + one.system for one in children)
+
+
+@contextmanager
+def timed(name: str, spent: list[Spent]) -> Iterator[None]:
+    """Adds to `spent` what each call of a part takes."""
+    module, function = PARTS[name]
+    real: Callable[..., Any] = getattr(module, function)
+
+    def call(*given: Any) -> Any:
+        with taking(spent):
+            return real(*given)
+
+    with mock.patch.object(module, function, call):
+        yield
 
 
 def measure(folder: Path, engine: str, spark: SparkSession, events: int, pairs: int, warm_up: int) -> Measured:
-    """Batches of so many events, checked and not in turns; the first ones warm up."""
+    """Batches of so many events, with all of it and without in turns; the first ones warm up."""
     definition, found = pipeline(folder, DEFINITION.format(engine=engine)), Measured()
     for number in range(2 * pairs + warm_up):
         at_ms = BASE_MS + number * 6 * HOUR_MS
         Clicks().write(folder / "incoming" / f"{number:06}.parquet", number, events, at_ms, 6 * HOUR_MS)
-        checked = number % 2 == 0
-        here = Measured() if number < warm_up else found
-        with timed(figures, "of_batch", here.figures if checked else []), judging(checked, here.judge):
-            began = time.perf_counter()
-            [report] = advance(definition, lambda: spark)
-            (here.checked if checked else here.unchecked).append(time.perf_counter() - began)
-        assert bool(report.checks) == checked
-        with timed(site, "report", here.page):
-            site.report(definition, wall_clock_ms())
+        here = found if number >= warm_up else Measured()
+        (with_all if number % 2 == 0 else without)(definition, spark, here)
     return found
 
 
-def judging(really: bool, seconds: list[float]) -> Any:
-    """The judge is asked, and how long it takes added to `seconds`; or else nothing is asked."""
+def with_all(definition: Any, spark: SparkSession, found: Measured) -> None:
+    """A batch that is counted and checked, then its page."""
+    with timed("figures", found.parts["figures"]), timed("the judge", found.parts["the judge"]), taking(found.batches):
+        [report] = advance(definition, lambda: spark)
+    assert report.checks
+    with timed("the page", found.parts["the page"]):
+        site.report(definition, wall_clock_ms())
+
+
+def without(definition: Any, spark: SparkSession, found: Measured) -> None:
+    """A batch that no judge is asked about, its figures left out."""
+    whole, counted = list[Spent](), list[Spent]()
     no_checks: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
-    return timed(check, "check", seconds) if really else mock.patch.object(check, "check", no_checks)
+    with timed("figures", counted), mock.patch.object(check, "check", no_checks), taking(whole):
+        [report] = advance(definition, lambda: spark)
+    assert not report.checks
+    found.without.append(whole[0] - counted[0])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=10_000_000, help="of a large batch")
-    parser.add_argument("--pairs", type=int, default=5, help="of large batches; of small ones five times as many")
+    parser.add_argument("--pairs", type=int, default=7, help="of large batches; of small ones three times as many")
     parser.add_argument("--engine", choices=("sail", "spark"), default="sail")
     parser.add_argument("--scratch", type=Path, help="a folder for the tables; otherwise a temporary folder")
     asked = parser.parse_args()
     check.preload()
     spark = sail.session() if asked.engine == "sail" else session()
-    shown = Table("what", f"median on {asked.engine}")
+    shown = Table("what", f"passed, on {asked.engine}", "of the processor")
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
-        for events, pairs, warm_up in ((asked.events, asked.pairs, 2), (1, 5 * asked.pairs, 6)):
-            of_size = measure(Path(scratch) / str(events), asked.engine, spark, events, pairs, warm_up)
-            for row in of_size.rows(f"a batch of {events:,} event{'s' if events > 1 else ''}"):
-                shown.add_row(*row)
-            shown.add_section()
+        large, small = (
+            measure(Path(scratch) / str(events), asked.engine, spark, events, pairs, warm_up)
+            for events, pairs, warm_up in ((asked.events, asked.pairs, 2), (1, 3 * asked.pairs, 6))
+        )
+    for title, found in ((f"{asked.events:,} events", large), ("1 event", small)):
+        shown.add_section()
+        shown.add_row(f"batches of {title}, {len(found.batches)} pairs")
+        for row in found.rows():
+            shown.add_row(*row)
     Console().print(shown)
+    print(
+        f"together {large.share:.1%} of a batch of {asked.events:,} events (at most {MOST_SHARE:.0%}),"
+        f" {small.together.used:.2f} s of a batch of one event (at most {MOST_S:.0f} s)"
+    )
