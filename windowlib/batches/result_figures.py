@@ -7,7 +7,7 @@ fired when it was due, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.plans.added import FILLED
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import REMOVED
@@ -35,12 +36,13 @@ Rows: TypeAlias = pa.Table
 def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
     """The figures by name, of a batch or of a rerun."""
     change = changes.get("results", Changes())
-    folder = inputs.definition.root / "results"
+    definition = inputs.definition
+    folder = definition.root / "results"
     gone, days = {file.path for file in change.remove}, {file.partition["window_day"] for file in change.add}
     kept = [file for file in inputs.tables.files_of_days("results", days) if file.path not in gone] if days else []
     before = partial(inputs.tables.files, "results")
     return {
-        "results_gone_null": len(gone_null(inputs.definition.outputs, made_by(changes), before)),
+        "results_gone_null": len(gone_null(definition.outputs, made_by(changes), before, definition.added)),
         "results_repeated": sum(repeated(folder, change.add, kept, identity_of(inputs))),
         **of_own_rows(inputs, step, (rows for file in change.add for rows in rows_of(folder, file, OWN))),
     }
@@ -62,21 +64,37 @@ def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
     return [file for file in made if file.partition["change"] != REMOVED]
 
 
-def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Callable[[], Sequence[DataFile]]) -> list[str]:
+def gone_null(
+    columns: Sequence[str],
+    made: Sequence[DataFile],
+    before: Callable[[], Sequence[DataFile]],
+    added: Collection[str] = (),
+) -> list[str]:
     """The columns that are null in most rows just made, and hardly ever were in `results`; by statistics of files.
 
     Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing. The
-    files of all results, which `before` gives, are looked at only for a column that most new rows lack.
+    files of all results, which `before` gives, are looked at only for a column that most new rows lack. Columns that
+    were `added` are null where they are not filled: only files count of which all rows have the same ones.
 
     >>> one = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
     >>> [gone_null(["mean"], [one(50, 40)], lambda: [one(900, nulls)]) for nulls in (9, 99)]
     [['mean'], []]
     """
-    lacking = [name for name in columns if (share := _null_share(name, made)) is not None and share >= MOST]
+
+    def share(name: str, files: Sequence[DataFile]) -> float | None:
+        return _null_share(name, [one for one in files if _is_filled(one, name)] if name in added else files)
+
+    lacking = [name for name in columns if (found := share(name, made)) is not None and found >= MOST]
     if not lacking:
         return []
     all_files = before()
-    return [name for name in lacking if (share := _null_share(name, all_files)) is not None and share <= HARDLY_EVER]
+    return [name for name in lacking if (found := share(name, all_files)) is not None and found <= HARDLY_EVER]
+
+
+def _is_filled(file: DataFile, name: str) -> bool:
+    """Whether all rows of a file have an added column, by its statistics."""
+    names, last = file.low.get(FILLED), file.high.get(FILLED)
+    return file.nulls.get(FILLED) == 0 and names == last and name in str(names).split(", ")
 
 
 def _null_share(column: str, files: Sequence[DataFile]) -> float | None:

@@ -20,6 +20,7 @@ from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.newest import Run, newest_rows, rows_of_newest
+from windowlib.plans.added import FILLED
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
 from windowlib.tables import delta
@@ -105,7 +106,8 @@ def results(
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
         found = rows_of_newest(tables, "results", files, at_most, wanted.where(schema))
     window = [*definition.source.key, "window_start", "window_end"]
-    columns = [*window, *definition.outputs, "timing", "firing", "batch_id"]
+    filled = [FILLED] if any(FILLED in row for row in found) else []
+    columns = [*window, *definition.outputs, *filled, "timing", "firing", "batch_id"]
     return replace(shown(definition, found, columns), commands=explain_commands(definition, found))
 
 

@@ -138,10 +138,8 @@ def commit_logged(
     stay = {f.path for f in delta.files(table, expected)} - {f.path for f in change.remove} if recast else ()
     if stay and change.remove:  # one commit of delta-rs cannot change columns and remove some files
         columns_first = Change(of_rows=change.of_rows, columns=change.columns)
-        return commit_logged(
-            table, commit_logged(table, expected, columns_first, identity), replace(change, columns=None), identity,
-            transaction,
-        )  # fmt: skip
+        expected = commit_logged(table, expected, columns_first, identity)
+        return commit_logged(table, expected, replace(change, columns=None), identity, transaction)
     if stay:
         filters = [(partition_by[0], "in", [])]  # an overwrite of nothing
     try:
