@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,19 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.batches.test_lateness import as_earlier_releases_judge
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, tables
 from tests.killed import Killed, dead_owner, stopped
+from tests.plans.test_counts import EVERYTHING
+from tests.random_pipelines.truth import same_values
+from tests.streams import arrives, definition_text, pipeline
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.batches.result_figures import gone_null
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of
+from windowlib.erasure.forget import Asked as ToForget
+from windowlib.erasure.forget import forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
@@ -32,9 +38,12 @@ from windowlib.migrations.batch import Asked as ToMigrate
 from windowlib.migrations.switch import build, switch
 from windowlib.model.errors import StateMismatch
 from windowlib.plans.added import FILLED
+from windowlib.reruns.dry_run import preview
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import rollback
+from windowlib.runs.run import Run
+from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, lease
 from windowlib.tables.change import Change
@@ -230,6 +239,102 @@ def test_columns_are_added_again_and_over_what_is_stored(spark: SparkSession, tm
         "since_batch(3)",
         "min(`value`)",
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("window", ["session", "sliding", "count", "early"])
+def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """Next to a pipeline that had all of them from the start."""
+    others = {name: sql for name, sql in EVERYTHING.items() if name not in ("n", "total", "sketched")}
+    every = {name: sql.replace("timestamp_ms", "at_ms") for name, sql in others.items()}
+    if window == "early":
+        every = {name: sql for name, sql in every.items() if "approx" not in sql}
+    plain, whole = {"n": "count(*)", "total": "sum(v)"}, {"n": "count(*)", "total": "sum(v)", **every}
+    own = [("user", pa.string()), ("at_ms", pa.int64())]
+    schema = pa.schema([*own, ("v", pa.int32()), ("m", pa.decimal128(10, 2)), ("s", pa.string())])
+
+    def file(folder: Path, number: int, *users: str) -> None:
+        rows = [
+            {"user": user, "at_ms": START_MS + m * MINUTE_MS, "v": m % 5, "m": Decimal(m), "s": "ab"[m % 2]}
+            for user in users
+            for m in range(3 * number, 3 * number + 3)
+        ]
+        end = {"user": "end", "at_ms": START_MS + 500 * MINUTE_MS * (number == 3)}
+        arrive(folder, number, [*rows, end], schema)
+
+    shown = {}
+    for name, first in (("live", plain), ("whole", whole)):
+        folder = tmp_path / name
+        definition = defined(folder, first, window)
+        file(folder, 1, "old")
+        run(definition, spark)
+        definition = defined(folder, whole, window)
+        file(folder, 2, "old", "new")
+        run(definition, spark)
+        file(folder, 3, "old", "new")
+        run(definition, spark)
+        shown[name] = read_table(definition, "results").to_pylist()
+    live = [row for row in shown["live"] if row[FILLED]]
+    lacking = [row for row in shown["live"] if not row[FILLED] and row["user"] != "end"]
+    assert {row["user"] for row in live if window == "session"} <= {"new", "end"}
+    assert {row["user"] for row in lacking} == {"old"}
+    assert all(row[name] is None for row in lacking for name in every)
+    assert any(row["user"] == "new" for row in live)
+    for row in live:
+        [same] = [
+            one
+            for one in shown["whole"]
+            if all(one[name] == row[name] for name in ("user", "window_start", "firing", "batch_id"))
+        ]
+        values = [row[name] for name in every], [same[name] for name in every]
+        assert same_values(*values), row
+
+
+@pytest.mark.spark
+@pytest.mark.classic
+def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+    """Each adds its columns with another batch. As alone."""
+    shown = []
+    for how in ("alone", "together"):
+        folder = tmp_path / how
+        visits, hours = pipeline(folder, "visits"), pipeline(folder, "hours")
+        arrives(folder, 1)
+        advance(visits, lambda: spark, clock=clock)
+        arrives(folder, 2)
+        advance(visits, lambda: spark, clock=clock)
+        advance(hours, lambda: spark, clock=clock)
+        added = 'most = "max(value)"\nlong = "count_if(value > 50)"\n'
+        both = [pipeline(folder, one.name, definition_text(one.name) + added) for one in (visits, hours)]
+        arrives(folder, 3)
+        if how == "alone":
+            for one in both:
+                advance(one, lambda: spark, clock=clock)
+        else:
+            ends = advance_together([Run.of(one, clock) for one in both], lambda: spark)
+            assert [end.error for end in ends] == [None, None]
+        shown.append([tables(one, ("results", "open_windows", "result_changes")) for one in both])
+        assert all(not verify(one, Asked(), spark, clock).differs for one in both)
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, [*events(0, 50, value=5), *events(0, user="b")])
+    run(first, spark)
+    definition = defined(tmp_path, MORE)
+    arrive(tmp_path, 2, [*events(80, 120), *events(80, user="b")])
+    run(definition, spark)
+    made = preview(definition, asked(0, 10), spark, clock)
+    assert made.summary.windows["changed"] == 2
+    assert {one["after"][FILLED] for one in made.summary.largest} == {"most"}
+    forget(definition, lambda: spark, ToForget(["b"], "ann", "asked to", clock=clock))
+    arrive(tmp_path, 3, events(130, 200, value=9))
+    run(definition, spark)
+    assert results(definition, "user", *SHOWN)[-1] == ("a", 10, 9, "most")
+    assert not verify(definition, Asked(), spark, clock).differs
 
 
 @pytest.mark.spark

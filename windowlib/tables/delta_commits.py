@@ -125,30 +125,27 @@ def commit_logged(
 ) -> int:
     """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
 
-    Columns that change while some files go and some stay do so in a commit before, without the transaction: it is no
-    change of rows, and the next attempt goes on from there. No entry is on the disk yet: a batch makes those of all its
+    Columns that change while some files go and some stay do so in a commit before, without the transaction: no row
+    changes by it, and the next attempt goes on from there. No entry is on the disk yet: a batch makes those of all its
     tables last together.
     """
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)
         before = table.at(expected)
     partition_by = before.metadata().partition_columns
-    recast = change.columns is not None and change.columns != before.schema()
-    filters: list[tuple[str, str, list[str]]] | None = None
-    stay = {f.path for f in delta.files(table, expected)} - {f.path for f in change.remove} if recast else ()
+    columns = None if change.columns == before.schema() else change.columns
+    stay = {f.path for f in delta.files(table, expected)} - {f.path for f in change.remove} if columns else ()
     if stay and change.remove:  # one commit of delta-rs cannot change columns and remove some files
         columns_first = Change(of_rows=change.of_rows, columns=change.columns)
         expected = commit_logged(table, expected, columns_first, identity)
         return commit_logged(table, expected, replace(change, columns=None), identity, transaction)
-    if stay:
-        filters = [(partition_by[0], "in", [])]  # an overwrite of nothing
     try:
         before.create_write_transaction(
-            _actions(change, with_removals=not recast),
-            mode="overwrite" if recast else "append",
-            schema=change.columns if recast and change.columns else before.schema(),
+            _actions(change, with_removals=columns is None),
+            mode="overwrite" if columns else "append",
+            schema=columns or before.schema(),
             partition_by=partition_by or None,
-            partition_filters=filters,
+            partition_filters=[(partition_by[0], "in", [])] if stay else None,  # an overwrite of nothing
             commit_properties=_properties(identity, transaction, len(change.add) + len(change.remove)),
         )
     except DeltaError as error:
