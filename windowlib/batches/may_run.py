@@ -127,8 +127,8 @@ def _lacks(filled_since: int) -> str:
 
 
 def columns_to_add(definition: Definition, commit: Commit | None) -> list[str]:
-    """The columns of a definition that no batch has had yet, in words."""
-    if commit is None:
+    """The columns of a definition that the next batch with a file adds to those of the newest one, in words."""
+    if commit is None or not continues(definition, commit.definition, commit.fingerprint):
         return []
     then = json.loads(commit.definition)["aggregates"]
     return [
