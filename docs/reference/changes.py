@@ -35,6 +35,12 @@ CHANGES = (
         "from the next firing on; what is published stays until a late event or a rerun recomputes it",
     ),
     Change(
+        ("aggregates (added columns)",),
+        How.AT_ONCE,
+        "with the next batch that reads files: windows whose events all came since then have them, others null, and"
+        " each row says which in `filled_columns`",
+    ),
+    Change(
         ("watermark.out_of_orderness", "watermark.idle_timeout", "watermark.max_future_skew"),
         How.AT_ONCE,
         "the next batch uses it; the watermark itself never falls, so a longer delay holds it where it is until"
@@ -88,7 +94,7 @@ CHANGES = (
         "the next batch computes by it; what the old code has put into state stays",
     ),
     Change(
-        ("window.* (the others)", "aggregates (others, or their arguments)"),
+        ("window.* (the others)", "aggregates (others in a column's place, or their arguments; removed columns)"),
         How.MIGRATE,
         "gap, size, slide, offset, kind, trigger, evictor, function: state was collected by the old ones",
     ),

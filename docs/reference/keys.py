@@ -17,7 +17,7 @@ from windowlib.definition.durations import ALLOWED, format_duration
 from windowlib.definition.fields import Section
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.sections import Chosen
-from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, WRITTEN_OUT
+from windowlib.plans.aggregate_functions import ALIASES, CALLABLE, WRITTEN_OUT
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
 VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{+.+?\}+)')
@@ -52,10 +52,10 @@ def _functions() -> str:
 
     def named(name: str) -> str:
         others = [alias for alias, of in ALIASES.items() if of == name and alias != "count_if"]
-        call = f"{name}({', '.join('xy'[: FUNCTIONS[name].arguments])})"
+        call = f"{name}({', '.join('xy'[: CALLABLE[name].arguments])})"
         return ", ".join(f"`{one}`" for one in (call, *others))
 
-    rows = [(named(name), function.says) for name, function in FUNCTIONS.items()]
+    rows = [(named(name), function.says) for name, function in CALLABLE.items()]
     rows += [(f"`{name}(x, y)`", says) for name, says in WRITTEN_OUT.items()]
     rows.insert(1, ("`count_if(x)`", "how often a condition is true: `count(*) filter (where x)`"))
     return f"{FUNCTIONS_HEAD}\n{table(('function', 'what it gives'), rows)}"

@@ -187,7 +187,8 @@ PARTS = (
             "timestamp_unit": "s, ms, us, ns; null for a timestamp",
             "event_id": "the column of the event id, or null",
             "window": "the keys of `[window]` that are not at their default, durations as `*_ms`;"
-            " `allowed_lateness_since` is the first batch with another allowed lateness",
+            " `allowed_lateness_since` is the first batch with another allowed lateness, `aggregates_added_since` the"
+            " last one that has added columns",
             "aggregates": "column of `results` → its SQL, spelled in one way",
             "state_partition_ms": "storage.state_partition",
             "rename": "columns of the source that are renamed; absent without any",
@@ -196,8 +197,10 @@ PARTS = (
             "source_marker": "with source.sorted_by_time: where the next listing begins",
             "source_cursor": "of a Delta source: `version` (all up to it was read), `snapshot` whose files come first",
             "migrated": "the batch of the migration since which this is the definition",
-            "partials": "the aggregates in the order of their numbers in `p<i>_<part>`, where formulas were changed",
+            "partials": "the aggregates in the order of their numbers in `p<i>_<part>`; those after `since_batch(n)`,"
+            " which counts the events since batch n, were added with that",
             "reformulated": "column of `results` → the batch that changed its formula last",
+            "added": "column of `results` that was added → the first batch that had it",
         },
     ),
     Part(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.engines import matrix
 from windowlib.definition.aggregate_sql import check_expression, columns_used, read_aggregates
 from windowlib.definition.sql_functions import SCALAR
-from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate
 
 
@@ -199,7 +199,7 @@ CALLS = st.builds(
     lambda function, column, limit: (
         f"{function}({', '.join([column, '0.5'][: FUNCTIONS[function].arguments])}) filter (where {column} > {limit})"
     ),
-    st.sampled_from(sorted(FUNCTIONS)),
+    st.sampled_from(sorted(CALLABLE)),
     st.sampled_from(["a", "`b c`", "Payload.x"]),
     st.integers(-3, 3),
 )

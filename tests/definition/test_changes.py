@@ -12,6 +12,7 @@ from windowlib.definition.file import DefinitionFile
 from windowlib.definition.terms import terms_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "change.md"
+OTHERS = "aggregates (others in a column's place, or their arguments; removed columns)"
 ALSO = {"engine.version", "windowlib", "suites", "own code", "source.path"}  # not a key each, or refused by its place
 
 
@@ -28,7 +29,7 @@ def test_what_is_in_the_fingerprint_is_migrated_and_what_is_in_the_terms_is_at_o
     file = tmp_path / "clicks.toml"
     file.write_text(CLICKS + '[storage]\nstate_partition = "2h"\n[source.rename]\nuser = "who"\n')
     definition = load_definition(file)
-    places = {"window": "window.* (the others)", "aggregates": "aggregates (others, or their arguments)"}
+    places = {"window": "window.* (the others)", "aggregates": OTHERS}
     places["state_partition_ms"] = "storage.state_partition"
     assert {places.get(key, f"source.{key}") for key in definition.semantics()} == keys(How.MIGRATE)
     at_once = keys(How.AT_ONCE)

@@ -23,7 +23,6 @@ from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.batch import Asked
 from windowlib.migrations.difference import Difference
-from windowlib.migrations.files import OtherType
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build, compare, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
@@ -35,6 +34,7 @@ from windowlib.runs.operations import rollback
 from windowlib.runs.verdicts import abandon
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.migration import migrations
+from windowlib.tables.publish import OtherType
 from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]

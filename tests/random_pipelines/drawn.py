@@ -40,6 +40,7 @@ class Drawn:
     name: str
     text: str
     rules: Rules
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Happens:
     finish: bool = False
     rerun: Correction | None = None
     lateness_min: int | None = None  # what every definition allows from this run on; None: as before
+    added: tuple[str, ...] = ()  # the columns that every definition gets before this run
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,27 @@ def case(seed: int, size: Size = FULL) -> Case:
     idle = chance.choice((None, None, 40))
     names = ("one", "two") if chance.random() < size.group else ("one",)
     definitions = tuple(_definition(chance, name, delay, with_ids, skew, idle) for name in names)
-    return Case(seed, definitions, tuple(_runs(chance, size, [one.rules.windows for one in definitions])))
+    runs = tuple(_runs(chance, size, [one.rules.windows for one in definitions]))
+    return _with_columns_added(random.Random(f"added {seed}"), Case(seed, definitions, runs))
+
+
+def _with_columns_added(chance: random.Random, drawn: Case) -> Case:
+    """The same, half of the time with fewer columns at first, of which the others are added before some of its runs."""
+    if chance.random() < 0.5 or len(drawn.runs) == 1:
+        return drawn
+    names = chance.sample([*AGGREGATES], len(AGGREGATES))
+    first = chance.randrange(1, len(names))
+    lines = "\n".join(f'{name} = "{AGGREGATES[name]}"' for name in names[:first])
+    definitions = tuple(
+        replace(one, text=f"{one.text.partition('[aggregates]')[0]}[aggregates]\n{lines}\n", columns=(*names[:first],))
+        for one in drawn.definitions
+    )
+    when = {name: chance.randrange(1, len(drawn.runs)) for name in names[first:]}
+    runs = tuple(
+        replace(run, added=tuple(name for name in when if when[name] == number))
+        for number, run in enumerate(drawn.runs)
+    )
+    return replace(drawn, definitions=definitions, runs=runs)
 
 
 def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, skew: int, idle: int | None) -> Drawn:
@@ -124,7 +146,7 @@ def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, sk
         state_partition=chance.choice(("10m", "1h", "1d")),
         aggregates="\n".join(f'{name} = "{sql}"' for name, sql in AGGREGATES.items()),
     )
-    return Drawn(name, definition, rules)
+    return Drawn(name, definition, rules, tuple(AGGREGATES))
 
 
 def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Happens]:

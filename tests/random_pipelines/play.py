@@ -29,6 +29,7 @@ from tests.random_pipelines.truth import (
 )
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
+from windowlib.plans.added import FILLED
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
@@ -98,12 +99,15 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
     (folder / "incoming").mkdir(parents=True)
     for one in case.definitions:
         (folder / f"{one.name}.toml").write_text(one.text, encoding="utf-8")
-    truths = {one.name: Truth(one.rules) for one in case.definitions}
+    truths = {one.name: Truth(one.rules, columns=one.columns) for one in case.definitions}
     names = tuple(truths)
     for number, happens in enumerate(case.runs, 1):
         if happens.lateness_min is not None:
             for one in case.definitions:
                 truths[one.name].rules = allow(folder, one.name, truths[one.name].rules, happens.lateness_min)
+        for one in case.definitions if happens.added else ():
+            add(folder, one.name, happens.added)
+            truths[one.name].wanted += happens.added
         for file in happens.files:
             write(folder, file)
         made = engine(happens.engine, Asked(folder, names, happens.now_ms, happens.finish))
@@ -125,6 +129,12 @@ def allow(folder: Path, name: str, rules: Rules, lateness_min: int) -> Rules:
     path = folder / f"{name}.toml"
     path.write_text(re.sub(r'allowed_lateness = ".*"', f'allowed_lateness = "{lateness_min}m"', path.read_text()))
     return replace(rules, lateness_ms=lateness_min * MINUTE_MS)
+
+
+def add(folder: Path, name: str, columns: tuple[str, ...]) -> None:
+    """The author edits a definition: more columns."""
+    with (folder / f"{name}.toml").open("a", encoding="utf-8") as file:
+        file.writelines(f'{column} = "{AGGREGATES[column]}"\n' for column in columns)
 
 
 def write(folder: Path, rows: tuple[Row, ...], *, after_ns: int = 0) -> None:
@@ -237,7 +247,7 @@ def _bounds_in_flight(row: dict[str, Any], windows: Windows) -> Bounds:
 
 
 def _values(row: dict[str, Any]) -> tuple[Any, ...]:
-    return *(row[name] for name in AGGREGATES), time_of(row["last_event_time"])
+    return *(row.get(name) for name in AGGREGATES), time_of(row["last_event_time"]), row.get(FILLED)
 
 
 def _place(row: dict[str, Any]) -> Place:

@@ -11,6 +11,8 @@ published of it is worked out from them. Rules of a batch:
   are new or have new events, and those past their cleanup go
 * another lateness comes into force before the events: what is past it goes, and what has gone stays late
 * count windows are bounded by the numbers of their events, in order of arrival; nothing is late for them
+* a column that was added comes with the next batch that reads files; a window has it where all of its events have
+  come, or were counted again by a rerun, since the batch that brought the aggregates it is made of
 """
 
 from __future__ import annotations
@@ -140,6 +142,15 @@ class Truth:
     feed: list[Change] = field(default_factory=list)
     admitted: list[Row] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
+    columns: tuple[str, ...] = ()  # of results, in order; () stands for all
+    added: dict[str, int] = field(default_factory=dict)  # those that came later, and the batch that fills each, or 0
+    wanted: tuple[str, ...] = ()  # those that come with the next files
+    stored: dict[str, int] = field(default_factory=dict)  # aggregates, and the batch that brought them, or 0
+    counted: dict[Place, int] = field(default_factory=dict)  # the batch since which an event is counted
+
+    def __post_init__(self) -> None:
+        self.columns = self.columns or tuple(AGGREGATES)
+        self.stored = {one: 0 for name in self.columns for one in MADE_OF.get(name, (name,))}
 
     def is_late(self, end_ms: int) -> bool:
         """Whether a window that ends then is past its cleanup, or was."""
@@ -156,8 +167,11 @@ class Truth:
         self.batch += 1
         now_ms = self.planned_ms = max(now_ms, self.planned_ms)
         self._clean_up()
+        if rows:
+            self._add_columns()
         events, newest_ms = self._admit(rows, now_ms)
         self.admitted += events
+        self.counted |= {row.place: self.batch for row in events}
         if self.rules.windows.counts:
             self._count(events, *self.rules.windows.counts)
             self._move(newest_ms, now_ms, finish)
@@ -167,6 +181,21 @@ class Truth:
         self._move(newest_ms, now_ms, finish)
         self._publish(touched, before_ms)
         self._clean_up()
+
+    def _add_columns(self) -> None:
+        for name in self.wanted:
+            made_of = MADE_OF.get(name, (name,))
+            self.stored |= {one: self.batch for one in made_of if one not in self.stored}
+            self.added[name] = max(self.stored[one] for one in made_of)
+        self.columns, self.wanted = (*self.columns, *self.wanted), ()
+
+    def values(self, rows: Sequence[Row], *, whole: bool = False) -> tuple[Any, ...]:
+        """What is published of the events of a window: of the columns that there are, where they are filled."""
+        since = max([0, *self.added.values()]) if whole else min(self.counted[row.place] for row in rows)
+        has = {name: name in self.columns and self.added.get(name, 0) <= since for name in AGGREGATES}
+        *values, time = values_of(rows)
+        filled = ", ".join(name for name in self.columns if name in self.added and has[name])
+        return *(value if has[name] else None for name, value in zip(has, values, strict=True)), time, filled or None
 
     def due(self, now_ms: int) -> bool:
         """Whether silence up to then lets a window fire or go."""
@@ -251,7 +280,7 @@ class Truth:
             before = len(own) - sum(row.user == key for row in events)
             for end in range((before // slide + 1) * slide, len(own) + 1, slide):
                 bounds = key, end - size, end
-                values = values_of(own[max(end - size, 0) : end])
+                values = self.values(own[max(end - size, 0) : end])
                 self.results[bounds] = Published(values, end // slide, "early", self.batch)
                 self._add_change("enter", "firing", bounds, values)
             kept_from = min((len(own) // slide + 1) * slide - size, len(own) - 1)
@@ -282,7 +311,7 @@ class Truth:
                 continue
             old = self.replaces.get(bounds, set()) if self.rules.windows.merge else {bounds} & self.results.keys()
             firing = max((self.results[one].firing for one in old), default=0) + 1
-            new = Published(values_of(rows), firing, "late" if passed else "on_time", self.batch)
+            new = Published(self.values(rows), firing, "late" if passed else "on_time", self.batch)
             for one in old - {bounds}:
                 self._add_change("withdraw", "merge", one, self.results.pop(one).values)
             if bounds in old:
@@ -361,7 +390,7 @@ class Truth:
         return place in self.late and self.late[place] is None
 
     def _counted(self, rows: Sequence[Row]) -> Published:
-        return Published(values_of(rows), 1, "late", self.batch)
+        return Published(self.values(rows, whole=True), 1, "late", self.batch)
 
     def _rerun_sessions(self, asked: range, chosen: set[Place], late_only: bool) -> None:
         taken: set[Place] = set()
@@ -391,6 +420,7 @@ class Truth:
                     if not self.is_late(last):
                         self.in_flight[bounds], self.replaces[bounds] = inside, {bounds} if fired else set()
                 taken |= {row.place for row in rows}
+                self.counted |= {row.place: self.batch for row in rows}
         self.late |= {place: self.batch for place in taken if self._waits(place)}
 
     def _rerun_aligned(self, asked: range, chosen: set[Place], late_only: bool) -> None:
@@ -407,6 +437,7 @@ class Truth:
         chosen = {row.place for row in self.admitted if row.place in chosen and windows.of(row)}
         counted = [row for row in self.admitted if not self._waits(row.place) or row.place in chosen]
         again: dict[Bounds, list[Row]] = {}
+        again_by_slice = lambda bounds: bounds[0] < asked.stop and asked.start < bounds[1]  # noqa: E731
         self.in_flight = {}
         for row in counted:
             assert row.at_ms is not None
@@ -415,7 +446,10 @@ class Truth:
                     again.setdefault((str(row.user), start, end), []).append(row)
             over = windows.of(row)
             if over and not self.is_late(over[-1][1]):
-                self.in_flight.setdefault((str(row.user), *windows.slice(row.at_ms)), []).append(row)
+                bounds = windows.slice(row.at_ms)
+                self.in_flight.setdefault((str(row.user), *bounds), []).append(row)
+                if again_by_slice(bounds) if windows.slide_ms < (windows.size_ms or 0) else row.place in chosen:
+                    self.counted[row.place] = self.batch
         kept = {one: row for one, row in self.results.items() if not (one[1] < asked.stop and asked.start < one[2])}
         self.results = kept | {bounds: self._counted(rows) for bounds, rows in again.items()}
         self.late |= {place: self.batch for place in chosen if self._waits(place)}
@@ -445,22 +479,26 @@ AGGREGATES: Mapping[str, str] = {
     "opens": "first(value)",
     "closes": "last(value)",
     "kinds": "count(distinct value)",
+    "reach": "max(value) - min(value) filter (where value > 300)",
 }
+MADE_OF: Mapping[str, tuple[str, ...]] = {"reach": ("most", "least")}  # of which others' aggregates
 
 
 def values_of(rows: Sequence[Row]) -> tuple[Any, ...]:
     """The aggregates of some events, in the order of `AGGREGATES`, and the newest time."""
     in_time = sorted(rows, key=lambda row: (row.at_ms, row.order))
     known = [row.value for row in in_time if row.value is not None]
+    least = min((value for value in known if value > 300), default=None)
     return (
         len(rows),
         sum(known) if known else None,
         max(known, default=None),
-        min((value for value in known if value > 300), default=None),
+        least,
         sum(known) / len(known) if known else None,
         in_time[0].value,
         in_time[-1].value,
         len(set(known)),
+        None if least is None else max(known) - least,
         in_time[-1].at_ms,
     )
 

@@ -144,7 +144,7 @@ def test_the_feed_has_the_columns_of_results_and_what_changed() -> None:
 
 def test_an_engine_reads_all_columns_but_those_of_partitions(tables: Tables) -> None:
     delta_commits.create(tables["results"], schema(n="long", day="date"), ["day"])
-    assert publish.spark_schema(tables["results"], 0) == StructType([StructField("n", LongType())])
+    assert publish.spark_schema(tables["results"].at(0).schema(), ["day"]) == StructType([StructField("n", LongType())])
 
 
 # -- what is committed to one table ----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ transport says; nothing of it is imported where the provider is not installed, o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +131,7 @@ def _read_by(definition: Definition, output: str) -> tuple[list[str], list[str]]
     """The columns that the aggregates of an output add up, or the like, and those that they are filtered by."""
     whole = definition.aggregates
     [column] = [one for one in whole.columns if one.name == output]
-    used = [whole.aggregates[int(index)] for index in re.findall(r"(?<!\{)\{(\d+)\}", column.sql)]
+    used = [whole.aggregates[number] for number in sorted(column.numbers)]
     texts = [text for one in used for text in (one.argument_sql, *one.more_sql) if text]
     return list(_columns(texts)), list(_columns([one.where_sql for one in used if one.where_sql]))
 

@@ -12,7 +12,7 @@ The Spark jobs of a batch, and why each is there:
 
 from __future__ import annotations
 
-from windowlib.batches import figures, reading, rejects, replacement, watermarks, windows_job
+from windowlib.batches import added, figures, reading, rejects, replacement, watermarks, windows_job
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
@@ -26,6 +26,7 @@ def compute(inputs: Inputs) -> Outcome:
     source = inputs.definition.source
     checksums = Checksums.started(source, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
+    inputs = added.widened(inputs, given.rows if given else None)
     looked = reading.look(inputs, given)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)
     moved = watermarks.move(policy, inputs.plan, last, looked)
@@ -39,6 +40,6 @@ def compute(inputs: Inputs) -> Outcome:
         "watermarks": Changes(rows=[moved.row]),
         "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums, read_as(source))),
     }
-    changes = joined([windows.changes, rejected, replaced, kept])
+    changes = joined([added.changes(inputs), windows.changes, rejected, replaced, kept])
     found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)
     return Outcome(changes, moved.applied_ms, found)

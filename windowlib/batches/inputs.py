@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from deltalake import Schema
 
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
@@ -53,7 +55,8 @@ class Inputs:
     """One attempt at one frozen plan.
 
     `before` is the commit it builds on (None: the first batch), `opened` are the pipeline's tables; `attempt` names its
-    files, and `staging` is the folder that it writes them to first.
+    files, and `staging` is the folder that it writes them to first. `wider` are the schemas of tables that it adds
+    columns to.
     """
 
     definition: Definition
@@ -64,6 +67,7 @@ class Inputs:
     attempt: str
     staging: Path
     shared: Shared | None = None
+    wider: Mapping[str, Schema] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
@@ -80,7 +84,7 @@ class Inputs:
     @property
     def tables(self) -> Pinned:
         """The tables that the batch builds on."""
-        return Pinned(self.opened, self.before.versions if self.before else {}, self.spark)
+        return Pinned(self.opened, self.before.versions if self.before else {}, self.spark, self.wider)
 
     @property
     def staged(self) -> Staging:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import compared, continues, is_of, lateness_changed_with
+from windowlib.definition.formulas import added_with, as_stored, compared, continues, is_of, lateness_changed_with
 from windowlib.definition.source import Source
 from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.model.errors import InvalidSpec, StateMismatch
@@ -97,6 +97,8 @@ def other_terms(definition: Definition, found: Plan) -> str | None:
 
     A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
     """
+    if not found.files or found.rerun:
+        definition = as_stored(definition, json.loads(found.definition))  # it adds no column
     if not is_of(definition, found.definition, found.fingerprint):
         return edited(definition, found)
     return None if found.terms is None else changed(found.terms, terms_of(definition))
@@ -112,12 +114,36 @@ def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
     return f"{said}, from batch {plan.batch_id} on: {means}"
 
 
+def columns_added(plan: Plan) -> list[str]:
+    """The columns that a plan's batch is the first to have, in words."""
+    added = added_with(plan.definition, plan.batch_id)
+    return [f"aggregates.{name} was added, from batch {plan.batch_id} on: {_lacks(of)}" for name, of in added.items()]
+
+
+def _lacks(filled_since: int) -> str:
+    if not filled_since:
+        return "what is published stays as it is"
+    return f"windows with events from before batch {filled_since} have none of it (filled_columns)"
+
+
+def columns_to_add(definition: Definition, commit: Commit | None) -> list[str]:
+    """The columns of a definition that the next batch with a file adds to those of the newest one, in words."""
+    if commit is None or not continues(definition, commit.definition, commit.fingerprint):
+        return []
+    then = json.loads(commit.definition)["aggregates"]
+    return [
+        f"aggregates.{name} is new: it comes with the next batch that reads files"
+        for name in definition.semantics()["aggregates"]
+        if name not in then
+    ]
+
+
 def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]:
     """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
     if commit is None:
         return []
     then, now = (one["aggregates"] for one in (json.loads(commit.definition), definition.semantics()))
-    return [*differences({"aggregates": then}, {"aggregates": now})]
+    return [*differences({"aggregates": then}, {"aggregates": {name: now.get(name) for name in then}})]
 
 
 def edited(definition: Definition, stored: Commit | Plan) -> str:

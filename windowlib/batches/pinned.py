@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -21,17 +21,22 @@ from windowlib.tables.statistics import overlapping
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 TIMES = {"results": ("window_start", "window_end"), "late_events": ("event_time", "event_time")}
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The `opened` tables at `versions`; a table without a version does not exist yet."""
+    """The `opened` tables at `versions`; a table without a version does not exist yet.
+
+    `wider` are the schemas of those that the batch adds columns to: they are null in the rows that are there.
+    """
 
     opened: Tables
     versions: Mapping[str, int]
     spark: SparkSession
+    wider: Mapping[str, Schema] = field(default_factory=dict)
 
     def files(self, table: str) -> list[DataFile]:
         """The files of a table."""
@@ -55,14 +60,14 @@ class Pinned:
         chosen = self.files(table) if files is None else files
         if not chosen:
             return None
-        schema = publish.spark_schema(self.opened[table], self.versions[table])
+        schema = self._schema(table)
         return self.spark.read.schema(schema).parquet(*self._paths(table, chosen))
 
     def rows_with_file(self, table: str, files: Sequence[DataFile]) -> DataFrame | None:
         """The rows of some files of a table, with FILE: the path or URI of each row's; None without files."""
         if not files:
             return None
-        schema = publish.spark_schema(self.opened[table], self.versions[table])
+        schema = self._schema(table)
         return rows_with_file(self.spark, self.opened[table].folder, self._paths(table, files), schema)
 
     def has(self, table: str) -> bool:
@@ -71,11 +76,15 @@ class Pinned:
 
     def schema(self, table: str) -> Schema:
         """The columns of a table that exists."""
-        return self.opened[table].at(self.versions[table]).schema()
+        return self.wider.get(table) or self.opened[table].at(self.versions[table]).schema()
 
     def count(self, table: str) -> int:
         """The number of rows of a table, by its files' statistics."""
         return delta.row_count(self.opened[table], self.versions.get(table))
+
+    def _schema(self, table: str) -> StructType:
+        partition_by = self.opened[table].at(self.versions[table]).metadata().partition_columns
+        return publish.spark_schema(self.schema(table), partition_by)
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
         check_there(self.opened[table], files)

@@ -117,7 +117,9 @@ def next_plan(
     arrived = _arrived(definition, tables, commit, clock, finish, look)
     if arrived.removal:
         return _removing(definition, tables, state, arrived, arrived.removal)
-    definition = as_stored(definition, json.loads(commit.definition)) if commit else definition
+    if commit:
+        then, reads = json.loads(commit.definition), bool(arrived.files)
+        definition = formulas.planned(definition, then, state.last_batch_id + 1, reads=reads)
     frozen = _frozen(definition, tables, state, arrived)
     if frozen.files or _time_is_due(definition, tables, state, frozen):
         check_clock(definition.file, arrived.at_ms, state, frozen.files)
@@ -184,6 +186,7 @@ def rerun_plan(
     if commit is None:
         first = to_paste("run", definition.file)
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `{first}`")
+    definition = as_stored(definition, json.loads(commit.definition))
     check_place(definition.source, definition.root, commit)
     check_can_rerun(definition.source, definition.never_rerun, rerun)
     types = json.loads(commit.definition).get("source_types")

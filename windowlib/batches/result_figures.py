@@ -8,7 +8,7 @@ fired when it was due, and says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -25,6 +25,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.touching import Compared
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.plans.added import FILLED
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import REMOVED
@@ -50,8 +51,8 @@ class ResultRows:
 
 def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], compared: Compared) -> ResultRows:
     """Those of a batch or of a rerun. Each file that it wrote is read once."""
-    change = changes.get("results", Changes())
-    folder, identity = inputs.definition.root / "results", identity_of(inputs)
+    change, definition = changes.get("results", Changes()), inputs.definition
+    folder, identity = definition.root / "results", identity_of(inputs)
     gone, days = {file.path for file in change.remove}, {file.partition["window_day"] for file in change.add}
     kept = [file for file in inputs.tables.files_of_days("results", days) if file.path not in gone] if days else []
     before = partial(inputs.tables.files, "results")
@@ -70,7 +71,7 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], c
                 windows.append(compared.windows(made.rows, made.start, made.end, made.keys))
     must_be_zero = {name: own[name] for name in OF_OWN}
     figures = {
-        "results_gone_null": len(gone_null(inputs.definition.outputs, made_by(changes), before)),
+        "results_gone_null": len(gone_null(definition.outputs, made_by(changes), before, definition.added)),
         "results_repeated": sum(repeated(folder, change.add, kept, identity, sums)),
         **must_be_zero,
     }
@@ -103,21 +104,37 @@ def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
     return [file for file in made if file.partition["change"] != REMOVED]
 
 
-def gone_null(columns: Sequence[str], made: Sequence[DataFile], before: Callable[[], Sequence[DataFile]]) -> list[str]:
+def gone_null(
+    columns: Sequence[str],
+    made: Sequence[DataFile],
+    before: Callable[[], Sequence[DataFile]],
+    added: Collection[str] = (),
+) -> list[str]:
     """The columns that are null in most rows just made, and hardly ever were in `results`; by statistics of files.
 
     Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing. The
-    files of all results, which `before` gives, are looked at only for a column that most new rows lack.
+    files of all results, which `before` gives, are looked at only for a column that most new rows lack. Columns that
+    were `added` are null where they are not filled: only files count of which all rows have the same ones.
 
     >>> one = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
     >>> [gone_null(["mean"], [one(50, 40)], lambda: [one(900, nulls)]) for nulls in (9, 99)]
     [['mean'], []]
     """
-    lacking = [name for name in columns if (share := _null_share(name, made)) is not None and share >= MOST]
+
+    def share(name: str, files: Sequence[DataFile]) -> float | None:
+        return _null_share(name, [one for one in files if _is_filled(one, name)] if name in added else files)
+
+    lacking = [name for name in columns if (found := share(name, made)) is not None and found >= MOST]
     if not lacking:
         return []
     all_files = before()
-    return [name for name in lacking if (share := _null_share(name, all_files)) is not None and share <= HARDLY_EVER]
+    return [name for name in lacking if (found := share(name, all_files)) is not None and found <= HARDLY_EVER]
+
+
+def _is_filled(file: DataFile, name: str) -> bool:
+    """Whether all rows of a file have an added column, by its statistics."""
+    names, last = file.low.get(FILLED), file.high.get(FILLED)
+    return file.nulls.get(FILLED) == 0 and names == last and name in str(names).split(", ")
 
 
 def _null_share(column: str, files: Sequence[DataFile]) -> float | None:

@@ -10,6 +10,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import lateness_changed_with
 from windowlib.engines.choice import engine_of
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.added import as_published
 from windowlib.plans.step import PUBLISHED, Step
 from windowlib.tables.ledger_rows import Plan
 
@@ -24,7 +25,7 @@ def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_
     return Step(
         assigner=definition.plan.assigner(definition.spec),
         keys=definition.source.key,
-        aggregates=definition.aggregates,
+        aggregates=as_published(definition.aggregates, definition.added),
         watermark_in_ms=watermark_in_ms,
         watermark_out_ms=watermark_out_ms,
         late_in_ms=plan.late_in_ms,

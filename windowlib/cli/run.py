@@ -71,7 +71,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
     [dim]windowlib plan clicks.toml[/dim]
     """
-    from windowlib.batches.may_run import formulas_changed, lateness_changed
+    from windowlib.batches.may_run import columns_added, columns_to_add, formulas_changed, lateness_changed
     from windowlib.batches.planning import ledger_of
     from windowlib.batches.planning import plan as freeze
     from windowlib.definition import explosion
@@ -92,6 +92,8 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     lines = [_plan_line(definition, frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
     lines += [f"  {words(definition.source, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
+    added = (columns_added(frozen) if frozen else []) or columns_to_add(definition, commit)
+    lines += [f"  {column}" for column in added]
     lateness = frozen and lateness_changed(frozen, commit)
     lines += [f"  {lateness}"] if lateness else []
     notes = explosion.notes(definition.window)
@@ -99,6 +101,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     record = _plan_record(definition, frozen) | ({"notes": notes} if notes else {}) | ({"left_out": out} if out else {})
     record |= {"listing": words(definition.source, since)} if since else {}
     record |= {"formulas_changed": changed} if changed else {}
+    record |= {"columns_added": added} if added else {}
     record |= {"lateness_changed": lateness} if lateness else {}
     show_outcome(record, "\n".join(lines), as_json)
 

@@ -17,11 +17,12 @@ from sqlglot.errors import SqlglotError
 
 from windowlib.definition.sql_functions import refuse_unknown, refuse_words, unknown
 from windowlib.definition.sql_times import refuse_times_of_the_run
+from windowlib.plans.added import mark, marked_by
 from windowlib.plans.aggregate_calls import Call, call, calls, parsed
-from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
 
-_ALLOWED = ", ".join(FUNCTIONS)
+_ALLOWED = ", ".join(CALLABLE)
 NUMBERS = ("none", "one", "two")
 _MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
 
@@ -41,7 +42,10 @@ def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> A
 def _read_all(expressions: tuple[tuple[str, str], ...], first: tuple[str, ...]) -> AggregateSet:
     found: list[Aggregate] = []
     for sql in first:
-        _read(sql, found)
+        if (batch_id := marked_by(sql)) is not None:
+            found.append(mark(batch_id))
+        else:
+            _read(sql, found)
     columns = tuple(OutputColumn(name, _read(sql, found)) for name, sql in expressions)
     used = dict.fromkeys(name for _, sql in expressions for name in columns_used(sql))
     return AggregateSet(tuple(found), columns, tuple(used))

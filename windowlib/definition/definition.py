@@ -51,6 +51,7 @@ class Definition(DefinitionFile):
     file: Path
     root: Path  # <warehouse>/<name>: the folder of all its tables
     partials: tuple[str, ...] = ()  # aggregates in the order of their numbers in the state; (): as they are written
+    added: tuple[str, ...] = ()  # columns of `results` that were added on live tables
 
     @cached_property
     def aggregates(self) -> AggregateSet:

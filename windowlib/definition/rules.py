@@ -21,7 +21,7 @@ from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_fo
 # Columns that the tables have in addition to a pipeline's own; compared without case, as Spark does.
 RESULT_COLUMNS = {
     "window_start", "window_end", "window_day", "last_event_time", "firing", "result_number", "timing", "batch_id",
-    "change", "cause",
+    "filled_columns", "change", "cause",
     "elements", "last_event_ms", "replaced", "part", "end_partition",  # next to the results where they are written
 }  # fmt: skip
 KEY_COLUMNS = RESULT_COLUMNS | {

@@ -6,7 +6,6 @@ written again with the ids that those batches have from now on: they follow the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,6 @@ from deltalake import Schema
 
 from windowlib.batches.staging import Staging
 from windowlib.migrations.difference import FEED
-from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.partitions import day as day_of
 from windowlib.tables import data_files, delta, publish
@@ -31,10 +29,6 @@ from windowlib.tables.prepare import TableChange
 CAUSE = "migrate"
 KEEP = (WATERMARKS.name, RUN_METRICS.name, DQ_RESULTS.name)  # their rows of earlier batches stay
 OF_BATCHES = ("batch_id", "readmitted_by", "contents_from")  # columns that name a batch
-
-
-class OtherType(WindowError):
-    """A column has another type under the new definition than rows of `result_changes` have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def replaced(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
     """
     start, known = here.versions.get(name), here.schema(name)
     live, wanted = {f.path: f for f in here.files(name)}, {f.path: f for f in add}
-    differs = known is not None and schema is not None and _fields(known) != _fields(schema)
+    differs = known is not None and schema is not None and publish.fields(known) != publish.fields(schema)
     return TableChange(
         name,
         start,
@@ -103,8 +97,8 @@ def appended(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
     """A table that keeps its files, and its columns; `schema` is that of the rows that come."""
     start, known = here.versions.get(name), here.schema(name)
     if known is not None and schema is not None:
-        schema = with_all_columns(known, schema)
-    differs = known is not None and schema is not None and _fields(known) != _fields(schema)
+        schema = publish.with_all_columns(known, schema)
+    differs = known is not None and schema is not None and publish.fields(known) != publish.fields(schema)
     return TableChange(
         name,
         start,
@@ -126,27 +120,8 @@ def feed(staging: Staging, here: Standing, results: Sequence[Schema]) -> TableCh
     schema: Schema | None = None
     for one in results:
         changes = publish.changes_schema(one)
-        schema = changes if schema is None else with_all_columns(schema, changes)
+        schema = changes if schema is None else publish.with_all_columns(schema, changes)
     return appended(RESULT_CHANGES.name, here, [file for file in add if file.rows], schema)
-
-
-def with_all_columns(known: Schema, more: Schema) -> Schema:
-    """The columns of one schema, then those that only the other has. Raises `OtherType`."""
-    fields, names = _fields(known), {one["name"]: one for one in _fields(known)}
-    for one in _fields(more):
-        if one["name"] not in names:
-            fields.append(one)
-        elif one["type"] != names[one["name"]]["type"]:
-            raise OtherType(
-                f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
-                " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
-            )
-    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
-
-
-def _fields(schema: Schema) -> list[dict[str, object]]:
-    fields: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
-    return [{**one, "nullable": True, "metadata": {}} for one in fields]
 
 
 def added(changes: Sequence[TableChange]) -> Iterator[tuple[str, str]]:

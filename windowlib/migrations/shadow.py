@@ -10,17 +10,18 @@ pipeline. The id follows from the definition and the terms, so that no build is 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.batches.may_run import check_folder, decision_command, edited
+from windowlib.batches.may_run import check_folder, columns_to_add, decision_command, edited
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import continues
+from windowlib.definition.formulas import ADDED, continues
 from windowlib.definition.terms import terms_of
 from windowlib.definition.windows import uses_processing_time
 from windowlib.model.errors import ExpectationsFailed, WindowError
@@ -44,6 +45,9 @@ GIVEN_UP = (
     "another windowlib migrate, to another definition or with --undo, or windowlib forget has given this migration up"
     " meanwhile. This one has switched nothing: look what windowlib status shows, then migrate again"
 )
+
+
+FILLS = "columns that were added are filled in all windows"
 
 
 class MigrationRefused(WindowError):
@@ -83,7 +87,7 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
     assert state.commit is not None, "there is something to migrate"
     text = f"{definition.fingerprint} {terms_of(definition)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    wanted = Migration(f"{digest}-{state.sequence}", edited(definition, state.commit), clock())
+    wanted = Migration(f"{digest}-{state.sequence}", edited(definition, state.commit) or FILLS, clock())
     kept = finished(ledger_of(definition, clock))
     for begun in migrations(definition.root):
         if begun.id.partition("-")[0] == digest and begun not in kept:
@@ -154,7 +158,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
         raise NothingToMigrate(
             f"nothing has been run yet: there is nothing to migrate; `{to_paste('run', definition.file)}`"
         )
-    if continues(definition, commit.definition, commit.fingerprint):
+    goes_on = continues(definition, commit.definition, commit.fingerprint)
+    if goes_on and not columns_to_add(definition, commit) and ADDED not in json.loads(commit.definition):
         raise NothingToMigrate(
             f"{definition.root} is of this definition already, or goes on with it: `{to_paste('run', definition.file)}`"
         )

@@ -51,6 +51,7 @@ from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import MIGRATED, drop_tables
 from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import TableChange
+from windowlib.tables.publish import with_all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def _check_types(here: Standing, shadow: Shadow) -> None:
     known, more = here.schema(RESULT_CHANGES.name), Standing(shadow.ledger.tables, shadow.commit.versions).schema
     new = more(RESULTS.name)
     if known is not None and new is not None:
-        files.with_all_columns(known, new)
+        with_all_columns(known, new)
 
 
 def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked) -> Done:

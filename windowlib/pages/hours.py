@@ -211,8 +211,10 @@ def windows_overlap(definition: Definition) -> bool:
 
 
 def count_column(definition: Definition) -> str | None:
-    """The output that says how many events a window has, where each event is in one window."""
+    """The output that says how many events each window has, where each event is in one window."""
     if windows_overlap(definition):
         return None
     plain = {name: expression.replace(" ", "").lower() for name, expression in definition.expressions.items()}
-    return next((name for name, expression in plain.items() if expression == "count(*)"), None)
+    return next(
+        (name for name, expression in plain.items() if expression == "count(*)" and name not in definition.added), None
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +10,7 @@ from enum import StrEnum
 from windowlib.batches.may_run import decision_command
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
+from windowlib.definition.formulas import as_stored
 from windowlib.definition.instants import instant
 from windowlib.inspection.status import Status, Unfinished
 from windowlib.inspection.status import status as look
@@ -35,7 +37,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A pipeline as it was found at `now_ms`: what an overview, and more, is made from."""
+    """A pipeline as it was found at `now_ms`: what an overview, and more, is made from.
+
+    `definition` has the columns that the tables have; those that are new come with a later batch.
+    """
 
     definition: Definition
     now_ms: int
@@ -74,7 +79,7 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
     ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state, error = ledger.state(), last_error.last(definition.root)
     return Looked(
-        definition=definition,
+        definition=as_stored(definition, json.loads(state.commit.definition)) if state.commit else definition,
         now_ms=now_ms,
         tables=ledger.tables,
         ledger=state,

@@ -21,6 +21,7 @@ from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.newest import Run, newest_rows, parts_of_newest, rows_of_newest
+from windowlib.plans.added import FILLED
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
 from windowlib.tables import data_files, delta
@@ -104,12 +105,13 @@ def results(
     """
     wanted, found = looked_for or LookedFor(), list[dict[str, Any]]()
     window = [*definition.source.key, "window_start", "window_end"]
-    columns = [*window, *definition.outputs, "timing", "firing", "batch_id"]
+    columns = [*window, *definition.outputs, FILLED, "timing", "firing", "batch_id"]
     if files := delta.files(tables["results"], versions.get("results")):
         schema = pq.read_schema(tables["results"].folder / files[0].path)
         files = [file for file in files if wanted.may_be_in(file, schema)]
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
         found = rows_of_newest(tables, "results", files, at_most, wanted.where(schema), columns)
+    columns = [name for name in columns if name != FILLED or any(FILLED in row for row in found)]
     return replace(shown(definition, found, columns), commands=explain_commands(definition, found))
 
 

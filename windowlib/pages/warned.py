@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 
 from windowlib.batches.result_figures import gone_null
 from windowlib.definition.definition import Definition
@@ -13,6 +12,7 @@ from windowlib.quality.check import EXAMPLES, CheckResult, column_of, in_words
 from windowlib.quality.figures import Figures
 from windowlib.quality.validations import Validated
 from windowlib.tables import delta
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import REMOVED
 from windowlib.tables.opened import Tables
@@ -78,5 +78,9 @@ def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int
     """The aggregates that went null with batch `since`."""
     files = delta.files(tables["result_changes"], commit.versions.get("result_changes"))
     made = [one for one in files if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
-    before = partial(delta.files, tables["results"], commit.versions.get("results"))
-    return gone_null(definition.outputs, made, lambda: [one for one in before() if one.high["batch_id"] < since])
+
+    def before() -> list[DataFile]:
+        results = delta.files(tables["results"], commit.versions.get("results"))
+        return [one for one in results if one.high["batch_id"] < since]
+
+    return gone_null(definition.outputs, made, before, definition.added)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from windowlib.plans.aggregate_functions import ALIASES, FUNCTIONS, SQLGLOTS
+from windowlib.plans.aggregate_functions import ALIASES, CALLABLE, SQLGLOTS
 from windowlib.plans.sql_parser import parse_sql
 
 BOUNDS = 100  # of a histogram
@@ -16,7 +16,7 @@ BOUNDS = 100  # of a histogram
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `FUNCTIONS`, its arguments, and the condition that the call itself puts on events."""
+    """A function of `CALLABLE`, its arguments, and the condition that the call itself puts on events."""
 
     name: str
     arguments: Sequence[exp.Expr]
@@ -30,7 +30,7 @@ def call(node: exp.Expr) -> Call | None:
     >>> call(parse_sql("MAX_BY(x, y)")).name, call(parse_sql("abs(x)"))
     ('max_by', None)
     """
-    name = next((name for name in _names(node) if name in FUNCTIONS), None)
+    name = next((name for name in _names(node) if name in CALLABLE), None)
     if name is None:
         return None
     arguments = list(_arguments(node))

@@ -1,4 +1,4 @@
-"""The registry of aggregate functions: what ``[aggregates]`` may call, each described once.
+"""The registry of aggregate functions, each described once: what ``[aggregates]`` may call, and what windowlib adds.
 
 To add a function, describe it next to those of its kind in `windowlib.plans.mergeable`: every other place asks this
 table. What it computes of hostile values on every engine is proved by a line in `tests/engines/matrix_aggregates.py`.
@@ -13,9 +13,11 @@ from windowlib.plans.mergeable.function import Function
 from windowlib.plans.mergeable.kept import KEPT
 from windowlib.plans.mergeable.logic import LOGIC
 from windowlib.plans.mergeable.moments import MOMENTS
+from windowlib.plans.mergeable.since import SINCE
 from windowlib.plans.mergeable.totals import TOTALS
 
-FUNCTIONS: Mapping[str, Function] = {**BASIC, **TOTALS, **LOGIC, **MOMENTS, **KEPT}
+CALLABLE: Mapping[str, Function] = {**BASIC, **TOTALS, **LOGIC, **MOMENTS, **KEPT}
+FUNCTIONS: Mapping[str, Function] = {**CALLABLE, **SINCE}
 # Other names that an author may write.
 ALIASES: Mapping[str, str] = {
     "any_value": "first",

@@ -8,6 +8,7 @@ once: ``sum(v) / count(*)`` next to ``count(*)`` has two aggregates, not three.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from string import Formatter
 
 from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.guarded import ordered_as_spark
@@ -76,12 +77,24 @@ class Aggregate:
 class OutputColumn:
     """A column of ``results``: SQL with ``{i}`` for the finished aggregate ``i``; braces of its own are doubled.
 
+    Where the finished aggregate ``mark`` is not true, the column is null (`windowlib.plans.added`).
+
     >>> OutputColumn("mean", "{0} / {1}").sql_over(["a", "b"])
     'a / b'
     """
 
     name: str
     sql: str
+    mark: int | None = None
+
+    @property
+    def numbers(self) -> set[int]:
+        """Of the aggregates in it.
+
+        >>> OutputColumn("mean", "{0} / {12} + length('{{3}}')").numbers
+        {0, 12}
+        """
+        return {int(number) for _, number, *_ in Formatter().parse(self.sql) if number}
 
     def sql_over(self, finished: list[str]) -> str:
         """The expression with SQL put in for every aggregate."""

@@ -144,10 +144,18 @@ def part_names(aggregate: Aggregate) -> list[str]:
     return [part.name for part in FUNCTIONS[aggregate.function].parts]
 
 
-def finishes(aggregates: AggregateSet, *, guarded: bool = False) -> dict[str, str]:
-    """The output columns by name, in order, as SQL over rows of merged partials."""
+def finishes(aggregates: AggregateSet, *, guarded: bool = False, whole: bool = False) -> dict[str, str]:
+    """The output columns by name, in order, as SQL over rows of merged partials.
+
+    `whole`: the rows hold all events, whatever their marks say.
+    """
     finished = [_finish_sql(aggregate, index, guarded) for index, aggregate in enumerate(aggregates.aggregates)]
-    return {column.name: column.sql_over(finished) for column in aggregates.columns}
+    return {
+        column.name: column.sql_over(finished)
+        if column.mark is None or whole
+        else f"CASE WHEN {finished[column.mark]} THEN {column.sql_over(finished)} END"
+        for column in aggregates.columns
+    }
 
 
 def _each_part(aggregates: Sequence[Aggregate]) -> Iterator[tuple[Aggregate, Part, str]]:

@@ -72,6 +72,14 @@ class Folds:
         own = [] if self.own is None else [self.own.create_accumulator()]
         return self._initial + own
 
+    def restored(self, stored: Sequence[Any]) -> list[Any]:
+        """The parts of an accumulator as they were stored; those of aggregates that were added since are null.
+
+        >>> Folds((Aggregate("sum", "v"), Aggregate("count", None))).restored([3, 5, 7, None])
+        [3, 5, 7, 0]
+        """
+        return [first if one is None else one for first, one in zip(self._initial, stored, strict=True)]
+
     def add(self, accumulator: list[Any], value: Value) -> list[Any]:
         accumulator[0] += 1
         timestamp_ms, last_ms = value[TIMESTAMP], accumulator[1]

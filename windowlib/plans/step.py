@@ -27,6 +27,7 @@ from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.engine import SPARK, Engine
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.mergeable.since import NAME as MARK
 from windowlib.plans.partitions import end_partition, window_day
 from windowlib.plans.shared import Slicing
 
@@ -205,10 +206,14 @@ def events_of_a_firing(fired: str) -> str:
 
 
 def miscounted(step: Step) -> dict[str, str]:
-    """What to count so that it must be 0: contents whose own count(*) is not the number of their elements."""
-    plain = [
-        f"p{index}_count <> elements"
-        for index, one in enumerate(step.aggregates.aggregates)
-        if (one.function, one.argument_sql, one.where_sql) == ("count", None, None)
-    ]
+    """What to count so that it must be 0: contents whose own count(*) is not the number of their elements.
+
+    One that was added has counted those of which its mark knows.
+    """
+    counted, plain = "elements", list[str]()
+    for index, one in enumerate(step.aggregates.aggregates):
+        if one.function == MARK:
+            counted = f"p{index}_count"
+        elif (one.function, one.argument_sql, one.where_sql) == ("count", None, None):
+            plain.append(f"p{index}_count <> {counted}")
     return {"rows_miscounted": f"if({' OR '.join(plain)}, 1, 0)"} if plain else {}

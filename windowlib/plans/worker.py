@@ -23,6 +23,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.state import FORMAT, Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 from windowlib.plans import names
+from windowlib.plans.folds import Folds
 from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
 from windowlib.plans.step import CONTENTS, DROPPED, HOLE, LATE, ON_TIME, OPEN, UPDATE
 from windowlib.plans.stream import (
@@ -158,7 +159,9 @@ class Worker:
                 contents = {"elements": held.elements(state_window)}
             else:
                 own = [state["own"]] if "own" in state else []
-                contents = {"accumulator": [row[name] for name in self.partials] + own}
+                folds = self.spec.aggregate
+                assert isinstance(folds, Folds), "a program folds what it does not keep"
+                contents = {"accumulator": folds.restored([row[name] for name in self.partials]) + own}
         return {
             "format": FORMAT,
             "key": key,

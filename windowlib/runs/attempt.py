@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
-from windowlib.batches.may_run import lateness_changed, why_it_waits
+from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
@@ -75,6 +75,8 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
         run.note(f"{definition.name}: {changed}")
+    for added in columns_to_add(definition, commit) if plan.rerun else columns_added(plan):
+        run.note(f"{definition.name}: {added}")
     ledger = run.ledger
     versions = again_while_ours(
         ledger, claim, lambda: standing(ledger.tables, due.state.versions, lambda: ledger.check(claim.epoch))

@@ -192,7 +192,8 @@ def _do(
 
 def _decided(ledger: Ledger, decision: Decision, target: _Target) -> Decided:
     counts = {figure: sum(file.rows for file in target.files[name]) for name, figure in COUNTED.items()}
-    changes = tuple(_table_change(ledger, name, target.files[name]) for name in COMMIT_ORDER)
+    at = target.commit.versions if decision.kind == "rollback" else {}
+    changes = tuple(_table_change(ledger, name, target.files[name], at.get(name)) for name in COMMIT_ORDER)
     return Decided(decision, target.commit, changes, counts)
 
 
@@ -207,12 +208,15 @@ def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[
             yield from (table.folder / file.path for file in target.files[name])
 
 
-def _table_change(ledger: Ledger, name: str, wanted: list[DataFile]) -> TableChange:
+def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | None) -> TableChange:
+    """What makes `wanted` the files of a table; it gets the columns that it had at a version back, if one is given."""
     newest = delta.version(table := ledger.tables[name])
+    columns = None if at is None else table.at(at).schema()
     have, want = {f.path: f for f in delta.files(table, newest)}, {f.path: f for f in wanted}
     return TableChange(
         name,
         newest,
         add=tuple(logged(f) for path, f in want.items() if path not in have),
         remove=tuple(logged(f) for path, f in have.items() if path not in want),
+        columns=columns.to_json() if columns and newest is not None and columns != table.at(newest).schema() else None,
     )

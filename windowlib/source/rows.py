@@ -71,7 +71,7 @@ def rows(
         if is_sail(spark):
             return _on_sail(spark, source, files, recorded or {})
         read = parquet_rows.on_spark(spark, source, files, recorded or {})
-        of_source = _renamed(source, names.own(read.columns))
+        of_source = [*_renamed(source, names.own(read.columns)), *_lacking(source, read.columns, recorded or {})]
         frame = read.select(
             *of_source, names.SOURCE_FILE, names.SOURCE_ROW, F.lit(None).cast("string").alias(names.CORRUPT)
         )
@@ -96,9 +96,17 @@ def _on_sail(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     schema = parquet_rows.schema_on_sail(source, files, recorded)
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, folder, list(by_path), schema)
-    frame = frame.select(*_renamed(source, frame.columns), F.lit(None).cast("string").alias(names.CORRUPT))
+    of_source = [*_renamed(source, frame.columns), *_lacking(source, frame.columns, recorded)]
+    frame = frame.select(*of_source, F.lit(None).cast("string").alias(names.CORRUPT))
     frame = _timed(frame, source, recorded)
     return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
+
+
+def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]) -> list[Column]:
+    """The columns in use that no file has, null: all files may be from before one was first used."""
+    have = {source.named(name).casefold() for name in columns}
+    kinds = {name: kind_of(kind) for name, kind in recorded.items() if name.casefold() not in have}
+    return [F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if kind != "other" and "<" not in kind]
 
 
 def _renamed(source: Source, columns: Sequence[str]) -> list[Column]:

@@ -38,7 +38,7 @@ class Change:
     """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
 
     The files `quiet`, by path, are not data changes: readers of changes skip them, as if their rows were not new.
-    `columns` are those that the table has from then on, where they change: then all its files go, or none.
+    `columns` are those that the table has from then on, where they change.
     """
 
     add: Sequence[LoggedFile] = ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
@@ -32,7 +33,6 @@ CONFIGURATION = {
     "delta.checkpointInterval": "10",
     "delta.enableExpiredLogCleanup": "false",
 }
-NO_PARTITION = "no such value"  # of a partition column of texts
 RESTORED = "restored"  # the identity of commits that take back what no commit row names
 
 
@@ -125,25 +125,27 @@ def commit_logged(
 ) -> int:
     """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
 
-    Its entry is not on the disk yet: a batch makes those of all its tables last together.
+    Columns that change while some files go and some stay do so in a commit before, without the transaction: no row
+    changes by it, and the next attempt goes on from there. No entry is on the disk yet: a batch makes those of all its
+    tables last together.
     """
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)
         before = table.at(expected)
     partition_by = before.metadata().partition_columns
-    recast = change.columns is not None and change.columns != before.schema()
-    filters: list[tuple[str, str, str]] | None = None
-    if recast and not change.remove and delta.files(table, expected):
-        filters = [(partition_by[0], "=", NO_PARTITION)]  # an overwrite of nothing
-    elif recast:
-        assert {f.path for f in change.remove} == {f.path for f in delta.files(table, expected)}, "all go, or none"
+    columns = None if change.columns == before.schema() else change.columns
+    stay = {f.path for f in delta.files(table, expected)} - {f.path for f in change.remove} if columns else ()
+    if stay and change.remove:  # one commit of delta-rs cannot change columns and remove some files
+        columns_first = Change(of_rows=change.of_rows, columns=change.columns)
+        expected = commit_logged(table, expected, columns_first, identity)
+        return commit_logged(table, expected, replace(change, columns=None), identity, transaction)
     try:
         before.create_write_transaction(
-            _actions(change, with_removals=not recast),
-            mode="overwrite" if recast else "append",
-            schema=change.columns if recast and change.columns else before.schema(),
+            _actions(change, with_removals=columns is None),
+            mode="overwrite" if columns else "append",
+            schema=columns or before.schema(),
             partition_by=partition_by or None,
-            partition_filters=filters,
+            partition_filters=[(partition_by[0], "in", [])] if stay else None,  # an overwrite of nothing
             commit_properties=_properties(identity, transaction, len(change.add) + len(change.remove)),
         )
     except DeltaError as error:
@@ -224,8 +226,8 @@ def add_columns(table: Table, expected: int, wanted: Schema) -> int:
 def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
     """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
 
-    `at` None stands for an empty table. Gives the version that then is the newest. Raises `Conflict` when the table has
-    moved on since `seen`, `LostFiles`. Columns that have changed come back too, where no file of now stays.
+    `at` None stands for an empty table. Gives the version that then is the newest. Columns that have changed come
+    back too. Raises `Conflict` when the table has moved on since `seen`, `LostFiles`.
     """
     if seen is None:
         return None
@@ -234,12 +236,10 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     want = {f.path: f for f in delta.files(table, at)}
     add = [logged(f) for path, f in want.items() if path not in have]
     remove = [logged(f) for path, f in have.items() if path not in want]
-    if not add and not remove:
+    columns = None if at is None else table.at(at).schema()
+    if not add and not remove and columns in (None, table.at(seen).schema()):
         return seen
     make_lasting(table, at, seen)
-    columns = None  # as they are: of more columns than the files have the others are null
-    if at is not None and len(remove) == len(have):
-        columns = table.at(at).schema()
     return lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))
 
 

@@ -36,7 +36,11 @@ OPEN_WINDOWS = TableSpec(
         Column("slice_index", _LONG, "count windows: the slice's number in its key, from 0"),
         Column("elements", _LONG, "how many events are in the row"),
         Column("last_event_ms", _LONG, "the newest event time among them"),
-        Column("p<i>_<part>", None, "partial aggregates: part of the i-th aggregate, from 0"),
+        Column(
+            "p<i>_<part>",
+            None,
+            "partial aggregates: part of the i-th aggregate, from 0; null in rows from before it was added",
+        ),
         Column("published", None, "sessions that have, or had, an allowed lateness: published windows to be replaced"),
         Column("contents_from", _LONG, "general plan: rows of state_windows count from this batch on"),
         Column("state", _TEXT, "general plan: JSON of the state of trigger and function, and of timers"),

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from windowlib.plans.added import FILLED
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
 from windowlib.tables.outside import ERASURES, MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
@@ -144,6 +145,11 @@ _RESULT = (
     Column("window_end", _TIMESTAMP, "exclusive; null for the global window"),
     Column("last_event_time", _TIMESTAMP, "the newest event time in the window"),
     Column("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
+    Column(
+        FILLED,
+        _TEXT,
+        "once columns were added: those that the row has, such as `p95, slowest`; null: none, as in rows from before",
+    ),
     Column("firing", pa.int32(), "counts the firings of a result from 1"),
     Column("result_number", pa.int32(), "only with window.function: counts the rows of one firing"),
     Column("timing", _TEXT, "early, on_time or late"),

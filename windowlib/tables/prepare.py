@@ -21,7 +21,8 @@ from windowlib.tables import disk
 from windowlib.tables.change import LoggedFile
 
 FOLDER = "_prepared"
-FORMAT = 3  # the newest that is read
+FORMAT = 4  # the newest that is read
+ALL_OR_NONE = 3  # the newest in which a table that changes its columns loses all of its files, or none
 ALL_LOUD = 2  # the newest in which all of a table's files change rows, or none does
 KNOWN_EARLIER = 1  # what earlier releases read: no table changes its columns, and all commits change rows
 APP_ID = "windowlib"  # names our transactions in the tables' logs
@@ -95,8 +96,10 @@ def write(root: Path, publication: Publication) -> Prepared:
 
 def _format(publication: Publication) -> int:
     """The oldest format that says all of it."""
-    if any(one.quiet for one in publication.changes):
+    if any(one.columns and one.remove for one in publication.changes):
         return FORMAT
+    if any(one.quiet for one in publication.changes):
+        return ALL_OR_NONE
     return ALL_LOUD if any(one.columns for one in publication.changes) or not publication.of_rows else KNOWN_EARLIER
 
 

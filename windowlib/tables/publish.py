@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import Schema
 
-from windowlib.model.errors import StateMismatch
+from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.tables import data_files, delta, small
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
@@ -29,14 +29,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+class OtherType(WindowError):
+    """A column has another type under the new definition than rows of `result_changes` have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one batch will commit to one table; `schema` is for a table that may not exist yet."""
+    """What one batch will commit to one table; `schema` is for a table that may not exist yet, or `adds_columns`."""
 
     add: Sequence[DataFile] = ()
     remove: Sequence[DataFile] = ()
     rows: Sequence[Mapping[str, Any]] | None = None
     schema: Schema | None = None
+    adds_columns: bool = False
 
     @property
     def rows_added(self) -> int:
@@ -58,6 +63,7 @@ def joined(parts: Iterable[Mapping[str, Changes]]) -> dict[str, Changes]:
                 (*so_far.remove, *more.remove),
                 so_far.rows if more.rows is None else more.rows,
                 more.schema or so_far.schema,
+                more.adds_columns or so_far.adds_columns,
             )
     return found
 
@@ -130,14 +136,33 @@ def with_schema(changes: Mapping[str, Changes], results: Schema) -> dict[str, Ch
     return {table: replace(one, schema=schemas.get(table, one.schema)) for table, one in changes.items()}
 
 
-def spark_schema(table: Table, version: int) -> StructType:
+def with_all_columns(known: Schema, more: Schema) -> Schema:
+    """The columns of one schema, then those that only the other has. Raises `OtherType`."""
+    columns = fields(known)
+    names = {one["name"]: one for one in columns}
+    for one in fields(more):
+        if one["name"] not in names:
+            columns.append(one)
+        elif one["type"] != names[one["name"]]["type"]:
+            raise OtherType(
+                f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
+                " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
+            )
+    return Schema.from_json(json.dumps({"type": "struct", "fields": columns}))
+
+
+def fields(schema: Schema) -> list[dict[str, object]]:
+    """The columns as a log describes them, all nullable and without comments."""
+    found: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
+    return [{**one, "nullable": True, "metadata": {}} for one in found]
+
+
+def spark_schema(schema: Schema, partition_by: Collection[str]) -> StructType:
     """The columns of a table as Spark reads its files: without the partition columns."""
     from pyspark.sql.types import StructType
 
-    pinned = table.at(version)
-    partition = set(pinned.metadata().partition_columns)
-    fields = json.loads(pinned.schema().to_json())["fields"]
-    return StructType.fromJson({"type": "struct", "fields": [f for f in fields if f["name"] not in partition]})
+    own = [one for one in json.loads(schema.to_json())["fields"] if one["name"] not in partition_by]
+    return StructType.fromJson({"type": "struct", "fields": own})
 
 
 def table_change(tables: Tables, name: str, changes: Changes, start: int | None) -> TableChange:
@@ -145,15 +170,18 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
 
     Raises `StateMismatch` when the table has other columns than this batch.
     """
-    if not (changes.add or changes.remove or changes.rows):
+    if not (changes.add or changes.remove or changes.rows or changes.adds_columns):
         return TableChange(name, start)
     table, spec = tables[name], TABLES[name]
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
-        have, want = _columns(table.at(start).schema()), _columns(schema)
+        known = table.at(start).schema()
+        have, want = _columns(known), _columns(schema)
         may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
         if may_change and not _stay(table, start, changes.remove):
             columns = schema.to_json()  # of an empty table, or with all its files
+        elif changes.adds_columns:
+            columns = with_all_columns(known, schema).to_json()
         else:
             _same_columns(table, start, schema)
     add, remove = changes.add, changes.remove

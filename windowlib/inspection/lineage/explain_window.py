@@ -20,6 +20,7 @@ from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
 from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, raw_row
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
+from windowlib.inspection.lineage.lacking import not_filled
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
@@ -158,6 +159,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int) -> E
     if replaced_by is not None:
         until_batch = max((row["batch_id"] for row in published), default=None)
         notes.append(f"it will be replaced by the window in flight {in_words(replaced_by)} when that fires")
+    notes += not_filled(tables, published)
     events = Events()
     if bounds != UNBOUNDED and (published or in_flight):
         events = events_of(windows, bounds, until_batch=until_batch)
@@ -291,4 +293,4 @@ def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _values(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
     """What a result says."""
-    return {name: row[name] for name in definition.outputs}
+    return {name: row.get(name) for name in definition.outputs}

@@ -1,24 +1,27 @@
 """How two sets of windows differ: row by row, column by column, in one pass.
 
 Rows of both sides are brought together by key and bounds, so that one which a table holds twice is found, too. Doubles
-that differ by less than `windowlib.plans.reruns.NEARLY` of the greater one are equal.
+that differ by less than `windowlib.plans.reruns.NEARLY` of the greater one are equal. A column that was added while the
+pipeline was live is null in rows that lack it. Which do they say themselves, but no row may lack it whose events all
+came since.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Difference
+from windowlib.plans.added import FILLED
 from windowlib.plans.engine import Engine
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import equal
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import Column, DataFrame, Row
 
 LISTED = 1_000  # differing rows that are listed; all are counted
 
@@ -34,12 +37,16 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table's rows as they are compared: `identity` are key columns and bounds, `values` the columns after them."""
+    """A table's rows as they are compared: `identity` are key columns and bounds, `values` the columns after them.
+
+    `added` are those values that not every row has, and the batch whose events and later ones fill them (0: all do).
+    """
 
     table: str
     keys: Sequence[str]
     bounds: Sequence[str]
     values: Sequence[str]
+    added: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def identity(self) -> list[str]:
@@ -65,12 +72,7 @@ def compare(
     ]
     counts = [F.sum(f"_{side}_rows").alias(f"_{side}_rows") for side in ("expected", "found")]
     both = engine.union(parts).groupBy(*map(quoted, shape.identity)).agg(*held, *counts)
-    changed = [
-        (~equal(F.col(f"_expected.{quoted(name)}"), F.col(f"_found.{quoted(name)}"), types[name])).alias(
-            f"_differs_{n}"
-        )
-        for n, name in enumerate(shape.values)
-    ]
+    changed = [_differs(shape, name, types[name]).alias(f"_differs_{n}") for n, name in enumerate(shape.values)]
     judged = both.select("*", *changed)
     some = " OR ".join(["_expected_rows <> _found_rows", *(f"_differs_{n}" for n in range(len(shape.values)))])
     counters = engine.counters()
@@ -84,6 +86,24 @@ def compare(
     first = rows.orderBy(*map(quoted, shape.identity)).limit(LISTED).collect()
     differences = [difference for row in first for difference in _differences(row, shape)]
     return Compared(counted["rows"], counted["differing"], differences)
+
+
+def _differs(shape: Shape, name: str, kind: Any) -> Column:
+    """Whether the two sides differ in a column."""
+    found = F.col(f"_found.{quoted(name)}")
+    other = ~equal(F.col(f"_expected.{quoted(name)}"), found, kind)
+    if name == FILLED and shape.added:
+        return F.lit(False)  # it is judged with the columns that it names
+    if name not in shape.added:
+        return other
+    lacks = found.isNotNull() | (_has("_expected", name) if shape.added[name] else F.lit(False))
+    return F.when(_has("_found", name), other).otherwise(lacks)
+
+
+def _has(side: str, name: str) -> Column:
+    """Whether a row says that it has an added column."""
+    names = F.concat(F.lit(", "), F.col(f"{side}.{FILLED}"), F.lit(", "))
+    return F.coalesce(names.contains(f", {name}, "), F.lit(False))
 
 
 def _side(rows: DataFrame, shape: Shape, types: Mapping[str, Any], expected: int, found: int) -> DataFrame:

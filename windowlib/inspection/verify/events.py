@@ -18,6 +18,7 @@ from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.recorded import ReadFile, Recorded
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
+from windowlib.plans.added import by_batch
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
 from windowlib.source import rows as source
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
 PATH, CORRECTED_BY, LISTED = names.internal("path"), names.internal("corrected_by"), names.internal("listed")
+READ_BY = names.internal("read_by")  # as BATCH, for the marks of added aggregates
 BATCH, LATE_IN, READMITTED_BY, IS_LATE = map(names.internal, ("batch", "late_in", "readmitted_by", "is_late"))
 
 
@@ -60,11 +62,12 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     from windowlib.plans.aggregates import typed
 
-    step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
+    step = replace(step, aggregates=by_batch(typed(step.aggregates, rows, guarded=step.engine.guarded), READ_BY))
     used = [name for name in (*definition.uses.columns, names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]
     rows = asked.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
-    return Counted(_marked(inputs, rows, _names(inputs, files, raw, recorded), files), step)
+    marked = _marked(inputs, rows, _names(inputs, files, raw, recorded), files)
+    return Counted(marked.withColumn(READ_BY, F.col(BATCH)) if definition.added else marked, step)
 
 
 def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.Rows, recorded: Recorded) -> DataFrame:

@@ -57,9 +57,9 @@ def in_flight(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
     return asked.sampled(finished(rows, shape_of("open_windows", step, by_time=by_time), step), step.keys)
 
 
-def finished(rows: DataFrame, shape: Shape, step: Step) -> DataFrame:
-    """Rows of partial aggregates as they are compared."""
-    outputs = finishes(step.aggregates, guarded=step.engine.guarded)
+def finished(rows: DataFrame, shape: Shape, step: Step, *, whole: bool = False) -> DataFrame:
+    """Rows of partial aggregates as they are compared; `whole`: added columns have their values in all of them."""
+    outputs = finishes(step.aggregates, guarded=step.engine.guarded, whole=whole)
     return rows.selectExpr(
         *(f"{outputs.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
     )

@@ -12,12 +12,12 @@ import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import typed_step
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import REFORMULATED, in_force, is_of
+from windowlib.definition.formulas import ADDED, REFORMULATED, filled_since, in_force, is_of
 from windowlib.definition.instants import instant
 from windowlib.engines.choice import check_engine
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
@@ -110,7 +110,8 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
 def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared]) -> Verified:
     read, expected = _expected(inputs, past, asked)
     step, by_time = expected.step, inputs.definition.plan.windows_end
-    found, reformulated = dict(others), json.loads(inputs.plan.definition).get(REFORMULATED, {})
+    stored: dict[str, Any] = json.loads(inputs.plan.definition)
+    found, reformulated, added = dict(others), stored.get(REFORMULATED, {}), filled_since(stored)
     for table, rows, look in (
         ("results", expected.results, tables.results),
         ("open_windows", expected.in_flight, tables.in_flight),
@@ -118,7 +119,8 @@ def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str,
         shape = tables.shape_of(table, step, by_time=by_time)
         if table == "results":
             shape = replace(shape, values=[name for name in shape.values if name not in reformulated])
-        should_be = None if rows is None else tables.finished(rows, shape, step)
+        shape = replace(shape, added={name: since for name, since in added.items() if name in shape.values})
+        should_be = None if rows is None else tables.finished(rows, shape, step, whole=True)
         shown = tables.chosen(look(inputs, step, asked), asked, expected, read.unsure)
         found[table] = compare(inputs, step.engine, shape, should_be, shown)
     found["late_events"] = compare_late(inputs, step, expected.late)
@@ -137,6 +139,10 @@ def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str,
         differences=[difference for one in found.values() for difference in one.differences],
         not_compared=[
             *(f"{name}: its formula was changed with batch {batch}" for name, batch in reformulated.items()),
+            *(
+                f"{name} of rows that lack it: it was added with batch {batch}"
+                for name, batch in stored.get(ADDED, {}).items()
+            ),
             *_not_compared(inputs.definition, read),
         ],
     )

@@ -1,0 +1,645 @@
+"""Columns may be added on a live pipeline: filled by events from then on, and every row says what it has of them.
+
+That each kind of window then shows what plain Python says is in `tests/random_pipelines`, whose pipelines get some.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from tests.batches.test_lateness import as_earlier_releases_judge
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, tables
+from tests.killed import Killed, dead_owner, stopped
+from tests.plans.test_counts import EVERYTHING
+from tests.random_pipelines.truth import same_values
+from tests.streams import arrives, definition_text, pipeline
+from windowlib.batches.may_run import other_terms
+from windowlib.batches.planning import ledger_of, plan
+from windowlib.batches.result_figures import gone_null
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of
+from windowlib.erasure.forget import Asked as ToForget
+from windowlib.erasure.forget import forget
+from windowlib.inspection.lineage.explain_window import explain_window
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.migrations.batch import Asked as ToMigrate
+from windowlib.migrations.switch import build, switch
+from windowlib.model.errors import StateMismatch
+from windowlib.plans.added import FILLED
+from windowlib.reruns.dry_run import preview
+from windowlib.runs.advance import advance
+from windowlib.runs.maintenance import maintain
+from windowlib.runs.operations import rollback
+from windowlib.runs.run import Run
+from windowlib.runs.together import advance_together
+from windowlib.runs.verdicts import abandon
+from windowlib.tables import delta, delta_commits, lease
+from windowlib.tables.change import Change
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.opened import Table
+from windowlib.tables.publish import OtherType
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+PLAIN = {"n": "count(*)", "total": "sum(value)"}
+MORE = {**PLAIN, "most": "max(value)"}
+WINDOWS = {
+    "tumbling": 'type = "tumbling"\nsize = "10m"\nallowed_lateness = "2h"',
+    "sliding": 'type = "sliding"\nsize = "20m"\nslide = "10m"\nallowed_lateness = "2h"',
+    "session": 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"',
+    "count": 'type = "sliding_count"\nsize = 3\nslide = 2',
+    "early": 'type = "tumbling"\nsize = "10m"\nallowed_lateness = "2h"\n[window.trigger]\ntype = "count"\nn = 2',
+    "kept": 'type = "tumbling"\nsize = "10m"\n[window.evictor]\ntype = "count"\nn = 2',
+}
+
+
+def defined(folder: Path, aggregates: Mapping[str, str], window: str = "session", idle: str = "") -> Definition:
+    source, _, _ = CLICKS.replace('event_id = "id"\n', "").partition("[window]")
+    lines = "".join(f"{name} = '''{sql}'''\n" for name, sql in aggregates.items())
+    return clicks(folder, 0, f"{source}{idle}[window]\n{WINDOWS[window]}\n[aggregates]\n{lines}")
+
+
+def events(*minutes: int, value: int | None = 1, user: str = "a") -> list[dict[str, Any]]:
+    return [{"id": None, "user": user, "at_ms": START_MS + m * MINUTE_MS, "value": value} for m in minutes]
+
+
+def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[str]:
+    """What the run says."""
+    said: list[str] = []
+    advance(definition, lambda: spark, clock=clock, rerun=rerun, on_note=said.append)
+    return said
+
+
+def newest(definition: Definition) -> Commit:
+    found = ledger_of(definition).state().commit
+    assert found is not None
+    return found
+
+
+def results(definition: Definition, *columns: str, table: str = "results") -> list[tuple[Any, ...]]:
+    """In the order of windows, and of what became of them."""
+    rows = read_table(definition, table).to_pylist()
+    rows.sort(key=lambda row: (row["batch_id"], row["user"], str(row["window_start"]), row.get("change", "")))
+    return [tuple(row[name] for name in columns) for row in rows]
+
+
+def asked(first: int, last: int) -> Rerun:
+    return Rerun(START_MS + first * MINUTE_MS, START_MS + last * MINUTE_MS, "fill it", "ann")
+
+
+SHOWN = "total", "most", FILLED
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("window", ["tumbling", "session"])
+def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """A published window that a late event changes, one in flight that gets another event, and a new one."""
+    first = defined(tmp_path, PLAIN, window)
+    arrive(tmp_path, 1, [*events(0, value=5), *events(31, value=6)])
+    run(first, spark)
+    definition = defined(tmp_path, MORE, window)
+    arrive(tmp_path, 2, [*events(2, value=1), *events(32, value=7), *events(45, value=8), *events(100, value=1)])
+    [said] = run(definition, spark)
+    words = "aggregates.most was added, from batch 2 on: windows with events from before batch 2 have none of it"
+    assert said == f"clicks: {words} (filled_columns)"
+    assert results(definition, *SHOWN) == [(6, None, None), (13, None, None), (8, 8, "most")]
+    feed = results(definition, "batch_id", "change", *SHOWN, table="result_changes")
+    assert feed[:2] == [(1, "enter", 5, None, None), (2, "change" if window == "tumbling" else "enter", 6, None, None)]
+    assert not verify(definition, Asked(), spark, clock).differs
+    arrive(tmp_path, 3, events(46, value=9))
+    assert run(definition, spark) == []
+    assert results(definition, *SHOWN) == [(6, None, None), (13, None, None), (17, 9, "most")]
+
+    run(definition, spark, asked(0, 60))
+    assert results(definition, *SHOWN) == [(17, 9, "most"), (6, 5, "most"), (13, 7, "most")]
+    assert results(definition, "change", *SHOWN, table="result_changes")[-2:] == [
+        ("change", 6, 5, "most"),
+        ("change", 13, 7, "most"),
+    ]
+    arrive(tmp_path, 4, events(3, value=70))  # the window in flight was filled, too
+    run(definition, spark)
+    assert results(definition, *SHOWN)[-1] == (76, 70, "most")
+    assert not verify(definition, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_windows_of_shared_slices_are_filled_once_all_of_their_slices_are(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN, "sliding")
+    arrive(tmp_path, 1, events(1, value=5))
+    run(first, spark)
+    definition = defined(tmp_path, MORE, "sliding")
+    arrive(tmp_path, 2, [*events(12, value=7), *events(22, value=8), *events(100)])
+    run(definition, spark)
+    assert results(definition, *SHOWN)[:4] == [(5, None, None), (12, None, None), (15, 8, "most"), (8, 8, "most")]
+    assert not verify(definition, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_session_that_joins_an_older_one_is_not_filled(spark: SparkSession, tmp_path: Path) -> None:
+    """It was filled itself, and published."""
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0, value=5))
+    run(first, spark)
+    definition = defined(tmp_path, MORE)
+    arrive(tmp_path, 2, [*events(18, value=7), *events(100)])
+    run(definition, spark)
+    assert results(definition, *SHOWN) == [(5, None, None), (7, 7, "most")]
+    arrive(tmp_path, 3, events(9, value=1))
+    run(definition, spark)
+    assert results(definition, *SHOWN) == [(13, None, None)]
+    assert ("withdraw", 7, 7, "most") in results(definition, "change", *SHOWN, table="result_changes")
+    assert not verify(definition, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_count_windows_are_filled_by_their_events(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN, "count")
+    arrive(tmp_path, 1, events(0, 1, 2, value=5))
+    run(first, spark)
+    definition = defined(tmp_path, MORE, "count")
+    arrive(tmp_path, 2, events(3, 4, 5, 6, 7, value=6))
+    run(definition, spark)
+    rows = sorted(read_table(definition, "results").to_pylist(), key=lambda row: row["firing"])
+    assert [(row["total"], row["most"], row[FILLED]) for row in rows] == [
+        (10, None, None),
+        (16, None, None),
+        (18, 6, "most"),
+        (18, 6, "most"),
+    ]
+    assert not verify(definition, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_windows_that_fire_early_are_filled_by_their_events(spark: SparkSession, tmp_path: Path) -> None:
+    """The operator folds the state of before, whose parts are null. A file without an event is the first to add it."""
+    first = defined(tmp_path, PLAIN, "early")
+    arrive(tmp_path, 1, events(0, value=5))
+    run(first, spark)
+    definition = defined(tmp_path, {**MORE, "late": "count_if(value > 5)"}, "early")
+    arrive(tmp_path, 2, [{"id": None, "user": None, "at_ms": START_MS, "value": 1}])
+    assert len(run(definition, spark)) == 2
+    assert read_table(definition, "results").num_rows == 0
+    arrive(tmp_path, 3, [*events(1, value=7), *events(11, 12, value=8)])
+    run(definition, spark)
+    assert results(definition, *SHOWN, "late") == [(12, None, None, None), (16, 8, "most, late", 2)]
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_columns_are_added_again_and_over_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:
+    """`mean` has its aggregates in state from the start: all that fires has it. `span` is filled as its newest part."""
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, [*events(0, value=5), *events(60, value=4)])
+    run(first, spark)
+    second = defined(tmp_path, {**MORE, "mean": "sum(value) / count(*)"})
+    arrive(tmp_path, 2, [*events(80, value=7), *events(95)])
+    said = run(second, spark)
+    assert "clicks: aggregates.mean was added, from batch 2 on: what is published stays as it is" in said
+    third = defined(tmp_path, {**MORE, "mean": "sum(value) / count(*)", "span": "max(value) - min(value)"})
+    arrive(tmp_path, 3, [*events(81, value=3), *events(110, value=9), *events(150)])
+    run(third, spark)
+    assert results(third, "total", "mean", "most", "span", FILLED) == [
+        (5, None, None, None, None),
+        (4, 4.0, None, None, "mean"),
+        (10, 5.0, 7, None, "most, mean"),
+        (1, 1.0, 1, None, "most, mean"),
+        (9, 9.0, 9, 0, "most, mean, span"),
+    ]
+    found = verify(third, Asked(), spark, clock)
+    assert not found.differs
+    assert "span of rows that lack it: it was added with batch 3" in found.not_compared
+    run(third, spark, asked(0, 200))
+    assert {row[0] for row in results(third, FILLED)} == {"most, mean, span"}
+    assert not verify(third, Asked(), spark, clock).differs
+    kept = json.loads(newest(third).definition)
+    assert kept[ADDED] == {"most": 2, "mean": 2, "span": 3}
+    assert kept[PARTIALS] == [
+        "count(*)",
+        "sum(`value`)",
+        "since_batch(2)",
+        "max(`value`)",
+        "since_batch(3)",
+        "min(`value`)",
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("window", ["session", "sliding", "count", "early"])
+def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """Next to a pipeline that had all of them from the start."""
+    others = {name: sql for name, sql in EVERYTHING.items() if name not in ("n", "total", "sketched")}
+    every = {name: sql.replace("timestamp_ms", "at_ms") for name, sql in others.items()}
+    if window == "early":
+        every = {name: sql for name, sql in every.items() if "approx" not in sql}
+    plain, whole = {"n": "count(*)", "total": "sum(v)"}, {"n": "count(*)", "total": "sum(v)", **every}
+    own = [("user", pa.string()), ("at_ms", pa.int64())]
+    schema = pa.schema([*own, ("v", pa.int32()), ("m", pa.decimal128(10, 2)), ("s", pa.string())])
+
+    def file(folder: Path, number: int, *users: str) -> None:
+        rows = [
+            {"user": user, "at_ms": START_MS + m * MINUTE_MS, "v": m % 5, "m": Decimal(m), "s": "ab"[m % 2]}
+            for user in users
+            for m in range(3 * number, 3 * number + 3)
+        ]
+        end = {"user": "end", "at_ms": START_MS + 500 * MINUTE_MS * (number == 3)}
+        arrive(folder, number, [*rows, end], schema)
+
+    shown = {}
+    for name, first in (("live", plain), ("whole", whole)):
+        folder = tmp_path / name
+        definition = defined(folder, first, window)
+        file(folder, 1, "old")
+        run(definition, spark)
+        definition = defined(folder, whole, window)
+        file(folder, 2, "old", "new")
+        run(definition, spark)
+        file(folder, 3, "old", "new")
+        run(definition, spark)
+        shown[name] = read_table(definition, "results").to_pylist()
+        assert window == "early" or not verify(definition, Asked(), spark, clock).differs
+    live = [row for row in shown["live"] if row[FILLED]]
+    lacking = [row for row in shown["live"] if not row[FILLED] and row["user"] != "end"]
+    assert {row["user"] for row in live if window == "session"} <= {"new", "end"}
+    assert {row["user"] for row in lacking} == {"old"}
+    assert all(row[name] is None for row in lacking for name in every)
+    assert any(row["user"] == "new" for row in live)
+    for row in live:
+        [same] = [
+            one
+            for one in shown["whole"]
+            if all(one[name] == row[name] for name in ("user", "window_start", "firing", "batch_id"))
+        ]
+        values = [row[name] for name in every], [same[name] for name in every]
+        assert same_values(*values), row
+
+
+@pytest.mark.spark
+@pytest.mark.classic
+def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+    """Each adds its columns with another batch. As alone."""
+    shown = []
+    for how in ("alone", "together"):
+        folder = tmp_path / how
+        visits, hours = pipeline(folder, "visits"), pipeline(folder, "hours")
+        arrives(folder, 1)
+        advance(visits, lambda: spark, clock=clock)
+        arrives(folder, 2)
+        advance(visits, lambda: spark, clock=clock)
+        advance(hours, lambda: spark, clock=clock)
+        added = 'most = "max(value)"\nlong = "count_if(value > 50)"\n'
+        both = [pipeline(folder, one.name, definition_text(one.name) + added) for one in (visits, hours)]
+        arrives(folder, 3)
+        if how == "alone":
+            for one in both:
+                advance(one, lambda: spark, clock=clock)
+        else:
+            ends = advance_together([Run.of(one, clock) for one in both], lambda: spark)
+            assert [end.error for end in ends] == [None, None]
+        shown.append([tables(one, ("results", "open_windows", "result_changes")) for one in both])
+        assert all(not verify(one, Asked(), spark, clock).differs for one in both)
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, [*events(0, 50, value=5), *events(0, user="b")])
+    run(first, spark)
+    definition = defined(tmp_path, MORE)
+    arrive(tmp_path, 2, [*events(80, 120), *events(80, user="b")])
+    run(definition, spark)
+    made = preview(definition, asked(0, 10), spark, clock)
+    assert made.summary.windows["changed"] == 2
+    assert {one["after"][FILLED] for one in made.summary.largest} == {"most"}
+    forget(definition, lambda: spark, ToForget(["b"], "ann", "asked to", clock=clock))
+    arrive(tmp_path, 3, events(130, 200, value=9))
+    run(definition, spark)
+    assert results(definition, "user", *SHOWN)[-1] == ("a", 10, 9, "most")
+    assert not verify(definition, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_wrong_value_is_found_where_a_row_says_that_it_is_filled(spark: SparkSession, tmp_path: Path) -> None:
+    """And so is a row that lacks what all of its events have brought."""
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0))
+    run(first, spark)
+    definition = defined(tmp_path, {**PLAIN, "most": "max(value)"})
+    arrive(tmp_path, 2, [*events(50, value=7), *events(100)])
+    run(definition, spark)
+    other = read_table(definition, "results")
+    for column, value, expected in (("most", 8, 7), (FILLED, None, 7)):
+        wrong = [{**row, column: value} if row["most"] == 7 else row for row in other.to_pylist()]
+        table = delta.Table(definition.root / "results")
+        with pytest.MonkeyPatch.context() as patch:
+            _shows(patch, spark, pa.Table.from_pylist(wrong, schema=other.schema), tmp_path)
+            found = verify(definition, Asked(), spark, clock)
+        [difference] = found.differences
+        assert (difference.column, difference.expected) == ("most", expected), table
+
+
+def _shows(patch: pytest.MonkeyPatch, spark: SparkSession, rows: pa.Table, folder: Path) -> None:
+    """Readers of `results` see these rows."""
+    import pyarrow.parquet as pq
+
+    from windowlib.batches.pinned import Pinned
+
+    path, read = folder / "wrong.parquet", Pinned.rows
+    pq.write_table(rows.drop_columns(["window_day"]), path)
+
+    def shown(self: Pinned, table: str, files: Any = None) -> Any:
+        found = read(self, table, files)
+        return spark.read.schema(found.schema).parquet(str(path)) if table == "results" else found
+
+    patch.setattr(Pinned, "rows", shown)
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_explain_says_what_a_result_lacks(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0, 50))
+    run(first, spark)
+    definition = defined(tmp_path, {**MORE, "mean": "sum(value) / count(*)"})
+    [window] = explain_window(definition, ["a"], START_MS).windows
+    coming = "aggregates.most is new: it comes with the next batch that reads files"
+    assert window.notes == [coming, coming.replace("most", "mean")]
+    assert window.published[0]["values"] == {"n": 1, "total": 1, "most": None, "mean": None}
+    arrive(tmp_path, 2, events(100))
+    run(definition, spark)
+    fills = ", and a rerun fills it"
+    since = f"most is null: it was added with batch 2; a window whose events all came from batch 2 on has it{fills}"
+    [window] = explain_window(definition, ["a"], START_MS).windows
+    assert window.notes == [since, f"mean is null: it was added with batch 2; later results have it{fills}"]
+    [window] = explain_window(definition, ["a"], START_MS + 50 * MINUTE_MS).windows
+    assert window.notes == [since]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_batch_that_reads_no_file_adds_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """A rerun and the end of the input go by the columns that there are."""
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0, 50, value=5))
+    run(first, spark)
+    definition = defined(tmp_path, MORE)
+    said = run(definition, spark, asked(0, 10))
+    assert said == ["clicks: aggregates.most is new: it comes with the next batch that reads files"]
+    shown = CliRunner().invoke(app, ["plan", str(definition.file)], env=_warehouse(definition))
+    assert "aggregates.most is new: it comes with the next batch that reads files" in shown.output
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    assert results(definition, "total") == [(5,), (5,)]
+    assert not verify(definition, Asked(), spark, clock).differs
+    commit = newest(definition)
+    assert commit.fingerprint == first.fingerprint
+    assert is_of(first, commit.definition, commit.fingerprint)
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_an_idle_source_fires_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+    """The batch that adds it writes no state: its file has no event. The types are there all the same."""
+    idle = 'idle_timeout = "1h"\n'
+    first = defined(tmp_path, PLAIN, "tumbling")
+    arrive(tmp_path, 1, events(0, 50, value=5))
+    run(first, spark)
+    definition = defined(tmp_path, {**MORE, "all": "collect_list(value)"}, "tumbling")
+    arrive(tmp_path, 2, [{"id": None, "user": None, "at_ms": START_MS, "value": 1}])
+    run(definition, spark)
+    for table in ("open_windows", "results", "result_changes"):
+        names = read_table(definition, table).column_names
+        assert "p4_kept" in names if table == "open_windows" else {"most", "all", FILLED} <= {*names}
+    arrive(tmp_path, 3, events(70, value=6))
+    run(definition, spark)
+    idle_too = defined(tmp_path, {**MORE, "all": "collect_list(value)"}, "tumbling", idle)
+    later = lambda: clock() + 24 * 60 * MINUTE_MS  # noqa: E731
+    assert plan(idle_too, later) is not None
+    advance(idle_too, lambda: spark, clock=later)
+    assert results(idle_too, *SHOWN, "all") == [
+        (5, None, None, None),
+        (5, None, None, None),
+        (6, 6, "most, all", [6]),
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_rollback_takes_it_back(spark: SparkSession, tmp_path: Path) -> None:
+    """With its columns, so that others may take their names and numbers; then it is added again, or is not."""
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0, 50))
+    run(first, spark)
+    definition = defined(tmp_path, MORE)
+    arrive(tmp_path, 2, events(52, 100, value=3))
+    run(definition, spark)
+    rollback(definition, 1, "ann", "too soon", clock)
+    assert "p3_max" not in read_table(first, "open_windows").column_names
+    assert {"most", FILLED}.isdisjoint(read_table(first, "results").column_names)
+    others = defined(tmp_path, {**PLAIN, "most": "max(cast(value as string))"})
+    run(others, spark)
+    assert results(others, "total", "most") == [(1, None), (4, None)]
+    rollback(others, 1, "ann", "better not", clock)
+    run(first, spark)
+    assert results(first, "total") == [(1,), (4,)]
+    assert not verify(first, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_what_was_added_is_not_removed_without_a_migration(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0))
+    run(first, spark)
+    arrive(tmp_path, 2, events(50, 100))
+    frozen = plan(definition := defined(tmp_path, MORE), clock)
+    assert frozen is not None
+    assert other_terms(definition, frozen) is None
+    assert "aggregates.most was" in str(other_terms(first, frozen))  # planned, not prepared: it is planned again
+    run(definition, spark)
+    commit = newest(definition)
+    assert not as_earlier_releases_judge(definition, commit)
+    assert is_of(definition, commit.definition, commit.fingerprint)
+    with pytest.raises(StateMismatch, match=r"aggregates.most was \"max\(`value`\)\", is not given.*windowlib migrate"):
+        plan(first, clock)
+    run(defined(tmp_path, {**MORE, "most": "max(value) + 1"}), spark)  # its formula may change, as any other
+    for other in (
+        {**PLAIN, "most": "min(value)"},
+        {**PLAIN, "most": "max(value) - min(value)"},
+        {"n": "count(*) + max(value)", "total": "sum(value)", "most": "max(value)"},  # `n` was there before
+    ):
+        assert not continues(defined(tmp_path, other), commit.definition, commit.fingerprint)
+
+
+def test_windows_that_keep_elements_get_no_aggregate_that_they_lack(tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN, "kept")
+    arrive(tmp_path, 1, events(0))
+    frozen = plan(first, clock)
+    assert frozen is not None
+    stored = frozen.definition, frozen.fingerprint
+    assert not continues(defined(tmp_path, MORE, "kept"), *stored)
+    assert continues(defined(tmp_path, {**PLAIN, "mean": "sum(value) / count(*)"}, "kept"), *stored)
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_a_source_column_may_be_used_that_earlier_files_lack(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN)
+    arrive(tmp_path, 1, events(0, 50))
+    run(first, spark)
+    definition = defined(tmp_path, {**PLAIN, "cost": "sum(price)"})
+    rows = [{**one, "price": 7} for one in events(70, 120)]
+    arrive(tmp_path, 2, rows, SCHEMA.append(pa.field("price", pa.int32())))
+    run(definition, spark)
+    assert results(definition, "cost", FILLED) == [(None, None), (None, None), (7, "cost")]
+    assert not verify(definition, Asked(), spark, clock).differs
+    run(definition, spark, asked(0, 10))
+    assert results(definition, "cost", FILLED) == [(None, None), (7, "cost"), (None, "cost")]
+    assert not verify(definition, Asked(asked(0, 10).range), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("moment", ["commit:open_windows", "columns:results", "ledger:commit"])
+def test_a_run_that_dies_while_it_publishes_is_finished(spark: SparkSession, tmp_path: Path, moment: str) -> None:
+    """Also between the columns of a table and its rows; and it can be given up."""
+    shown: list[list[tuple[Any, ...]]] = []
+    for ended in ("rolled forward", "given up"):
+        folder = tmp_path / ended.replace(" ", "_")
+        first = defined(folder, PLAIN)
+        arrive(folder, 1, events(0, 15, value=5))
+        arrive(folder, 2, events(30, 50, value=6))  # results are in two files, of which one stays
+        run(first, spark)
+        definition = defined(folder, MORE)
+        arrive(folder, 3, [*events(2, value=1), *events(80, value=8), *events(120)])
+        with _dies(moment):
+            run(definition, spark)
+        if ended == "given up":
+            abandon(definition, "ann", "no", clock)
+            run(first, spark)
+            assert {"most", FILLED}.isdisjoint(read_table(first, "results").column_names)
+            continue
+        run(definition, spark)
+        shown.append(results(definition, *SHOWN))
+    assert [one[-2:] for one in shown] == [[(6, None, None), (8, 8, "most")]]
+    assert len(shown[0]) == 5
+
+
+def _dies(moment: str) -> Any:
+    if not moment.startswith("columns:"):
+        return stopped(moment)
+    from contextlib import contextmanager
+
+    @contextmanager
+    def between() -> Any:
+        commit = delta_commits.commit_logged
+
+        def committing(table: Table, expected: int, change: Change, *more: Any) -> int:
+            made = commit(table, expected, change, *more)
+            if table.folder.name == "results" and change.columns and len(more) == 1:
+                raise Killed(moment)
+            return made
+
+        with dead_owner() as patch:
+            patch.setattr(lease, "_release", lambda ledger, claim: None)
+            patch.setattr(delta_commits, "commit_logged", committing)
+            with pytest.raises(Killed):
+                yield
+
+    return between()
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_name_that_the_feed_has_with_another_type_is_refused_before_anything_is_computed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The column is that of an earlier definition, before a migration."""
+    earlier = defined(tmp_path, {**PLAIN, "most": "max(cast(value as string))"})
+    arrive(tmp_path, 1, events(0, 100))
+    run(earlier, spark)
+    migrate(defined(tmp_path, PLAIN), spark)
+    arrive(tmp_path, 2, events(130))
+    with pytest.raises(OtherType, match=r"column most was string, and is long .* Give the new one another name"):
+        run(defined(tmp_path, MORE), spark)
+    said = run(defined(tmp_path, {**PLAIN, "most": "max(cast(value as string))"}), spark)
+    assert re.search("most was added, from batch 3 on", "".join(said))
+
+
+def migrate(definition: Definition, spark: SparkSession) -> None:
+    wanted = ToMigrate("ann", "fill", clock)
+    switch(definition, build(definition, lambda: spark, wanted), lambda: spark, wanted)
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_migration_fills_all_of_the_past(spark: SparkSession, tmp_path: Path) -> None:
+    """Where a column is to be added, and where it was."""
+    for when in ("before", "after"):
+        folder = tmp_path / when
+        first = defined(folder, PLAIN)
+        arrive(folder, 1, events(0, 50, value=5))
+        run(first, spark)
+        definition = defined(folder, MORE)
+        if when == "after":
+            arrive(folder, 2, events(100, value=6))
+            run(definition, spark)
+        migrate(definition, spark)
+        assert [one[0] for one in results(definition, "most")][:1] == [5]
+        assert FILLED not in read_table(definition, "results").column_names
+        assert ADDED not in json.loads(newest(definition).definition)
+        assert not verify(definition, Asked(), spark, clock).differs
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_maintenance_puts_files_of_before_and_after_together(spark: SparkSession, tmp_path: Path) -> None:
+    first = defined(tmp_path, PLAIN)
+    for number in range(1, 9):
+        if number == 4:
+            first = defined(tmp_path, MORE)
+        arrive(tmp_path, number, events(15 * number, user="ab"[number % 2]))
+        run(first, spark)
+    before = [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")]
+    files = len(delta.files(delta.Table(first.root / "open_windows"), newest(first).versions["open_windows"]))
+    maintain(first, "ann", clock)
+    assert len(delta.files(delta.Table(first.root / "results"), newest(first).versions["results"])) < files + 7
+    assert [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")] == before
+    assert not verify(first, Asked(), spark, clock).differs
+
+
+def test_a_column_that_is_not_filled_has_not_gone_null() -> None:
+    """Of files whose rows all have it nulls count as those of any other column."""
+
+    def file(nulls: int, lacks: int = 0, names: str = "mean, most") -> DataFile:
+        return DataFile("f", 9, 50, low={FILLED: names}, high={FILLED: names}, nulls={"most": nulls, FILLED: lacks})
+
+    known = [file(0)] * 9
+    assert gone_null(["most"], [file(50)], lambda: known, ["mean", "most"]) == ["most"]
+    assert gone_null(["most"], [file(50, lacks=50)], lambda: known, ["mean", "most"]) == []
+    assert gone_null(["most"], [file(50, names="mean")], lambda: known, ["mean", "most"]) == []
+    assert gone_null(["most"], [file(50)], lambda: [file(0, lacks=1)], ["mean", "most"]) == []
+
+
+def _warehouse(definition: Definition) -> dict[str, str]:
+    return {"WINDOWLIB_WAREHOUSE": str(definition.root.parent)}
