@@ -45,7 +45,7 @@ GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 KINDS = {
     "gap": GAP,
     "key and aggregates": CLICKS.replace('key = ["user"]', 'key = ["id"]').replace("first =", "most ="),
-    "aggregate": CLICKS + 'most = "max(value)"\n',
+    "aggregate": CLICKS.replace('first = "first(value)"', 'most = "max(value)"'),
     "another kind of window": CLICKS.replace(SESSION, 'type = "sliding"\nsize = "40m"\nslide = "20m"'),
 }
 OUTCOME = ("results", "open_windows", "late_events", "quarantine", "seen_ids")
