@@ -13,6 +13,7 @@ they may.
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import tempfile
 import time
@@ -184,6 +185,7 @@ if __name__ == "__main__":
     parser.add_argument("--engine", choices=("sail", "spark"), default="sail")
     parser.add_argument("--scratch", type=Path, help="a folder for the tables; otherwise a temporary folder")
     asked = parser.parse_args()
+    gc.set_threshold(50_000)  # as every command does
     check.preload()
     spark = sail.session() if asked.engine == "sail" else session()
     shown = Table("what", f"passed, on {asked.engine}", "of the processor")

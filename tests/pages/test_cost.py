@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -68,3 +70,17 @@ def test_the_newest_batch_that_is_not_a_rerun_is_found_behind_many_that_were(
     lengthen(definition, 40)
     after = {one.gauge: one.value for one in samples(definition, NOW_MS)}
     assert {name: after[name] for name in ("read", "fired")} == {name: before[name] for name in ("read", "fired")}
+
+
+def test_the_metrics_of_a_run_import_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command writes them at its end; the import takes longer than the rest of a run with nothing new."""
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    file = unpack("tumbling", tmp_path)[0]
+    program = (
+        "import sys; from windowlib.definition.definition import load_definition;"
+        "from windowlib.pages.metrics import samples;"
+        f"print(len(samples(load_definition(sys.argv[1]), {NOW_MS})), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=True)
+    count, imported = done.stdout.split()
+    assert (int(count) > 5, imported) == (True, "False")

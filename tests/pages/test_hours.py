@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
@@ -16,7 +17,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.pages import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
-from windowlib.pages.hours import Hour, hour_notes, hours
+from windowlib.pages.hours import Counting, Hour, hour_notes, hours
 from windowlib.pages.newest import Run
 from windowlib.pages.plots import days, gaps
 from windowlib.tables import data_files, delta, delta_commits
@@ -149,9 +150,10 @@ def test_a_file_is_counted_once_and_again_where_the_counts_are_damaged(
     if damage is not None:
         kept.write_text(damage)
     counted: list[int] = []
-    count = hour_counts.counts
+    results, flying = Counting.results, Counting.in_flight
+    monkeypatch.setattr(Counting, "results", lambda self, file: counted.append(file.rows) or results(self, file))
     monkeypatch.setattr(
-        "windowlib.pages.hours.counts", lambda start, *more: counted.append(len(start)) or count(start, *more)
+        Counting, "in_flight", lambda self, file, *more: counted.append(file.rows) or flying(self, file, *more)
     )
     assert hours(made, tables, [run]) == first
     assert counted == ([] if damage is None else [2, 1])
@@ -189,3 +191,18 @@ def test_windows_in_flight_that_the_watermark_has_passed_since_are_counted_again
         for passed in (46 * HOUR_MS, 48 * HOUR_MS, 47 * HOUR_MS, 50 * HOUR_MS)
     ]
     assert flying == [2, 1, 2, 0]
+
+
+@pytest.mark.parametrize("starts", [range(40, 44), [40, 42, 43]])
+def test_where_results_end_is_read_only_if_they_may_reach_an_hour_without_a_start(
+    tmp_path: Path, starts: Sequence[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = definition(tmp_path, SESSION)
+    results = [(hour * HOUR_MS, hour * HOUR_MS + (75 if hour == 40 else 20) * MINUTE_MS) for hour in starts]
+    read: list[list[str]] = []
+    real = pq.ParquetFile.read
+    monkeypatch.setattr(
+        pq.ParquetFile, "read", lambda self, columns=None, **more: read.append(columns) or real(self, columns, **more)
+    )
+    assert shown(made, 45 * HOUR_MS, results) == []
+    assert (["window_end"] in read) is (len(starts) == 3)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from tests import check_samples as samples
 from tests.check_samples import FIGURES, HISTORY, definition
+from tests.private_apis.page import holds
 from tests.quality.test_checks import SOUND_RESULTS, own, results_file
 from windowlib.engines.warm import state
 from windowlib.model.errors import InvalidSpec
@@ -129,3 +132,29 @@ def test_a_folder_of_another_user_is_not_looked_into(
     monkeypatch.setattr(os, "getuid", lambda: theirs)
     assert state.folder_if_any() is None
     assert judge._found() is None
+
+
+SUITE = [
+    ("expect_column_values_to_not_be_null", {"column": "events"}, "warning"),
+    ("expect_column_values_to_be_between", {"column": "events", "min_value": 1, "max_value": 1}, "critical"),
+    ("expect_column_values_to_be_in_set", {"column": "timing", "value_set": ["on_time"], "mostly": 0.5}, "info"),
+    ("expect_column_mean_to_be_between", {"column": "events", "max_value": {"$PARAMETER": "max_late_share"}}, "info"),
+    ("expect_column_values_to_be_between", {"column": "no_such_column", "min_value": 1}, "warning"),
+    ("expect_compound_columns_to_be_unique", {"column_list": ["window_start", "window_end"]}, "warning"),
+]
+
+
+@holds("quality/configurations.py", "great_expectations.expectations.expectation")
+def test_configurations_that_are_made_once_change_no_outcome(tmp_path: Path) -> None:
+    from windowlib.quality.verdict import validate
+
+    suite = tmp_path / "own.json"
+    rules = [{"type": kind, "kwargs": kwargs, "severity": severity} for kind, kwargs, severity in SUITE]
+    suite.write_text(json.dumps({"expectations": rules}))
+    terms = replace(Terms.of(definition(tmp_path)), results_suite=suite)
+    files = [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])]
+    for figures in (FIGURES, {**FIGURES, "rows_late": FIGURES["rows_late"] + 1, "windows_touching": 3}):
+        once, often = (judge_(terms, figures, HISTORY, files) for judge_ in (validate, validate.__wrapped__))
+        assert lasting(once) == lasting(often)
+        assert len([one for found in once for one in found["results"]]) > 30
+    assert not all(one["success"] for found in once for one in found["results"])

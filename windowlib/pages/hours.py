@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
-from windowlib.pages.hour_counts import Counts, Ints, Kept, counts, in_ms, numbers
+from windowlib.pages.hour_counts import Counts, Kept, counts, in_ms, numbers
 from windowlib.pages.newest import Run
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
@@ -74,12 +75,26 @@ class Counting:
         return f"1 {self.gap_ms} {self.counted}"
 
     def results(self, file: DataFile) -> Counts:
-        """The results in a file."""
-        columns = ["window_start", "window_end", *([self.counted] if self.counted else [])]
-        data = pq.ParquetFile(self.tables["results"].folder / file.path).read(columns=columns)
-        data = data.filter(pc.is_valid(data["window_start"]))
+        """The results in a file. Where they end is read only if they may reach an hour in which none starts."""
+        stored = pq.ParquetFile(self.tables["results"].folder / file.path)
+        data = stored.read(columns=["window_start", *([self.counted] if self.counted else [])])
+        known = pc.is_valid(data["window_start"])
+        data = data.filter(known)
         events = numbers(data[self.counted].fill_null(0)) if self.counted else np.zeros(data.num_rows, np.int64)
-        return counts(in_ms(data["window_start"]), events, self._last_ms(lambda: in_ms(data["window_end"])))
+        start_ms = in_ms(data["window_start"])
+        found = counts(start_ms, events)
+        if self.gap_ms is None or not found.hours or self._reaches_none(file, found):
+            return found
+        end = stored.read(columns=["window_end"])["window_end"].filter(known)
+        return counts(start_ms, events, in_ms(end) - self.gap_ms)
+
+    def _reaches_none(self, file: DataFile, found: Counts) -> bool:
+        """Whether windows start in every hour that those of a file reach, by its statistics."""
+        if self.gap_ms is None or "window_end" not in file.high:
+            return False
+        hours = {hour_ms for hour_ms, *_ in found.hours}
+        last_ms = time_of(file.high["window_end"]) - self.gap_ms
+        return hours.issuperset(range(min(hours), last_ms + 1, HOUR_MS))
 
     def in_flight(self, file: DataFile, watermark_ms: int | None) -> Counts:
         """The windows, or slices, in a file that a watermark has not passed: results have none of them."""
@@ -94,7 +109,8 @@ class Counting:
             data = data.filter(pc.greater(data[end], pa.scalar(watermark_ms + 1, pa.int64())))
         data = data.filter(pc.is_valid(data[start]))
         events = numbers(data["elements"].fill_null(0))
-        return counts(numbers(data[start]), events, self._last_ms(lambda: numbers(data[end])))
+        last_ms = None if self.gap_ms is None else numbers(data[end]) - self.gap_ms
+        return counts(numbers(data[start]), events, last_ms)
 
     def late(self, file: DataFile) -> Counts:
         """The late events in a file that no rerun has readmitted."""
@@ -103,10 +119,6 @@ class Counting:
         )
         data = data.filter(pc.and_(pc.is_null(data["readmitted_by"]), pc.is_valid(data["event_time"])))
         return counts(in_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
-
-    def _last_ms(self, end_ms: Callable[[], Ints]) -> Ints | None:
-        """Where sessions have their last events."""
-        return None if self.gap_ms is None else end_ms() - self.gap_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,10 +107,14 @@ def _configuration() -> dict[str, Any]:
 
 
 def _write(file: Path, contents: Mapping[str, Any], *, again: bool = False) -> None:
-    """Puts a file there; one that is there already says the same, unless it is to be written again."""
-    if file.exists() and not again:
+    """Puts a file there, unless one is that says the same; without `again`, any that is there does."""
+    there = file.exists()
+    if there and not again:
+        return
+    text = json.dumps(contents, indent=2)
+    if there and file.read_text(encoding="utf-8") == text:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(json.dumps(contents, indent=2), encoding="utf-8")
+    unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(file)

@@ -34,6 +34,7 @@ from great_expectations.expectations.registry import (
 
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality import suite_files
+from windowlib.quality.configurations import made_once
 from windowlib.quality.figure_words import FIGURES
 from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
 from windowlib.quality.offending import with_rows
@@ -49,6 +50,7 @@ IN_MS = {
 }  # what suites may name in addition to the columns
 
 
+@made_once()
 def validate(
     terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
 ) -> list[dict[str, Any]]:
