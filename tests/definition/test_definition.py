@@ -137,6 +137,7 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
             {"source.dialect": '{time_zone = "Europe/Berlin"}', "source.timestamp_unit": '"ms"'},
             "source.dialect.time_zone: numbers count from 1970 in UTC, without a zone; leave it out",
         ),
+        ({"source.dialect": '{time_zone = "localtime"}'}, "source.dialect.time_zone: must be the name of a time zone"),
         (
             {"source.dialect": '{delimiter = ";"}'},
             "source.dialect.delimiter: has a meaning for json and csv alone; leave it out",

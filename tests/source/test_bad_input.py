@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
 
@@ -159,6 +160,21 @@ def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
         plan(definition, clock)
     pq.write_table(pq.read_table(path), path, coerce_timestamps="us", allow_truncated_timestamps=True)
     assert plan(definition, clock)
+
+
+def test_decimals_that_spark_does_not_have(tmp_path: Path) -> None:
+    """Whether or not the definition names the column."""
+    long = pa.array([Decimal(1)], pa.decimal256(60, 0))
+    definition, path = with_file(tmp_path, {**GOOD, "price": long})
+    with refused(SourceError, f"{path}: 'price' is decimal256(60, 0): Spark reads decimals of at most 38 digits"):
+        plan(definition, clock)
+
+
+def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
+    given = {"user": pa.array([1], pa.timestamp("ns")), **{name: of for name, of in GOOD.items() if name != "user"}}
+    definition, _ = with_file(tmp_path, given)
+    with refused(StateMismatch, "is read in microseconds, and has 1 ns. Write the file with timestamp[us];"):
+        plan(definition, clock)
 
 
 @pytest.mark.fault("a column is missing", "an error that names it and what there is")

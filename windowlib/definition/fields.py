@@ -74,7 +74,7 @@ def _time_format(pattern: str) -> str:
 
 
 def _time_zone(name: str) -> str:
-    if name not in available_timezones():
+    if name not in available_timezones() - {"localtime", "Factory"}:  # which are names of files, and of no zone
         raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
     return name
 
