@@ -278,6 +278,19 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_definition(tmp_path / "latin.toml")
 
 
+def test_a_definition_may_begin_with_the_mark_of_utf_8(tmp_path: Path) -> None:
+    file = write(tmp_path, {})
+    plain = load_definition(file).fingerprint
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert load_definition(file).fingerprint == plain
+
+
+@pytest.mark.parametrize("key", ["checks.suites", "source.path", "warehouse"])
+def test_a_path_that_no_file_can_have(key: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidDefinition, match=f"{key}: must be a path; no file's name has more than 255 bytes"):
+        load_definition(write(tmp_path, {key: f'"a/{"x" * 256}"'}))
+
+
 def test_the_fingerprint_follows_what_the_state_depends_on(tmp_path: Path) -> None:
     def fingerprint(changes: dict[str, str | None]) -> str:
         return load_definition(write(tmp_path, changes)).fingerprint

@@ -224,7 +224,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         if (size := file.stat().st_size) > LARGEST_BYTES:
             raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise InvalidDefinition(f"{file}: no such file; give the path of a pipeline's TOML file") from error
     except IsADirectoryError as error:

@@ -22,7 +22,7 @@ from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
 from windowlib.tables.footers import bounds_of
@@ -46,7 +46,7 @@ def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -
     for file in sorted(files, key=lambda file: file.path):
         spans = _spans(folder / file.path, admission)
         if spans is None or any(
-            span.low_ms < MIN_TIMESTAMP_MS or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
+            span.low_ms < admission.earliest_ms or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
         ):
             return None
         found += [(file, span) for span in spans]
