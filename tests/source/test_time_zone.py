@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -13,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -27,6 +29,7 @@ from windowlib.source import footers
 from windowlib.source.files import SourceError
 from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun, time_range
 
 BERLIN, DAY_MS = "Europe/Berlin", 86_400_000
 FORWARD, BACK = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)
@@ -145,3 +148,28 @@ def test_times_that_need_no_zone_are_refused(tmp_path: Path, use_int96: bool) ->
     arrive(definition, "1.parquet", [FORWARD], kind, use_deprecated_int96_timestamps=use_int96)
     with pytest.raises(SourceError, match=r"needs no source\.dialect\.time_zone: leave that out"):
         advance(definition, lambda: pytest.fail("nothing is computed"), clock=lambda: NOW_MS)
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_the_rerun_that_a_removal_asks_for_may_be_given_at_once(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A day after the newest event, which footers leave, is in the future yet."""
+    definition = made(tmp_path, request.config.getoption("--engine"))
+    source = definition.source.model_copy(update={"format": "delta"})
+    definition = definition.model_copy(update={"source": source})
+    local = datetime(2026, 12, 1, 0, 30)  # half an hour before the clock, in Berlin
+    rows = {"user": ["ann", "bob"], "at": pa.array([local, local], pa.timestamp("us"))}
+    write_deltalake(source.path, pa.table(rows))
+    advance(definition, lambda: spark, clock=lambda: NOW_MS)
+    DeltaTable(source.path).delete("user = 'bob'")
+    with pytest.raises(SourceError, match="removes rows") as stopped:
+        advance(definition, lambda: spark, clock=lambda: NOW_MS)
+    [bounds] = re.findall(r"--from (\S+) --to (\S+);", str(stopped.value))
+    span = time_range(*bounds, NOW_MS, definition.furthest_ahead_ms)
+    assert span.to_ms > NOW_MS
+    rerun = Rerun(span.from_ms, span.to_ms, "a test", "ann")
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, rerun=rerun)
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, finish=True)
+    assert [row["user"] for row in read_table(definition, "results").to_pylist()] == ["ann"]
