@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -450,3 +451,11 @@ def test_what_an_encoding_lacks_is_shown_as_in_texts_of_python(tmp_path: Path, e
     command = [sys.executable, "-P", "-m", "windowlib", "status", str(tmp_path / "日本.toml")]
     ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
     assert (ended.returncode, "\\u65e5\\u672c.toml" in ended.stderr) == (USER, True), ended.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+def test_streams_that_are_closed(pipeline: Path, closed: str) -> None:
+    """As a scheduler may start it. The first file that is opened then has not the number of the output."""
+    command = f"{shlex.quote(sys.executable)} -P -m windowlib plan {shlex.quote(str(pipeline))} {closed}"
+    ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")

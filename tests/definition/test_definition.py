@@ -137,6 +137,7 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
             {"source.dialect": '{time_zone = "Europe/Berlin"}', "source.timestamp_unit": '"ms"'},
             "source.dialect.time_zone: numbers count from 1970 in UTC, without a zone; leave it out",
         ),
+        ({"source.dialect": '{time_zone = "localtime"}'}, "source.dialect.time_zone: must be the name of a time zone"),
         (
             {"source.dialect": '{delimiter = ";"}'},
             "source.dialect.delimiter: has a meaning for json and csv alone; leave it out",
@@ -275,6 +276,20 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(InvalidSpec, match="cannot be read as UTF-8"):
         load_definition(tmp_path / "latin.toml")
+
+
+def test_a_definition_may_begin_with_the_mark_of_utf_8(tmp_path: Path) -> None:
+    file = write(tmp_path, {})
+    plain = load_definition(file).fingerprint
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert load_definition(file).fingerprint == plain
+
+
+@pytest.mark.parametrize("key", ["checks.suites", "source.path", "warehouse"])
+def test_a_path_that_no_file_can_have(key: str, tmp_path: Path) -> None:
+    said = "no such folder" if key == "checks.suites" else "must be a path; no file's name has more than 255 bytes"
+    with pytest.raises(InvalidDefinition, match=f"{key}: {said}"):
+        load_definition(write(tmp_path, {key: f'"a/{"x" * 256}"'}))
 
 
 def test_the_fingerprint_follows_what_the_state_depends_on(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
+from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.tables.read import read_table
@@ -89,7 +90,9 @@ def test_a_zone_that_was_forgotten(
     assert len(before[1]) == 3
 
     definition = made(tmp_path, engine, window, BERLIN)
-    for start, end in ((-1, 0), (0, 1), (3, 20)):
+    report = rerun(definition, spark, DAY - timedelta(days=9), DAY - timedelta(days=8))  # where no event was
+    assert report.figures["files_changed"] == report.figures["windows_entered"] == 0
+    for start, end in ((0, 1), (3, 20)):
         with pytest.raises(
             RerunRefused, match=r"2\.parquet would be read otherwise than it was \(source\.dialect\.time_zone"
         ):
@@ -115,3 +118,75 @@ def test_a_zone_that_was_forgotten(
     assert (found.files, found.differences, found.not_compared) == (2, [], [])
     report = rerun(definition, spark, DAY + timedelta(hours=3), DAY + timedelta(hours=20))
     assert report.figures["files_changed"] == report.figures["windows_changed"] == 0
+
+
+TEXT = """
+name = "texts"
+[source]
+format = "{form}"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+schema = {{ user = "string", at = "timestamp", value = "bigint"{more} }}
+[source.dialect]
+{dialect}
+[watermark]
+out_of_orderness = "0s"
+[window]
+type = "tumbling"
+size = "1h"
+[aggregates]
+total = "sum(value)"
+"""
+EARLY, LATE = Rerun(time_of(DAY), time_of(DAY + timedelta(hours=1)), "a test", "ann"), DAY + timedelta(hours=5)
+
+
+def text(folder: Path, form: str, dialect: str = "", more: str = "") -> Definition:
+    file = folder / "texts.toml"
+    file.write_text(TEXT.format(form=form, dialect=dialect, more=more), encoding="utf-8")
+    return load_definition(file).model_copy(update={"root": folder / "warehouse"})
+
+
+def arrive(folder: Path, name: str, content: str) -> None:
+    (folder / "incoming").mkdir(exist_ok=True)
+    (folder / "incoming" / name).write_text(content, encoding="utf-8")
+    os.utime(folder / "incoming" / name, (1, 1))
+
+
+def totals(definition: Definition) -> list[int]:
+    return sorted(row["total"] for row in shown(definition))
+
+
+@pytest.mark.slow
+def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
+    """A row whose value does not fit is malformed now: a rerun of all its file moves it to quarantine."""
+    rows = (("00:10", 1, '"large"'), ("00:20", 2, "7"), ("05:00", 4, "null"))
+    line = '{{"user": "ann", "at": "2026-03-02T{}:00Z", "value": {}, "size": {}}}\n'
+    arrive(tmp_path, "1.json", "".join(line.format(*row) for row in rows))
+    definition = text(tmp_path, "json")
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, finish=True)
+    assert totals(definition) == [3, 4]
+    harmless = text(tmp_path, "json", more=', colour = "string"')
+    advance(harmless, lambda: spark, clock=lambda: NOW_MS, rerun=EARLY)
+    assert totals(harmless) == [3, 4]
+    typed = text(tmp_path, "json", more=', size = "bigint"')
+    with pytest.raises(RerunRefused, match=r"read otherwise than it was \(source\.schema\.size was not given, is "):
+        advance(typed, lambda: spark, clock=lambda: NOW_MS, rerun=EARLY)
+    assert totals(typed) == [3, 4]
+    rerun(typed, spark, DAY, LATE + timedelta(hours=1))
+    assert totals(typed) == [2, 4]
+    assert [(row["reason"], row["source_row"]) for row in shown(typed, "quarantine")] == [("malformed", 0)]
+
+
+@pytest.mark.slow
+def test_files_of_an_earlier_dialect(spark: SparkSession, tmp_path: Path) -> None:
+    """What lies at other times is rerun; the file itself would be malformed, and is refused by name."""
+    arrive(tmp_path, "1.csv", "user,at,value\nann,2026-03-02T00:10:00Z,1\n")
+    advance(text(tmp_path, "csv"), lambda: spark, clock=lambda: NOW_MS)
+    arrive(tmp_path, "2.csv", "user;at;value\nann;2026-03-02T05:10:00Z;2\n")
+    definition = text(tmp_path, "csv", 'delimiter = ";"')
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, finish=True)
+    rerun(definition, spark, LATE, LATE + timedelta(hours=1))
+    with pytest.raises(StateMismatch, match=r"1\.csv begins with the columns user,at,value"):
+        advance(definition, lambda: spark, clock=lambda: NOW_MS, rerun=EARLY)
+    assert totals(definition) == [1, 2]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,7 +20,7 @@ from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, cl
 from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import iso_instant, utc
+from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.model.errors import InvalidSpec, StateMismatch, WindowError
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.runs.advance import advance
@@ -29,6 +31,7 @@ from windowlib.runs.verdicts import abandon, approve
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger import NothingToDecide, Rejected
 from windowlib.tables.read import UnknownTable, read_table
+from windowlib.tables.rerun import Rerun
 
 PLAIN = CLICKS.replace('event_id = "id"\n', "")
 TEXT = PLAIN.replace('format = "parquet"', 'format = "{kind}"').replace(
@@ -159,6 +162,21 @@ def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
         plan(definition, clock)
     pq.write_table(pq.read_table(path), path, coerce_timestamps="us", allow_truncated_timestamps=True)
     assert plan(definition, clock)
+
+
+def test_decimals_that_spark_does_not_have(tmp_path: Path) -> None:
+    """Whether or not the definition names the column."""
+    long = pa.array([Decimal(1)], pa.decimal256(60, 0))
+    definition, path = with_file(tmp_path, {**GOOD, "price": long})
+    with refused(SourceError, f"{path}: 'price' is decimal256(60, 0): Spark reads decimals of at most 38 digits"):
+        plan(definition, clock)
+
+
+def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
+    given = {"user": pa.array([1], pa.timestamp("ns")), **{name: of for name, of in GOOD.items() if name != "user"}}
+    definition, _ = with_file(tmp_path, given)
+    with refused(StateMismatch, "is read in microseconds, and has 1 ns. Write the file with timestamp[us];"):
+        plan(definition, clock)
 
 
 @pytest.mark.fault("a column is missing", "an error that names it and what there is")
@@ -379,6 +397,31 @@ def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) 
     assert {utc(first_ms), utc(last_ms)} < last_events
     refused_times = [json.loads(row["raw"])["at_ms"] for row in read_table(definition, "quarantine").to_pylist()]
     assert sorted(refused_times) == [-(2**63), first_ms - 1, last_ms + 1, 2**63 - 1]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.parametrize("whole", [True, False], ids=["by footers", "by rows"])
+@pytest.mark.parametrize("window", ['type = "tumbling"\nsize = "36500d"', 'type = "session"\ngap = "36500d"'])
+def test_windows_of_a_century_near_the_first_year(
+    window: str, whole: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    """One that would begin before the year 1 could not be read, nor what is next to it: its event is malformed."""
+    text = PLAIN.replace('type = "session"\ngap = "10m"', window)
+    definition = clicks(tmp_path, 0, text)
+    times = (MIN_TIMESTAMP_MS, MIN_TIMESTAMP_MS + 36_500 * 86_400_000, 0)
+    arrive(tmp_path, 1, [{**ROW, "at_ms": at_ms, "user": "u1" if whole or at_ms else None} for at_ms in times])
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    shown = read_table(definition, "results").to_pylist()
+    refused_times = [json.loads(row["raw"])["at_ms"] for row in read_table(definition, "quarantine").to_pylist()]
+    is_shown = "session" in window
+    assert sorted(refused_times) == [*([] if is_shown else times[:1]), *([] if whole else times[2:])]
+    assert sum(row["clicks"] for row in shown) == len(times) - len(refused_times)
+    assert all(row["window_start"] <= row["last_event_time"] < row["window_end"] for row in shown)
+    from_ms = time_of(datetime(1, 1, 1)) - 1  # as in 0001-01-01T00:00+14:00
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=Rerun(from_ms, times[1], "a test", "ann"))
+    assert report.figures["windows_entered"] == report.figures["windows_withdrawn"] == 0
 
 
 @pytest.mark.spark

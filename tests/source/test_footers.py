@@ -66,6 +66,13 @@ def test_they_say_what_the_rows_say(tmp_path_factory: pytest.TempPathFactory, fi
     assert all(any(b.min_timestamp_ms <= t <= b.max_timestamp_ms for b in seen.buckets) for t in every)
 
 
+def test_the_first_nanosecond_there_is(tmp_path: Path) -> None:
+    """pandas takes it for no time: the rows themselves say when it was."""
+    written(tmp_path, "a.parquet", pa.array([-(2**63), 0], pa.int64()).cast(pa.timestamp("ns")))
+    assert look(tmp_path, "a.parquet") is None
+    assert footers.span(tmp_path / "a.parquet", "ts", None) is None
+
+
 @pytest.mark.parametrize(
     ("times", "unit"),
     [

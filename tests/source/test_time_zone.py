@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -19,10 +22,14 @@ from pyspark.sql import SparkSession
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import of_local, time_of, utc
 from windowlib.inspection.lineage.source_events import times_ms
+from windowlib.model.assigners import Session
+from windowlib.plans.admission import Admission
 from windowlib.runs.advance import advance
 from windowlib.source import footers
 from windowlib.source.files import SourceError
+from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun, time_range
 
 BERLIN, DAY_MS = "Europe/Berlin", 86_400_000
 FORWARD, BACK = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)
@@ -110,26 +117,17 @@ def test_an_instant_is_that_of_the_calendar(local: datetime, zone: str) -> None:
     assert utc(of_local(time_of(local), zone)) == utc(time_of(by_hand(local, zone)))
 
 
-@pytest.mark.parametrize(
-    ("times", "known"),
-    [
-        ([datetime(2026, 7, 1), datetime(2026, 9, 1)], True),
-        ([FORWARD - timedelta(days=30), FORWARD - timedelta(days=3)], True),
-        ([FORWARD, FORWARD], False),
-        ([BACK - timedelta(hours=1), BACK + timedelta(hours=1)], False),
-        ([FORWARD - timedelta(days=30), FORWARD + timedelta(days=30)], False),
-        ([datetime(2026, 7, 1), datetime(2028, 7, 1)], False),
-    ],
-)
-def test_footers_say_times_where_no_clock_was_changed_between(
-    times: Sequence[datetime], known: bool, tmp_path: Path
-) -> None:
-    definition = made(tmp_path)
-    path = arrive(definition, "1.parquet", times, pa.timestamp("us"))
-    instants = tuple(time_of(by_hand(time)) for time in times)
+@pytest.mark.parametrize("times", [[datetime(2026, 7, 1), datetime(2026, 9, 1)], [FORWARD, BACK], [BACK, BACK]])
+def test_footers_leave_a_day_more_at_both_ends(times: Sequence[datetime], tmp_path: Path) -> None:
+    """Which instants they are is for the engine to say: Python may know other changes of clocks."""
+    path = arrive(made(tmp_path), "1.parquet", times, pa.timestamp("us"))
+    instants = [time_of(by_hand(time)) for time in times]
     low_ms, high_ms = footers.span(path, "at", None, BERLIN) or (0, 0)
-    margin_ms = 0 if known else DAY_MS
-    assert (low_ms, high_ms) == (instants[0] - margin_ms, instants[1] + margin_ms)
+    assert low_ms <= min(instants) - DAY_MS // 2
+    assert high_ms >= max(instants) + DAY_MS // 2
+    files, admission = [SourceFile("1.parquet", 0, 0, 1)], Admission(("user",), "at", None, Session(gap_ms=1), 0)
+    assert footers.look(path.parent, files, admission) is not None
+    assert footers.look(path.parent, files, replace(admission, time_zone=BERLIN)) is None
 
 
 def test_explain_reads_the_same_times() -> None:
@@ -150,3 +148,28 @@ def test_times_that_need_no_zone_are_refused(tmp_path: Path, use_int96: bool) ->
     arrive(definition, "1.parquet", [FORWARD], kind, use_deprecated_int96_timestamps=use_int96)
     with pytest.raises(SourceError, match=r"needs no source\.dialect\.time_zone: leave that out"):
         advance(definition, lambda: pytest.fail("nothing is computed"), clock=lambda: NOW_MS)
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_the_rerun_that_a_removal_asks_for_may_be_given_at_once(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """A day after the newest event, which footers leave, is in the future yet."""
+    definition = made(tmp_path, request.config.getoption("--engine"))
+    source = definition.source.model_copy(update={"format": "delta"})
+    definition = definition.model_copy(update={"source": source})
+    local = datetime(2026, 12, 1, 0, 30)  # half an hour before the clock, in Berlin
+    rows = {"user": ["ann", "bob"], "at": pa.array([local, local], pa.timestamp("us"))}
+    write_deltalake(source.path, pa.table(rows))
+    advance(definition, lambda: spark, clock=lambda: NOW_MS)
+    DeltaTable(source.path).delete("user = 'bob'")
+    with pytest.raises(SourceError, match="removes rows") as stopped:
+        advance(definition, lambda: spark, clock=lambda: NOW_MS)
+    [bounds] = re.findall(r"--from (\S+) --to (\S+);", str(stopped.value))
+    span = time_range(*bounds, NOW_MS, definition.furthest_ahead_ms)
+    assert span.to_ms > NOW_MS
+    rerun = Rerun(span.from_ms, span.to_ms, "a test", "ann")
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, rerun=rerun)
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, finish=True)
+    assert [row["user"] for row in read_table(definition, "results").to_pylist()] == ["ann"]

@@ -269,3 +269,20 @@ def test_times_of_96_bits_reach_beyond_those_of_64_in_nanoseconds(spark: SparkSe
     results = read_table(definition, "results").to_pylist()
     assert sorted(one["last_event_time"] for one in results) == [time.replace(microsecond=123_000) for time in times]
     assert all(one["window_start"] <= one["last_event_time"] < one["window_end"] for one in results)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.both
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_durations_are_the_whole_numbers_that_parquet_has(unit: str, spark: SparkSession, tmp_path: Path) -> None:
+    """In an aggregate, and in what is kept of a row that reaches no window; so are those inside of a column."""
+    definition = pipeline(tmp_path, {"longest": "max(lasted)"})
+    kinds = {**FIRST, "lasted": pa.duration(unit), "laps": pa.list_(pa.duration(unit))}
+    rows = [row(0, 1, lasted=1_000, laps=[7]), row(0, 2, user=None, lasted=2_000, laps=[8])]
+    arrive(tmp_path, 1, kinds, rows)
+    run(definition, spark)
+    assert [one["longest"] for one in read_table(definition, "results").to_pylist()] == [1_000]
+    [refused] = read_table(definition, "quarantine").to_pylist()
+    raw = json.loads(refused["raw"])
+    assert (raw["lasted"], raw["laps"]) == (2_000, [8])

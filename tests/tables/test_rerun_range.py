@@ -80,6 +80,9 @@ def test_the_longest_range_that_is_taken_ends_now_and_lasts_as_long_as_one_rerun
     assert time_range(texts[0], texts[1], NOW_MS) == TimeRange(NOW_MS - longest_ms, NOW_MS)
     with pytest.raises(RerunRefused, match="is in the future"):
         time_range(texts[0], texts[1], NOW_MS - 1)
+    assert time_range(texts[0], texts[1], NOW_MS - 5, ahead_ms=5).to_ms == NOW_MS
+    with pytest.raises(RerunRefused, match="is in the future"):
+        time_range(texts[0], texts[1], NOW_MS - 6, ahead_ms=5)
     with pytest.raises(RerunRefused, match="401 days is more than the 400"):
         time_range(str(iso_instant(NOW_MS - longest_ms - 1)), texts[1], NOW_MS)
 

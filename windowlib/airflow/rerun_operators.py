@@ -218,7 +218,7 @@ def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> tuple
         return load(definition.root, preview_id).rerun, ()
     ledger, bounds = ledger_of(definition), [str(params[name] or "") for name in ("from", "to")]
     data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
-    asked = asked_range(bounds[0], bounds[1], data, ledger.clock())
+    asked = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
     return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
 
 

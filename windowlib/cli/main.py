@@ -6,6 +6,7 @@ So `windowlib run` imports nothing of what other commands need, and `windowlib s
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -112,8 +113,12 @@ def windowlib(
 def main(*arguments: str) -> None:
     """Runs a command with these arguments; without any, with those of this process.
 
-    What a terminal or a pipe of another encoding cannot show stands as in Python's texts: `\\xe4`.
+    What a terminal or a pipe of another encoding cannot show stands as in Python's texts: `\\xe4`. A stream that is
+    closed is one to nowhere: its number would be that of the next file which is opened.
     """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 — as long as the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a test's or a notebook's need not be
             stream.reconfigure(errors="backslashreplace")

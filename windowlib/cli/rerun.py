@@ -58,7 +58,7 @@ def rerun(
         return
     from windowlib.tables.rerun import Rerun
 
-    asked = asked_range(start, end)
+    asked = asked_range(definition, start, end)
     wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, accept_gap=accept_gap)
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
 
@@ -148,14 +148,14 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
             show_outcome({"batch_id": done.batch_id, "done_already": True}, str(done), as_json)
 
 
-def asked_range(start: str | None, end: str | None) -> TimeRange:
+def asked_range(definition: Definition, start: str | None, end: str | None) -> TimeRange:
     """The range of `--from` and `--to`, half-open; raises `RerunRefused`."""
     from windowlib.tables.ledger import wall_clock_ms
     from windowlib.tables.rerun import RerunRefused, time_range
 
     if start is None or end is None:
         raise RerunRefused("need --from and --to, each a time with its zone, such as 2026-03-03T00:00Z")
-    return time_range(start, end, wall_clock_ms())
+    return time_range(start, end, wall_clock_ms(), definition.furthest_ahead_ms)
 
 
 def _only(option: str, **others: object) -> None:

@@ -113,6 +113,13 @@ class Definition(DefinitionFile):
         return max(MIN_TIME_MS, min(watermark_ms, first_start_ms if lasts else watermark_ms) - self.dedup_horizon_ms)
 
     @property
+    def furthest_ahead_ms(self) -> int:
+        """How far ahead of the clock a rerun may have to reach: as far as events are admitted, and a day more where
+        the footers of Parquet have their times as clocks of a zone show them.
+        """
+        return self.watermark.max_future_skew_ms + (DAY_MS if self.source.dialect.time_zone else 0)
+
+    @property
     def fires_often(self) -> bool:
         """Whether each firing of a window is a result of its own, and not a new version of one."""
         return not updates_results(self.spec)
@@ -243,7 +250,7 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         if (size := file.stat().st_size) > LARGEST_BYTES:
             raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise InvalidDefinition(f"{file}: no such file; give the path of a pipeline's TOML file") from error
     except IsADirectoryError as error:

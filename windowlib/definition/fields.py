@@ -15,6 +15,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.definition.kept import Kept
 
+LONGEST_NAME = 255  # in bytes, on every file system in use
+
 
 def _positive(duration_ms: int) -> int:
     if duration_ms <= 0:
@@ -31,6 +33,8 @@ def _not_negative(duration_ms: int) -> int:
 def _local(path: str) -> str:
     if "://" in path or not path:
         raise ValueError("must be a path on this machine")
+    if any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(path).parts):
+        raise ValueError(f"must be a path; no file's name has more than {LONGEST_NAME} bytes")
     return path
 
 
@@ -74,7 +78,7 @@ def _time_format(pattern: str) -> str:
 
 
 def _time_zone(name: str) -> str:
-    if name not in available_timezones():
+    if name not in available_timezones() - {"localtime", "Factory"}:  # which are names of files, and of no zone
         raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
     return name
 

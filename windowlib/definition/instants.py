@@ -35,6 +35,15 @@ def utc(time_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=time_ms)
 
 
+def nearest_utc(time_ms: int) -> datetime:
+    """The same; for a time before or after all that there are, the first or the last of them.
+
+    >>> nearest_utc(-(2**63)).year, nearest_utc(2**63).year
+    (1, 9999)
+    """
+    return _datetime(time_ms) or (datetime.min if time_ms < 0 else datetime.max).replace(tzinfo=UTC)
+
+
 def time_of(moment: datetime) -> int:
     """A TIMESTAMP in ms, floored; one without a zone is in UTC.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +26,7 @@ PACKAGES = {"spark": "pyspark", "sail": "pysail"}
 """What an engine comes in; where Spark is a server's, its client."""
 
 ENGINE_VERSION = "engine.version"
+COLUMNS = "source.schema"
 
 
 def terms_of(definition: Definition) -> str:
@@ -67,18 +69,29 @@ def read_as(source: Source) -> str:
     """How a file of the source is read, as JSON: what decides which rows it has, and their times."""
     said: dict[str, Any] = _reading(source)
     if source.format in ("json", "csv"):
-        said["source.format"] = source.format
+        said |= {"source.format": source.format, COLUMNS: source.columns}
     if source.format == "csv" and source.dialect.header == "none":  # which column is which follows from their order
-        said["source.schema"] = [f"{name} {kind}" for name, kind in source.columns.items()]
+        said[COLUMNS] = [f"{name} {kind}" for name, kind in source.columns.items()]
     return json.dumps(said, sort_keys=True)
 
 
-def read_otherwise(source: Source, then: str | None) -> str | None:
-    """How the source is read otherwise now than a file of it was, in words; None where it is not, or not known."""
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """How a file is read otherwise now than it was, in words. `columns_alone`: all else is as it was."""
+
+    words: str
+    columns_alone: bool
+
+
+def read_otherwise(source: Source, then: str | None) -> Otherwise | None:
+    """How the source is read otherwise now than a file of it was; None where it is not, or not known."""
     if then is None:
         return None
     before, now = ({"source.dialect": {}, **json.loads(said)} for said in (then, read_as(source)))
-    return "; ".join(differences(before, now)) or None
+    words = "; ".join(differences(before, now))
+    columns = [one.pop(COLUMNS, None) for one in (before, now)]
+    alone = before == now and all(isinstance(one, dict) for one in columns)
+    return Otherwise(words, alone) if words else None
 
 
 def is_read_alike(one: str, other: str) -> bool:

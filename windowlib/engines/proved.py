@@ -14,6 +14,9 @@ from windowlib.plans.sql_types import type_of
 
 KEYS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 
+UNREAD = ("uint", "halffloat")
+"""How the names of Arrow's types begin that PySpark has none for: Spark alone reads such columns."""
+
 _PLAIN = {
     "bool": "boolean",
     "int8": "tinyint",
@@ -36,6 +39,9 @@ def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: 
     for key in keys:
         if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
             return f"source.key = {key!r} is a {kind}, which it groups or orders differently from Spark"
+    for name, kind in types.items():
+        if kind.startswith(UNREAD):
+            return f"the column {name!r} is a {kind}, which is not read for it"
     for name, sql in expressions.items():
         try:
             type_of(parsed(sql), columns)

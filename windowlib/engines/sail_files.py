@@ -106,11 +106,23 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
 def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
     """A column in the type that it is read as; times of nanoseconds are floored."""
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.floor_temporal(column, unit="microsecond")
+        column = _in_micros(column)
     if pa.types.is_nested(column.type) and pa.types.is_string(wanted):
         texts = (None if value is None else json.dumps(value, default=str) for value in column.to_pylist())
         return pa.array(texts, pa.string())
     return column.cast(wanted)
+
+
+def _in_micros(nanos: pa.Array) -> pa.Array:
+    """Times of nanoseconds in microseconds, floored: also the first one there is, below which Arrow knows no whole one.
+
+    >>> _in_micros(pa.array([-(2**63), -1, 1_999], pa.timestamp("ns"))).cast(pa.int64()).to_pylist()
+    [-9223372036854776, -1, 1]
+    """
+    counted = nanos.cast(pa.int64())
+    whole = pc.divide(counted, 1_000)
+    below = pc.less(counted, pc.multiply(whole, 1_000))
+    return pc.subtract(whole, below.cast(pa.int64())).cast(pa.timestamp("us", nanos.type.tz))
 
 
 def _one_nan(column: pa.Array) -> pa.Array:

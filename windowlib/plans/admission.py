@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 FUTURE_AFTER_MS, LATE_UP_TO_MS = names.internal("future_after_ms"), names.internal("late_up_to_ms")
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 
-# Event times whose windows, up to a year longer on both sides, a TIMESTAMP can show: the years 2 to 9998.
+# Event times whose windows, up to a year longer on both sides, a TIMESTAMP can show: the years 2 to 9998. Those of
+# longer windows begin later (`Admission.earliest_ms`); that they end in time follows from the bound of the future.
 MIN_TIMESTAMP_MS = -62_104_060_800_000
 MAX_TIMESTAMP_MS = 253_370_764_799_999
+YEAR_MS = 365 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,19 @@ class Admission:
     by_event_time: bool = True
     erased: Erased | None = None
     time_zone: str | None = None
+
+    @property
+    def earliest_ms(self) -> int:
+        """The least event time whose windows a TIMESTAMP can show.
+
+        >>> day_ms = 86_400_000
+        >>> of = [Admission((), "at", None, Tumbling(size_ms=days * day_ms), 0) for days in (365, 366)]
+        >>> [one.earliest_ms - MIN_TIMESTAMP_MS for one in of] == [0, day_ms]
+        True
+        """
+        of = self.assigner.of if isinstance(self.assigner, Staggered) else self.assigner
+        size_ms = of.size_ms if isinstance(of, Tumbling | Sliding) and self.by_event_time else 0
+        return MIN_TIMESTAMP_MS + max(0, size_ms - YEAR_MS)
 
     @property
     def has_holes(self) -> bool:
@@ -132,7 +147,7 @@ def reason(admission: Admission) -> Column:
     for key in admission.keys:
         no_key = no_key | F.col(quoted(key)).isNull()
     unfit = F.col(quoted(admission.timestamp)).isNotNull() & (
-        timestamp.isNull() | ~timestamp.between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
+        timestamp.isNull() | ~timestamp.between(admission.earliest_ms, MAX_TIMESTAMP_MS)
     )
     result = (
         F.when(F.col(names.CORRUPT).isNotNull() | unfit, "malformed")

@@ -24,6 +24,7 @@ from windowlib.source import intake
 from windowlib.source import rows as source
 from windowlib.source.files import check_readable
 from windowlib.source.intake import Seen
+from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.rerun import RerunRefused
 from windowlib.tables.statistics import of_sources
 
@@ -68,24 +69,51 @@ class Events:
 
 
 def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
-    """The files, changed ones with the span of their events as they are now."""
-    changed = [file.now for file in known if file.changed and file.now]
-    if not changed:
+    """The files, rewritten ones with the span of their events as they are now."""
+    rewritten = [file.now for file in known if file.rewritten and file.now]
+    if not rewritten:
         return known
+    spans = _spans(_look(inputs, rewritten))
+    return [replace(file, events_now=spans.get(file.path)) if file.rewritten else file for file in known]
+
+
+def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[KnownFile]:
+    """The files, with the span of their events where they would be read otherwise than they were.
+
+    Where nothing but other columns are read, and no row is malformed for that, they are read as they were.
+    """
+    otherwise = [file for file in files if file.otherwise and not file.rewritten and file.now]
+    if not otherwise:
+        return files
+    seen, paths = _look(inputs, [file.now for file in otherwise if file.now]), {file.path for file in otherwise}
+    if all(file.otherwise and file.otherwise.columns_alone for file in otherwise):
+        refused = of_files(inputs, "quarantine", sorted(paths))
+        malformed = 0 if refused is None else refused.where("reason = 'malformed'").count()
+        if seen.reasons.get("malformed", 0) == malformed:
+            return [replace(file, otherwise=None) for file in files]
+    spans = _spans(seen)
+    return [replace(file, events_now=spans.get(file.path)) if file.path in paths else file for file in files]
+
+
+def _look(inputs: Inputs, files: Sequence[SourceFile]) -> Seen:
+    """What files hold that are read again."""
     assert inputs.before is not None
     pinned = json.loads(inputs.before.definition).get("source_types")
-    check_readable(inputs.definition.source, inputs.definition.uses, changed, pinned)
+    check_readable(inputs.definition.source, inputs.definition.uses, files, pinned)
     folder = inputs.staging / inputs.staged.unused("changed")
-    raw = source.rows(inputs.spark, inputs.definition.source, changed, folder, pinned)
+    raw = source.rows(inputs.spark, inputs.definition.source, files, folder, pinned)
     judge = _judge(inputs)
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
-    seen = intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
-    spans = {
+    return intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
+
+
+def _spans(seen: Seen) -> dict[str, TimeRange]:
+    """From the first admitted event to the last of each file that has any."""
+    return {
         path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
         for path, figures in seen.files.items()
         if figures.min_timestamp_ms is not None and figures.max_timestamp_ms is not None
     }
-    return [replace(file, events_now=spans.get(file.path)) if file.changed else file for file in known]
 
 
 def asked_of(inputs: Inputs) -> TimeRange:
@@ -111,6 +139,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     """
     from windowlib.plans.aggregates import typed, typed_as_stored
 
+    files = _read_otherwise(inputs, files)
     changed = [file.path for file in files if file.changed]
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
         raise RerunRefused(f"{first.path} {first.how_changed}: rerun its time range before readmitting late events")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.source import Source
-from windowlib.definition.terms import read_otherwise
+from windowlib.definition.terms import Otherwise, read_otherwise
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
@@ -45,23 +45,28 @@ class KnownFile:
     events_now: TimeRange | None = None  # of a changed file, once it has been looked at
     replaced: bool = False
     read_as: str | None = None  # how its rows were read (`windowlib.definition.terms`); None: not known
-    otherwise: str | None = None  # how they are read otherwise now, in words
+    otherwise: Otherwise | None = None  # how they are read now, where that is another way
 
     @property
     def path(self) -> str:
         return self.then.path
 
     @property
+    def rewritten(self) -> bool:
+        """Whether it is there, and not the one that was read."""
+        return self.now is not None and self.now != self.then
+
+    @property
     def changed(self) -> bool:
         """Whether it may hold other rows now, or with other times."""
-        return self.now is not None and (self.now != self.then or self.otherwise is not None)
+        return self.now is not None and (self.rewritten or self.otherwise is not None)
 
     @property
     def how_changed(self) -> str:
         """What to say of one that has changed."""
-        if self.now != self.then or self.otherwise is None:
+        if self.rewritten or self.otherwise is None:
             return "has changed since it was read"
-        return f"would be read otherwise than it was ({self.otherwise})"
+        return f"would be read otherwise than it was ({self.otherwise.words})"
 
     @property
     def events_then(self) -> TimeRange | None:
@@ -125,15 +130,18 @@ def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[Found]:
 
 
 def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
-    """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it."""
+    """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it.
+
+    One that would be read otherwise now stays as it was read, unless it had an event there, or rows but no event.
+    """
     gap_column = of.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
     chosen = []
     for file in known:
         reach_ms = 0
         if gap_column and file.events and file.events.from_ms < span.to_ms:
             reach_ms = _longest_gap_ms(of, file, file.events, gap_column, span)
-        never_had_events = (file.changed or file.replaced) and file.events is None
-        if never_had_events or file.meets(span, reach_ms):
+        may_have = file.rewritten or file.replaced or (file.otherwise is not None and file.rows > 0)
+        if (may_have and file.events is None) or file.meets(span, reach_ms):
             chosen.append(file)
     return chosen
 

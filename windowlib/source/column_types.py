@@ -43,7 +43,8 @@ _TYPES = {
 def schema_of(path: Path) -> pa.Schema:
     """The columns of a Parquet file. Timestamps of 96 bits are instants, as Spark reads them.
 
-    What delta-rs writes again it calls views, of types that Spark does not know.
+    What delta-rs writes again it calls views, of types that Spark does not know. What Arrow calls a duration is a whole
+    number in Parquet, whose unit Spark would not see.
     """
     stat = path.stat()
     return _schema(str(path), stat.st_mtime_ns, stat.st_size)
@@ -56,24 +57,26 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
         physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema))}
     for index, field in enumerate(schema):
         is_old = physical.get(field.name) == "INT96"
-        schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else _without_views(field.type)))
+        schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else _as_in_parquet(field.type)))
     return schema
 
 
-def _without_views(kind: pa.DataType) -> pa.DataType:
+def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
     """
-    >>> _without_views(pa.list_(pa.struct([("a", pa.string_view())])))
+    >>> _as_in_parquet(pa.list_(pa.struct([("a", pa.string_view())])))
     ListType(list<item: struct<a: string>>)
+    >>> _as_in_parquet(pa.duration("ms"))
+    DataType(int64)
     """
     views: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+        return pa.struct([field.with_type(_as_in_parquet(field.type)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+        return pa.map_(_as_in_parquet(kind.key_type), _as_in_parquet(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        item = kind.value_field.with_type(_without_views(kind.value_type))
+        item = kind.value_field.with_type(_as_in_parquet(kind.value_type))
         return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
-    return views.get(kind, kind)
+    return pa.int64() if pa.types.is_duration(kind) else views.get(kind, kind)
 
 
 def kind_of(arrow: object) -> str:

@@ -49,7 +49,8 @@ def check_readable(
                 continue  # then it is windowlib's own
             if name not in types:
                 key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
-                raise StateMismatch(f"{path} has no column {name!r}{key}; it has {', '.join(sorted(types))}")
+                has = ", ".join(sorted(types)) or "none"
+                raise StateMismatch(f"{path} has no column {name!r}{key}; it has {has}")
             if types[name] == NULL:
                 empty.setdefault(name, path)
             else:
@@ -89,6 +90,8 @@ def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str]) -
             f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
             ' coerce_timestamps="us" in pandas and pyarrow.'
         )
+    if too_long := [f"{f.name!r} is {f.type}" for f in schema if pa.types.is_decimal(f.type) and f.type.precision > 38]:
+        raise SourceError(f"{path}: {', '.join(too_long)}: Spark reads decimals of at most 38 digits. Write it so")
     own = {f.name: str(f.type) for f in schema}
     own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
     _check_names(source, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
@@ -104,7 +107,8 @@ def _check_fits(source: Source, file: str, name: str, recorded: str, found: str)
     why = misfit(path, column, recorded, found, floored=name == source.timestamp, declared=declared)
     if why:
         raise StateMismatch(
-            f"column {name!r} of {path} {why}. Write the file with {recorded}{_declaring(column, recorded, found)}; or"
+            f"column {name!r} of {path} {why}. Write the file with {recorded.replace('[ns', '[us')}"
+            f"{_declaring(column, recorded, found)}; or"
             f" leave it out: `{to_paste('set-aside', source.file, file, *WHY)}`;"
             " or start a pipeline under another name for the new type;"
             " nothing of this batch has been committed"

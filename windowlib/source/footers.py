@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.durations import UNITS
-from windowlib.definition.instants import of_local, time_of
+from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission, own_end_of
+from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
 from windowlib.tables.footers import bounds_of
@@ -39,14 +39,14 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> See
 @lru_cache(maxsize=4)  # asked for twice in a batch
 def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> Seen | None:
     assigner = admission.assigner
-    if not may_suffice(assigner, by_event_time=admission.by_event_time):
-        return None
+    if not may_suffice(assigner, by_event_time=admission.by_event_time) or admission.time_zone:
+        return None  # what clocks of a zone show is for the engine to say: it knows other changes of them than Python
     latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
     found: list[tuple[SourceFile, _Span]] = []
     for file in sorted(files, key=lambda file: file.path):
         spans = _spans(folder / file.path, admission)
         if spans is None or any(
-            span.low_ms < MIN_TIMESTAMP_MS or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
+            span.low_ms < admission.earliest_ms or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans
         ):
             return None
         found += [(file, span) for span in spans]
@@ -83,17 +83,17 @@ def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
 
 def span(path: Path, timestamp: str, unit: str | None, zone: str | None = None) -> tuple[int, int] | None:
     """The least and the greatest time of a file's rows in ms, refused ones among them; None where its footer has
-    none. Times without a zone, where clocks of theirs were put forward or back, count with a day more at both ends.
+    none. Times as clocks of a zone show them count with a day more at both ends.
     """
-    footer = pq.read_metadata(path)
+    footer, margin_ms = pq.read_metadata(path), DAY_MS if zone else 0
     found: list[int] = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         for column in map(group.column, range(group.num_columns)):
             if column.path_in_schema == timestamp and column.statistics and column.statistics.has_min_max:
                 with suppress(OverflowError, ValueError):  # a time that no calendar here has
-                    found += _times_ms(column.statistics, unit, zone, margin_ms=DAY_MS) or ()
-    return (min(found), max(found)) if found else None
+                    found += _times_ms(column.statistics, unit) or ()
+    return (min(found) - margin_ms, max(found) + margin_ms) if found else None
 
 
 def texts(path: Path, column: str) -> list[tuple[str, str]] | None:
@@ -136,7 +136,7 @@ def _spans(path: Path, admission: Admission) -> list[_Span] | None:
         if not times.has_min_max:
             return None
         try:
-            found = _times_ms(times, admission.timestamp_unit, admission.time_zone)
+            found = _times_ms(times, admission.timestamp_unit)
         except (OverflowError, ValueError):
             return None  # a time that no calendar here has: its row is judged by itself
         if found is None:
@@ -145,41 +145,18 @@ def _spans(path: Path, admission: Admission) -> list[_Span] | None:
     return spans
 
 
-def _times_ms(
-    statistics: pq.Statistics, unit: str | None, zone: str | None, margin_ms: int | None = None
-) -> tuple[int, int] | None:
-    """The least and the greatest event time that statistics have; None where they leave it open.
-
-    Between times without a zone clocks may have been put back: then they are taken further apart by `margin_ms`.
-    """
+def _times_ms(statistics: pq.Statistics, unit: str | None) -> tuple[int, int] | None:
+    """The least and the greatest event time that statistics have; None where they leave it open."""
     low_ms, high_ms = (_time_ms(value, unit) for value in (statistics.min, statistics.max))
-    if low_ms is None or high_ms is None:
-        return None
-    if zone is None or not isinstance(statistics.min, datetime) or statistics.min.tzinfo:
-        return low_ms, high_ms
-    if _offset_is_one(low_ms, high_ms, zone):
-        return of_local(low_ms, zone), of_local(high_ms, zone)
-    return None if margin_ms is None else (of_local(low_ms, zone) - margin_ms, of_local(high_ms, zone) + margin_ms)
-
-
-def _offset_is_one(low_ms: int, high_ms: int, zone: str) -> bool:
-    """Whether clocks of a zone were not changed from a day before to a day after; none of a year and more.
-
-    >>> of_march = [time_of(datetime(2026, 3, day)) for day in (1, 27, 30)]
-    >>> [_offset_is_one(of_march[0], until, "Europe/Berlin") for until in of_march[1:]]
-    [True, False]
-    """
-    if high_ms - low_ms > 366 * DAY_MS:
-        return False
-    days = range(low_ms - DAY_MS, high_ms + 2 * DAY_MS, DAY_MS)
-    return len({local_ms - of_local(local_ms, zone) for local_ms in days}) == 1
+    return None if low_ms is None or high_ms is None else (low_ms, high_ms)
 
 
 def _time_ms(value: Any, unit: str | None) -> int | None:
     """An event time as admission floors it; None for what is neither a TIMESTAMP nor a number of `unit`."""
     match value:
         case datetime():
-            return time_of(value) if unit is None else None
+            time_ms: object = time_of(value)  # the first nanosecond of all is NaT for pandas, and no number
+            return time_ms if unit is None and isinstance(time_ms, int) else None
         case bool():
             return None
         case int():

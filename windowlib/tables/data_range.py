@@ -48,10 +48,11 @@ def range_of(files: Iterable[DataFile]) -> TimeRange | None:
     return TimeRange(min(starts), max(ends)) if bounds and len(starts) == len(ends) == len(bounds) else None
 
 
-def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int) -> Asked:
+def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> Asked:
     """The range between two texts, of which an empty one stands for the data's; raises `RerunRefused`.
 
-    The end is never in the future: windows that end there may have results, once the watermark was moved.
+    An end that is left empty is never in the future: windows that end there may have results, once the watermark was
+    moved. One that is given may be, by `ahead_ms`.
 
     >>> asked_range("", "2026-03-04T00:00Z", TimeRange(1_772_496_000_000, 1_772_600_000_000), 1_800_000_000_000)
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -60,7 +61,7 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
     """
     empty = [name for name, text in (("from", from_text), ("to", to_text)) if not text.strip()]
     if not empty:
-        return Asked(time_range(from_text, to_text, now_ms))
+        return Asked(time_range(from_text, to_text, now_ms, ahead_ms))
     if data is None:
         raise RerunRefused(
             f"{' and '.join(empty)} must be given, each a time with its zone such as 2026-03-03T00:00Z: there are no"
@@ -75,6 +76,6 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
         what = "the last result's window end" if data.to_ms <= now_ms else "now; the last result's window ends later"
         proposed.append(f"to was empty: {to_text}, {what}")
     try:
-        return Asked(time_range(from_text, to_text, now_ms), tuple(proposed))
+        return Asked(time_range(from_text, to_text, now_ms, ahead_ms), tuple(proposed))
     except RerunRefused as refused:
         raise RerunRefused(f"{refused} ({'; '.join(proposed)})") from None

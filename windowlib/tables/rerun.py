@@ -94,9 +94,9 @@ def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
         raise RerunRefused(f"key {given!r}: this pipeline's key is {wanted}; give one value for each column")
 
 
-def time_range(from_text: str, to_text: str, now_ms: int) -> TimeRange:
-    """The range between two texts; raises `RerunRefused` for one that is naive, inverted, future or longer than
-    `LONGEST_DAYS`.
+def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> TimeRange:
+    """The range between two texts; raises `RerunRefused` for one that is naive, inverted, more than `ahead_ms` in the
+    future or longer than `LONGEST_DAYS`.
 
     >>> time_range("2026-03-03T00:00Z", "2026-03-04 01:00 +01:00", 1_800_000_000_000)
     TimeRange(from_ms=1772496000000, to_ms=1772582400000)
@@ -106,7 +106,7 @@ def time_range(from_text: str, to_text: str, now_ms: int) -> TimeRange:
         raise RerunRefused(
             f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
         )
-    if to_ms > now_ms:
+    if to_ms > now_ms + ahead_ms:
         raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now")
     if to_ms - from_ms > LONGEST_DAYS * DAY_MS:
         raise RerunRefused(

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windowlib.definition.instants import utc
+from windowlib.definition.instants import nearest_utc
 from windowlib.model.rerun import TimeRange
 from windowlib.tables.data_files import DataFile
 
 
 def overlapping(files: Iterable[DataFile], first: str, last: str, span: TimeRange) -> list[DataFile]:
     """The files that may hold a row whose TIMESTAMPs `first` to `last` lie in the span or touch it."""
-    low, high = utc(span.from_ms), utc(span.to_ms)
+    low, high = nearest_utc(span.from_ms), nearest_utc(span.to_ms)
     return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
-from windowlib.definition.instants import time_of, utc
+from windowlib.definition.instants import nearest_utc, time_of, utc
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut
 from windowlib.model.assigners import Sliding, Staggered
@@ -136,7 +136,7 @@ def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
         return []
     span = TimeRange(max(EVER.from_ms, watermark_ms - longest_ms), EVER.to_ms)
     files = overlapping(cut.files("results"), "window_end", "window_end", span)
-    later = pc.field("window_end") > pa.scalar(utc(span.from_ms))
+    later = pc.field("window_end") > pa.scalar(nearest_utc(span.from_ms))
     return [rows["window_end"] for _, rows in cut.read("results", files, columns=["window_end"], where=later)]
 
 

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import instant, utc
+from windowlib.definition.instants import instant, nearest_utc
 from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, history, of_this_definition
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
@@ -236,7 +236,9 @@ def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
 
 def within(column: str, span: TimeRange) -> pc.Expression:
     """The rows with a TIMESTAMP in the span."""
-    return (pc.field(column) >= pa.scalar(utc(span.from_ms))) & (pc.field(column) < pa.scalar(utc(span.to_ms)))
+    return (pc.field(column) >= pa.scalar(nearest_utc(span.from_ms))) & (
+        pc.field(column) < pa.scalar(nearest_utc(span.to_ms))
+    )
 
 
 def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import instant, time_of, utc
+from windowlib.definition.instants import instant, nearest_utc, time_of
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
@@ -135,7 +135,7 @@ def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
 def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:
     """Late events of the key whose windows would have held a time."""
     files = overlapping(tables.files("late_events"), "window_start", "window_end", TimeRange(at_ms, at_ms + 1))
-    moment = pa.scalar(utc(at_ms))
+    moment = pa.scalar(nearest_utc(at_ms))
     holds = (pc.field("window_start") <= moment) & (pc.field("window_end") > moment)
     for row in tables.rows("late_events", files, key=key, where=holds):
         if row["readmitted_by"] is None:

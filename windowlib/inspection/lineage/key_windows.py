@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.definition.instants import time_of, utc
+from windowlib.definition.instants import nearest_utc, time_of
 from windowlib.inspection.lineage.cuts import EVER, Cut, Key
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange
@@ -65,7 +65,7 @@ class KeyWindows:
 
     def _timed(self, table: str, span: TimeRange) -> Iterator[dict[str, Any]]:
         files = overlapping(self.cut.files(table), "window_start", "window_end", span)
-        first, last = pa.scalar(utc(span.from_ms)), pa.scalar(utc(span.to_ms))
+        first, last = pa.scalar(nearest_utc(span.from_ms)), pa.scalar(nearest_utc(span.to_ms))
         inside = (pc.field("window_start") < last) & (pc.field("window_end") > first)
         for row in self.cut.rows(table, files, key=self.key, where=inside | pc.field("window_start").is_null()):
             yield {**row, "bounds": _bounds(row)}

@@ -38,7 +38,9 @@ class ReadFile:
 
     @property
     def is_as_read(self) -> bool:
-        return self.known.now is not None and not self.known.changed
+        otherwise = self.known.otherwise
+        is_read_alike = otherwise is None or otherwise.columns_alone
+        return self.known.now is not None and not self.known.rewritten and is_read_alike
 
 
 @dataclass(frozen=True, slots=True)
