@@ -32,8 +32,8 @@ def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> A
 
     Aggregates come in the order of `first`, then of the expressions.
 
-    >>> read_aggregates({"mean": "sum(v) / count(*)", "n": "count(*)"}).columns
-    (OutputColumn(name='mean', sql='{0} / {1}'), OutputColumn(name='n', sql='{1}'))
+    >>> [one.sql for one in read_aggregates({"mean": "sum(v) / count(*)", "n": "count(*)"}).columns]
+    ['{0} / {1}', '{1}']
     """
     return _read_all(tuple(expressions.items()), tuple(first))
 

@@ -45,10 +45,10 @@ def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[
     since = migrated_by(state.commit)
     newest = {number: one for number, one in _newest(tables, state).items() if number > since}
     same_hour = sorted(one for one in _same_hour(tables, state, plan_time_ms).items() if one[0] > since)
-    ordinary = [one for _, one in sorted(newest.items()) if OF_RERUN not in one][-RECENT:]
+    ordinary = [number for number, one in sorted(newest.items()) if OF_RERUN not in one][-RECENT:]
     same_hour = [(number, one) for number, one in same_hour if OF_RERUN not in one]
-    before = [one for batch_id, one in same_hour if batch_id not in newest and {*NEEDED} <= one.keys()]
-    return [*before, *ordinary]
+    before = [one for number, one in same_hour if number not in ordinary and {*NEEDED} <= one.keys()]
+    return [*before, *(newest[number] for number in ordinary)]
 
 
 def _newest(tables: Tables, state: LedgerState) -> Past:
