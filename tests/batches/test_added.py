@@ -104,8 +104,9 @@ SHOWN = "total", "most", FILLED
 
 
 @pytest.mark.spark
-@pytest.mark.both
-@pytest.mark.parametrize("window", ["tumbling", "session"])
+@pytest.mark.parametrize(
+    "window", [pytest.param("tumbling", marks=pytest.mark.embedded), pytest.param("session", marks=pytest.mark.both)]
+)
 def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: Path, window: str) -> None:
     """A published window that a late event changes, one in flight that gets another event, and a new one."""
     first = defined(tmp_path, PLAIN, window)
@@ -203,7 +204,7 @@ def test_windows_that_fire_early_are_filled_by_their_events(spark: SparkSession,
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded
 def test_columns_are_added_again_and_over_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:
     """`mean` has its aggregates in state from the start: all that fires has it. `span` is filled as its newest part."""
     first = defined(tmp_path, PLAIN)
@@ -242,8 +243,15 @@ def test_columns_are_added_again_and_over_what_is_stored(spark: SparkSession, tm
 
 
 @pytest.mark.spark
-@pytest.mark.both
-@pytest.mark.parametrize("window", ["session", "sliding", "count", "early"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param("session", marks=pytest.mark.embedded),
+        pytest.param("sliding", marks=pytest.mark.both),
+        pytest.param("count", marks=pytest.mark.embedded),
+        pytest.param("early", marks=pytest.mark.both),
+    ],
+)
 def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_path: Path, window: str) -> None:
     """Next to a pipeline that had all of them from the start."""
     others = {name: sql for name, sql in EVERYTHING.items() if name not in ("n", "total", "sketched")}
@@ -502,7 +510,7 @@ def test_windows_that_keep_elements_get_no_aggregate_that_they_lack(tmp_path: Pa
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded
 def test_a_source_column_may_be_used_that_earlier_files_lack(spark: SparkSession, tmp_path: Path) -> None:
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, events(0, 50))
