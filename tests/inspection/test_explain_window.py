@@ -122,7 +122,7 @@ def some_of(windows: Iterable[Published], of: int = 5) -> list[Published]:
 
 
 def published(ran: Ran, batch_id: int = FILES) -> Iterator[Published]:
-    for row in ran.results[batch_id]:
+    for row in sorted(ran.results[batch_id], key=lambda row: (row["user"], bounds(row))):
         yield row["user"], bounds(row), {name: row[name] for name in ("clicks", "total", "first")}
 
 
