@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from tests.batches.live import newest, run
 from tests.batches.test_lateness import as_earlier_releases_judge
 from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, tables
 from tests.killed import Killed, dead_owner, stopped
@@ -24,7 +25,7 @@ from tests.plans.test_counts import EVERYTHING
 from tests.random_pipelines.truth import same_values
 from tests.streams import arrives, definition_text, pipeline
 from windowlib.batches.may_run import other_terms
-from windowlib.batches.planning import ledger_of, plan
+from windowlib.batches.planning import plan
 from windowlib.batches.result_figures import gone_null
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
@@ -48,7 +49,6 @@ from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, lease
 from windowlib.tables.change import Change
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.opened import Table
 from windowlib.tables.publish import OtherType
 from windowlib.tables.read import read_table
@@ -74,19 +74,6 @@ def defined(folder: Path, aggregates: Mapping[str, str], window: str = "session"
 
 def events(*minutes: int, value: int | None = 1, user: str = "a") -> list[dict[str, Any]]:
     return [{"id": None, "user": user, "at_ms": START_MS + m * MINUTE_MS, "value": value} for m in minutes]
-
-
-def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[str]:
-    """What the run says."""
-    said: list[str] = []
-    advance(definition, lambda: spark, clock=clock, rerun=rerun, on_note=said.append)
-    return said
-
-
-def newest(definition: Definition) -> Commit:
-    found = ledger_of(definition).state().commit
-    assert found is not None
-    return found
 
 
 def results(definition: Definition, *columns: str, table: str = "results") -> list[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from tests.batches.live import newest, run
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan
@@ -26,7 +27,6 @@ from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.shadow import NothingToMigrate, check_can_migrate
-from windowlib.runs.advance import advance
 from windowlib.runs.operations import rollback
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import LEDGER
@@ -45,19 +45,6 @@ def allowing(folder: Path, lateness: str) -> Definition:
 
 def events(*minutes: int) -> list[dict[str, Any]]:
     return [{"id": None, "user": "a", "at_ms": START_MS + m * MINUTE_MS, "value": 1} for m in minutes]
-
-
-def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[str]:
-    """What the run says."""
-    said: list[str] = []
-    advance(definition, lambda: spark, clock=clock, rerun=rerun, on_note=said.append)
-    return said
-
-
-def newest(definition: Definition) -> Commit:
-    found = ledger_of(definition).state().commit
-    assert found is not None
-    return found
 
 
 def minutes(definition: Definition, table: str, *columns: str) -> list[tuple[Any, ...]]:

@@ -113,14 +113,10 @@ def in_files(of: Source, judge: Admission) -> Admission:
 def admission_of(inputs: Inputs) -> Admission:
     """What decides about a row of the batch."""
     definition, skew_ms = inputs.definition, inputs.definition.watermark.max_future_skew_ms
-    return Admission(
-        keys=definition.source.key,
-        timestamp=definition.source.timestamp,
-        timestamp_unit=definition.source.timestamp_unit,
-        assigner=definition.spec.assigner,
+    return replace(
+        intake.times_of(definition.source, definition.spec.assigner),
         late_up_to_ms=inputs.plan.late_in_ms,
         by_event_time=definition.spec.time == "event",
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),
         erased=erasures.erased(inputs.opened.root, inputs.plan.files),
-        time_zone=definition.source.dialect.time_zone,
     )

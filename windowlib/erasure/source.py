@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.model.errors import StateMismatch, WindowError
-from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, erased, names
-from windowlib.plans.admission import Admission
 from windowlib.plans.functions import F, quoted
 from windowlib.reruns.source import known_files
 from windowlib.source import listing
 from windowlib.source import rows as source
 from windowlib.source.files import check_readable
 from windowlib.source.found import SourceError
+from windowlib.source.intake import times_of
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.opened import Tables
 from windowlib.tables.publish import staging_folder
@@ -100,7 +99,7 @@ def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_a
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
     by_hash = erased.digest_of(raw.frame, [*values], secret) == F.lit(erased.digest(secret, [*values.values()]))
     ids = F.collect_set(F.col(quoted(event_id)).cast("string")) if event_id else F.lit(None)
-    time_ms = admission.timestamp_ms(_times(definition), raw.frame)
+    time_ms = admission.timestamp_ms(times_of(definition.source, definition.spec.assigner), raw.frame)
     found = (
         raw.frame.where(by_value | by_hash)
         .groupBy(names.SOURCE_FILE)
@@ -124,10 +123,3 @@ def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_a
         frozenset(one for row in found for one in row["later_ms"]),
         not_looked_at,
     )
-
-
-def _times(definition: Definition) -> Admission:
-    """How event times are read."""
-    of = definition.source
-    assigner, zone = definition.spec.assigner, of.dialect.time_zone
-    return Admission(of.key, of.timestamp, of.timestamp_unit, assigner, MIN_WATERMARK, time_zone=zone)

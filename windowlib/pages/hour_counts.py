@@ -7,7 +7,6 @@ files that are new. They hold times and numbers, no value of a row; without them
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windowlib.batches.result_figures import in_ms
 from windowlib.pages.gaps import HOUR_MS
+from windowlib.tables import disk
 
 FILE = Path("pages") / "hours.json"
 MOST_HOURS = 1_000_000  # from the first hour of a file to its last one, that are counted in an array
@@ -81,12 +82,12 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def in_ms(times: pa.ChunkedArray) -> Ints:
+def times_ms(times: pa.ChunkedArray) -> Ints:
     """TIMESTAMPs without nulls, in ms."""
-    return numbers(times.cast(pa.timestamp("us")).cast(pa.int64())) // 1000
+    return numbers(in_ms(times))
 
 
-def numbers(column: pa.ChunkedArray) -> Ints:
+def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
     """A column of integers without nulls."""
     found: Ints = column.cast(pa.int64()).to_numpy()
     return found
@@ -122,11 +123,8 @@ class Kept:
         if self.asked == self.known:
             return
         files = {name: [[*map(list, one.hours)], [*map(list, one.reached)]] for name, one in self.asked.items()}
-        unfinished = (self.root / FILE).with_suffix(f".{os.getpid()}")
         with suppress(OSError):
-            unfinished.parent.mkdir(parents=True, exist_ok=True)
-            unfinished.write_text(json.dumps({"terms": self.terms, "files": files}), encoding="utf-8")
-            unfinished.replace(self.root / FILE)
+            disk.put(self.root / FILE, json.dumps({"terms": self.terms, "files": files}))
 
 
 def _counts(kept: Any) -> Counts:

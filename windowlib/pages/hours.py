@@ -18,7 +18,7 @@ from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
-from windowlib.pages.hour_counts import Counts, Kept, counts, in_ms, numbers
+from windowlib.pages.hour_counts import Counts, Kept, counts, numbers, times_ms
 from windowlib.pages.newest import Run
 from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
@@ -81,12 +81,12 @@ class Counting:
         known = pc.is_valid(data["window_start"])
         data = data.filter(known)
         events = numbers(data[self.counted].fill_null(0)) if self.counted else np.zeros(data.num_rows, np.int64)
-        start_ms = in_ms(data["window_start"])
+        start_ms = times_ms(data["window_start"])
         found = counts(start_ms, events)
         if self.gap_ms is None or not found.hours or self._reaches_none(file, found):
             return found
         end = stored.read(columns=["window_end"])["window_end"].filter(known)
-        return counts(start_ms, events, in_ms(end) - self.gap_ms)
+        return counts(start_ms, events, times_ms(end) - self.gap_ms)
 
     def _reaches_none(self, file: DataFile, found: Counts) -> bool:
         """Whether windows start in every hour that those of a file reach, by its statistics."""
@@ -118,7 +118,7 @@ class Counting:
             columns=["event_time", "readmitted_by"]
         )
         data = data.filter(pc.and_(pc.is_null(data["readmitted_by"]), pc.is_valid(data["event_time"])))
-        return counts(in_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
+        return counts(times_ms(data["event_time"]), np.zeros(data.num_rows, np.int64))
 
 
 @dataclass(frozen=True, slots=True)

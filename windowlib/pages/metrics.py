@@ -16,6 +16,7 @@ from windowlib.inspection.reported import situations
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import LEDGER_ROWS, Run, tail
 from windowlib.quality.firings import windows_fired
+from windowlib.tables import disk
 from windowlib.tables.ledger import Ledger
 
 FILE = "metrics.prom"
@@ -91,13 +92,7 @@ def exposed(found: Iterable[Sample]) -> str:
 
 def write(found: Iterable[Sample], folder: Path) -> Path:
     """Writes the gauges of some pipelines into a folder; gives the file, whose readers see it whole."""
-    text = exposed(found)
-    file = folder / FILE
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
-    return file
+    return disk.put(folder / FILE, exposed(found))
 
 
 def _of_newest(run: Run) -> dict[str, float | None]:

@@ -154,18 +154,6 @@ def _rows_of_small(path: Path) -> Sequence[pa.Table]:
     return list(_groups_of(path))
 
 
-def newest_rows(
-    tables: Tables,
-    name: str,
-    version: int | None,
-    at_most: int,
-    where: pc.Expression | None = None,
-    columns: Collection[str] | None = None,
-) -> list[dict[str, Any]]:
-    """Up to `at_most` rows of a table as of a version that `where` takes, those of the newest batches first."""
-    return rows_of_newest(tables, name, delta.files(tables[name], version), at_most, where, columns)
-
-
 def rows_of_newest(
     tables: Tables,
     name: str,
@@ -174,9 +162,10 @@ def rows_of_newest(
     where: pc.Expression | None = None,
     columns: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The same of some files of a table, of which the `FILES_READ` with the newest batches are opened.
+    """Up to `at_most` rows of some files of a table that `where` takes, those of the newest batches first.
 
-    `columns` are those that are read, as far as a file has them; None: all.
+    The `FILES_READ` files with the newest batches are opened. `columns` are those that are read, as far as a file has
+    them; None: all.
     """
     parts = parts_of_newest(tables, name, files, at_most, where, columns)
     return [{**row, **file.partition} for file, found in parts for row in data_files.rows_of(found)]

@@ -20,7 +20,7 @@ from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
-from windowlib.pages.newest import Run, newest_rows, parts_of_newest, rows_of_newest
+from windowlib.pages.newest import Run, parts_of_newest, rows_of_newest
 from windowlib.plans.added import FILLED
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
@@ -130,8 +130,8 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list
     for reason in REASONS:
         count = sum(run.figures.get(f"quarantined_{reason}", 0) for run in runs)
         if count:
-            version = runs[0].versions.get("quarantine")
-            rows = newest_rows(tables, "quarantine", version, EXAMPLES, pc.field("reason") == reason)
+            files = delta.files(tables["quarantine"], runs[0].versions.get("quarantine"))
+            rows = rows_of_newest(tables, "quarantine", files, EXAMPLES, pc.field("reason") == reason)
             columns = ["source_file", "source_row", "event_time", "raw", "batch_id"]
             found.append(Refused(reason, count, shown(definition, rows, columns)))
     return sorted(found, key=lambda one: (-one.count, one.reason))
@@ -139,7 +139,8 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list
 
 def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[LateHour]:
     """The newest hours of the late events that came last, newest first."""
-    rows = newest_rows(tables, "late_events", versions.get("late_events"), LATE_LOOKED_AT)
+    files = delta.files(tables["late_events"], versions.get("late_events"))
+    rows = rows_of_newest(tables, "late_events", files, LATE_LOOKED_AT)
     hours: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         hours.setdefault(time_of(row["event_time"]) // UNITS["h"] * UNITS["h"], []).append(row)

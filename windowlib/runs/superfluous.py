@@ -27,6 +27,7 @@ from windowlib.tables.sweep import Unneeded
 
 LOGS_KEPT_MS = 90 * DAY_MS  # tracebacks of unexpected errors
 UNFINISHED_MS = DAY_MS  # of what a dead process has left next to tables
+PUT_INTO = (".", "checks", "pages")  # the folders, below a pipeline's, of files that `disk.put` writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,8 @@ def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
         paths = sorted((root / folder).glob(pattern))
         return [path for path in paths if now_ms - path.stat().st_mtime_ns // 1_000_000 > than_ms]
 
-    unfinished = [*old("checks", "*.[0-9]*", UNFINISHED_MS), *old(staging_folder(root).name, "*", UNFINISHED_MS)]
+    unfinished = [one for folder in PUT_INTO for one in old(folder, "*.[0-9]*", UNFINISHED_MS)]
+    unfinished += old(staging_folder(root).name, "*", UNFINISHED_MS)
     return {
         "previews": [one for one in old(previews.FOLDER, "*", UNFINISHED_MS) if one.name not in shown],
         "unfinished work": unfinished,

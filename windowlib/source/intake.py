@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from windowlib.definition.source import Source
+from windowlib.model.assigners import Assigner
+from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import names
 from windowlib.plans.admission import REASONS, Admission, figures, own_end_of
 from windowlib.plans.functions import F
@@ -17,6 +20,12 @@ from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
+
+
+def times_of(source: Source, assigner: Assigner) -> Admission:
+    """How the event times of a source are read: no event is late, ahead of the clock, or erased."""
+    zone = source.dialect.time_zone
+    return Admission(source.key, source.timestamp, source.timestamp_unit, assigner, MIN_WATERMARK, time_zone=zone)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,18 @@ class CannotWrite(TryAgain):
     """
 
 
+def put(file: Path, text: str) -> Path:
+    """Puts a text into a file in one step: readers see the earlier one until then. It need not last.
+
+    Gives the file. Raises OSError.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
+    return file
+
+
 @contextmanager
 def refusals_named(root: Path, batch_id: int | None = None) -> Iterator[None]:
     """Raises `CannotWrite` for any error of the block that says so of a disk; `root` is where the tables are.

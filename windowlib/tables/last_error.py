@@ -7,11 +7,12 @@ that every plan meets, every five minutes for a week, would be two thousand comm
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
+
+from windowlib.tables import disk
 
 FILE = "last_error.json"
 LONGEST = 500  # characters of a sentence
@@ -39,10 +40,7 @@ class LastError:
 def keep(root: Path, error: LastError) -> None:
     """Keeps an error, in place of an earlier one; of several lines the first. Raises OSError."""
     first = error.sentence.splitlines()[0] if error.sentence else "an error without a message"
-    root.mkdir(parents=True, exist_ok=True)
-    unfinished = root / f"{FILE}.{os.getpid()}"
-    unfinished.write_text(json.dumps({**asdict(error), "sentence": first[:LONGEST]}), encoding="utf-8")
-    unfinished.replace(root / FILE)
+    disk.put(root / FILE, json.dumps({**asdict(error), "sentence": first[:LONGEST]}))
 
 
 def clear(root: Path, commands: Collection[Command]) -> None:

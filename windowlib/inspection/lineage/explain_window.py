@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, nearest_utc, time_of
 from windowlib.inspection.late.events import late_rows
@@ -25,6 +26,7 @@ from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds, InFlight
+from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.statistics import overlapping
 
@@ -111,9 +113,9 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
     if key is None:
         notes.append(f"no window has been made by batch {tables.batch.batch_id}")
     else:
-        windows = KeyWindows(tables, key)
+        windows, newest = KeyWindows(tables, key), ledger_of(definition).state().commit
         around = windows.around(at_ms)
-        found = [_explained(windows, bounds, place, at_ms) for bounds, place in sorted(around.items())]
+        found = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]
         notes += [] if found else _elsewhere(tables, key)
         if found and "holds" not in around.values():
             notes.append(f"no window of this key holds {instant(at_ms)}; the nearest ones are shown")
@@ -144,7 +146,7 @@ def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:
             yield f"an event of {instant(time_of(row['event_time']))} ({place}) was too late for the window {window}"
 
 
-def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int) -> ExplainedWindow:
+def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newest: Commit | None) -> ExplainedWindow:
     tables = windows.cut
     definition, span = tables.definition, span_of(bounds)
     published = [row for row in windows.published(span) if row["bounds"] == bounds]
@@ -159,7 +161,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int) -> E
     if replaced_by is not None:
         until_batch = max((row["batch_id"] for row in published), default=None)
         notes.append(f"it will be replaced by the window in flight {in_words(replaced_by)} when that fires")
-    notes += not_filled(tables, published)
+    notes += not_filled(definition, newest, published)
     events = Events()
     if bounds != UNBOUNDED and (published or in_flight):
         events = events_of(windows, bounds, until_batch=until_batch)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.cuts import Key
-from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
 from windowlib.tables.ledger_rows import SourceFile
@@ -52,14 +51,11 @@ def _read(
     staging: Path,
 ) -> list[TextRow]:
     from windowlib.plans import names
-    from windowlib.plans.admission import Admission, timestamp_ms
+    from windowlib.plans.admission import timestamp_ms
     from windowlib.plans.functions import F, quoted
+    from windowlib.source.intake import times_of
 
-    spec, wanted = definition.spec, definition.source
-    zone = wanted.dialect.time_zone
-    admission = Admission(
-        wanted.key, wanted.timestamp, wanted.timestamp_unit, spec.assigner, MIN_WATERMARK, time_zone=zone
-    )
+    admission = times_of(definition.source, definition.spec.assigner)
     rows = source.rows(spark, definition.source, files, staging)
     of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
     found = (
