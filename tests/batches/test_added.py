@@ -344,14 +344,18 @@ def test_a_wrong_value_is_found_where_a_row_says_that_it_is_filled(spark: SparkS
     arrive(tmp_path, 2, [*events(50, value=7), *events(100)])
     run(definition, spark)
     other = read_table(definition, "results")
-    for column, value, expected in (("most", 8, 7), (FILLED, None, 7)):
-        wrong = [{**row, column: value} if row["most"] == 7 else row for row in other.to_pylist()]
-        table = delta.Table(definition.root / "results")
+    for most, change, expected in (
+        (7, {"most": 8}, 7),
+        (7, {FILLED: None}, 7),
+        (7, {FILLED: None, "most": None}, 7),
+        (None, {"most": 3}, 1),
+    ):
+        wrong = [{**row, **change} if row["most"] == most else row for row in other.to_pylist()]
         with pytest.MonkeyPatch.context() as patch:
             _shows(patch, spark, pa.Table.from_pylist(wrong, schema=other.schema), tmp_path)
             found = verify(definition, Asked(), spark, clock)
         [difference] = found.differences
-        assert (difference.column, difference.expected) == ("most", expected), table
+        assert (difference.column, difference.expected) == ("most", expected), change
 
 
 def _shows(patch: pytest.MonkeyPatch, spark: SparkSession, rows: pa.Table, folder: Path) -> None:
