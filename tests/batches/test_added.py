@@ -36,6 +36,7 @@ from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.batch import Asked as ToMigrate
+from windowlib.migrations.difference import Difference
 from windowlib.migrations.switch import build, switch
 from windowlib.model.errors import StateMismatch
 from windowlib.plans.added import FILLED
@@ -585,9 +586,11 @@ def test_a_name_that_the_feed_has_with_another_type_is_refused_before_anything_i
     assert re.search("most was added, from batch 3 on", "".join(said))
 
 
-def migrate(definition: Definition, spark: SparkSession) -> None:
+def migrate(definition: Definition, spark: SparkSession) -> Difference:
     wanted = ToMigrate("ann", "fill", clock)
-    switch(definition, build(definition, lambda: spark, wanted), lambda: spark, wanted)
+    done = switch(definition, build(definition, lambda: spark, wanted), lambda: spark, wanted)
+    assert done.difference is not None
+    return done.difference
 
 
 @pytest.mark.spark
@@ -603,7 +606,8 @@ def test_a_migration_fills_all_of_the_past(spark: SparkSession, tmp_path: Path) 
         if when == "after":
             arrive(folder, 2, events(100, value=6))
             run(definition, spark)
-        migrate(definition, spark)
+        found = migrate(definition, spark)
+        assert found.windows == {"enter": 0, "change": found.results[1], "withdraw": 0}, "each window is still there"
         assert [one[0] for one in results(definition, "most")][:1] == [5]
         assert FILLED not in read_table(definition, "results").column_names
         assert ADDED not in json.loads(newest(definition).definition)

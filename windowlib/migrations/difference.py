@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import LATENESS, SINCE
+from windowlib.definition.formulas import LATENESS, OF_BATCHES
 from windowlib.engines.spark import size_tasks
 from windowlib.model.assigners import Global
 from windowlib.plans import names
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FEED = "feed"  # the folder of an attempt with the rows of `result_changes`
 EXAMPLES = 5  # of each kind
-_SAME_KIND = ("gap_ms", "size_ms", "slide_ms", "offset_ms", LATENESS, SINCE)
+_SAME_KIND = ("gap_ms", "size_ms", "slide_ms", "offset_ms", LATENESS, *OF_BATCHES)
 _ABOUT = ("firing", "timing", "batch_id", "result_number")
 _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_time))")
 
