@@ -33,6 +33,8 @@ from windowlib.runs.together import advance_together
 from windowlib.source import listing
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 
+# Where the signal comes while a weak reference or a destructor is called, Python drops what it raises: it is sent again.
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <:pytest.PytestUnraisableExceptionWarning")
 SOON_MS = 200
 LONG_S = 30
 UNTIL = ["--to", "2026-03-03T00:00Z", "--reason", "late", "--who", "ann"]
