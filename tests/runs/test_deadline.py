@@ -33,7 +33,7 @@ from windowlib.runs.together import advance_together
 from windowlib.source import listing
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 
-# Where the signal comes while a weak reference or a destructor is called, Python drops what it raises: it is sent again.
+# Where the signal comes while a weak reference or destructor is called, Python drops what it raises: it is sent again.
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <:pytest.PytestUnraisableExceptionWarning")
 SOON_MS = 200
 LONG_S = 30
