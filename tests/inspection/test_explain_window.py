@@ -275,10 +275,11 @@ def test_a_late_event_that_is_in_no_window_is_named(sessions: Ran) -> None:
 
 def test_files_that_are_gone_or_changed(spark: Any, tmp_path: Path) -> None:
     ran = play(tmp_path, spark, "tumbling")
-    user, wanted, values = next(
-        one for one in published(ran) if len({place[0] for place in in_bounds(one[0], one[1])}) > 1
+    explained = (
+        (user, wanted, values, window_of(explain_window(ran.definition, [user], wanted[0]), wanted))
+        for user, wanted, values in published(ran)
     )
-    whole = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
+    user, wanted, values, whole = next(one for one in explained if len({event.file for event in one[3].events}) > 1)
     files = sorted({event.file for event in whole.events})
     gone, changed = files[0], files[1]
     (tmp_path / "incoming" / gone).unlink()
