@@ -21,17 +21,17 @@ OTHERS = KEPT_BATCHES + 60 * len((*COMMIT_ORDER, *OUTSIDE))
 each log the entries and checkpoints of twenty kept batches, of which each writes some entries of the ledger."""
 
 
-def broken(growth: Growth, rows: Sequence[Measured]) -> Iterator[str]:
-    """Sentences about what does not hold; call it right after maintenance."""
-    young = next((one for one in rows if one.batch == YOUNG), None)
-    if young is None or rows[-1].batch <= YOUNG:
-        yield f"nothing to compare: measure batch {YOUNG} and a later one"
-        return
-    old = rows[-1]
-    for what, before, after in (("batch", young.batch_ms, old.batch_ms), ("empty run", young.empty_ms, old.empty_ms)):
-        if after > COST * before:
-            yield f"{what} {old.batch} takes {after:.0f} ms, {after / before:.2f} times the {before:.0f} ms of {YOUNG}"
-    yield from _grown(rows)
+def broken(growth: Growth, young: Growth) -> Iterator[str]:
+    """Sentences about what does not hold; call it right after maintenance, with a pipeline of `YOUNG` batches."""
+    yield from _files(growth)
+    yield from _memory(growth.all_measured())
+    for what, (young_ms, old_ms) in growth.in_turns_with(young).items():
+        print(f"{what}: {young_ms:.0f} ms of batch {YOUNG}, {old_ms:.0f} ms now", flush=True)
+        if old_ms > COST * young_ms:
+            yield f"{what} takes {old_ms / young_ms:.2f} times what it took at batch {YOUNG}"
+
+
+def _files(growth: Growth) -> Iterator[str]:
     files, needed = (
         len([path for path in growth.definition.root.rglob("*") if path.is_file()]),
         needed_files(growth.definition, growth.clock),
@@ -40,7 +40,7 @@ def broken(growth: Growth, rows: Sequence[Measured]) -> Iterator[str]:
         yield f"{files} files, of which kept cuts need {needed}, and {OTHERS} others are allowed"
 
 
-def _grown(rows: Sequence[Measured]) -> Iterator[str]:
+def _memory(rows: Sequence[Measured]) -> Iterator[str]:
     """Of the processes that were measured at least twice since their own batch `SETTLED`."""
     for sitting in dict.fromkeys(one.sitting for one in rows):
         flat = [one for one in rows if one.sitting == sitting and one.batch - one.since >= SETTLED]

@@ -115,6 +115,22 @@ class Growth:
         commit = ledger_of(self.definition, self.clock).state().commit
         return commit.to_sequence if commit else 0
 
+    def in_turns_with(self, young: Growth) -> dict[str, tuple[float, float]]:
+        """What a batch and an empty run take of `young` and of this one: medians of runs in turns, in ms.
+
+        What else the machine does meanwhile slows both.
+        """
+        costs: dict[Growth, tuple[deque[float], deque[float]]] = {one: (deque(), deque()) for one in (young, self)}
+        while min(len(batches) for batches, _ in costs.values()) < MEASURED:
+            for one, (batches_ms, empty_ms) in costs.items():
+                number = one.batches() + 1
+                one.arrive(number)
+                one._run(number, batches_ms)
+                one._run(None, empty_ms)
+        of_young, of_this = costs.values()
+        medians = [(statistics.median(a), statistics.median(b)) for a, b in zip(of_young, of_this, strict=True)]
+        return dict(zip(("batch", "empty run"), medians, strict=True))
+
     def arrive(self, number: int) -> None:
         """The file of the next batch, an event, which is its user's next click: four take turns, so sessions end."""
         self.now_ms = START_MS + number * STEP_MS

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 GAP_MS = 10 * 60_000
 START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
 FILE_MS = 20 * 60_000  # by so much a file is later than the one before
-USERS = [f"u{number}" for number in range(6)]
+FORGOTTEN = "carol"  # whose key is erased
+USERS = [*(f"u{number}" for number in range(6)), FORGOTTEN]
 DELAYS = ("1m", "5m", "20m")
 LATENESSES = ("1h", "1h", "3h", "10m", "0s")
 SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
@@ -45,6 +46,9 @@ allowed_lateness = "{lateness}"
 [aggregates]
 events = "count(*)"
 total = "sum(value)"
+
+[retention]
+cuts = "10 batches"
 """
 
 

@@ -1,9 +1,10 @@
 """A soak: one pipeline on the embedded engine under everything that may happen to it, from a seed.
 
 Real processes of what claims take for two machines run it, rerun ranges, move its watermark and roll it back;
-they are killed, stopped and woken at random; files arrive, late ones too; its author edits it; another program compacts
-its tables or deletes rows, which the operator takes back. At the end all is let run, and the tables must be what plain
-Python makes of every row that ever arrived (`tests.soak.truth`).
+they are killed, stopped and woken at random; files arrive, late ones too; its author edits it; a key is erased, its
+tables are maintained, ten batches stay readable; another program compacts its tables or deletes rows, which the
+operator takes back. At the end all is let run, and the tables must be what plain Python makes of every row that ever
+arrived (`tests.soak.truth`); what was erased must be in no file.
 
 The seed decides what is done; how far each process has come by then is the machine's.
 """
@@ -26,8 +27,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from tests.soak.events import FILE_MS, START_MS, Row, arrive, define
-from tests.soak.truth import check_all_windows, check_places
+from tests.soak.events import FILE_MS, FORGOTTEN, START_MS, Row, arrive, define
+from tests.soak.truth import check_all_windows, check_erased, check_places
 from windowlib.definition.instants import iso_instant
 from windowlib.runs.exits import DIFFERS, DONE, REJECTED, SUPERSEDED, USER
 
@@ -47,6 +48,8 @@ FORESEEN = {
     "approve": ("no batch", "waits"),
     "abandon": ("no batch", "is planned", "is done or given up", "another program"),
     "verify": ("another program", "nothing is committed"),
+    "maintain": ("another program", "nothing is committed"),
+    "forget": ("another program", "nothing is committed", "no window", "is not finished"),
 }
 
 
@@ -88,6 +91,11 @@ class Soak:
     def tables(self) -> Path:
         return self.folder / "warehouse" / "soak"
 
+    @property
+    def kept_rows(self) -> list[Row]:
+        """All rows but those of the key that is erased at the end."""
+        return [row for row in self.rows if row.user != FORGOTTEN]
+
     def play(self, seconds: float) -> None:
         """Does one thing after another for so long."""
         until = time.monotonic() + seconds
@@ -103,6 +111,8 @@ class Soak:
             self.optimize: 4,
             self.delete: 3,
             self.abandon: 3,
+            self.maintain: 5,
+            self.forget: 2,
             self.verify: 2,
         }
         self.a_file()
@@ -124,10 +134,13 @@ class Soak:
                 break
         else:
             raise AssertionError("the pipeline does not come to rest")
-        check_places(self.pipeline, self.rows)
+        assert self.done("forget", "--key", FORGOTTEN, "--now", "--yes", *REASON) == DONE
+        check_erased(self.tables, FORGOTTEN)
+        check_places(self.pipeline, self.kept_rows)
         assert self.done("verify") == DONE
         assert self.done("rerun", *self.all_time(), "--yes", *REASON) == DONE
-        check_all_windows(self.pipeline, self.rows)
+        check_all_windows(self.pipeline, self.kept_rows)
+        check_erased(self.tables, FORGOTTEN)
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -204,6 +217,13 @@ class Soak:
 
     def verify(self) -> None:
         self.start("verify")
+
+    def maintain(self) -> None:
+        self.start("maintain", "--who", "ann", "--wait", "5s")
+
+    def forget(self) -> None:
+        now = self.chance.choice(((), ("--now",)))
+        self.start("forget", "--key", FORGOTTEN, *now, "--yes", "--wait", "5s", *REASON)
 
     # -- processes ------------------------------------------------------------------------------------------------
 

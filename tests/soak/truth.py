@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow.parquet as pq
+
 from tests.soak.events import GAP_MS, Row
 from windowlib.definition.definition import load_definition
 from windowlib.definition.instants import time_of
@@ -69,6 +71,18 @@ def check_all_windows(pipeline: Path, rows: Iterable[Row]) -> None:
     wanted, found = sessions(first.values()), results(pipeline)
     missing, surplus = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     assert found == wanted, f"missing: {missing[:5]}, not wanted: {surplus[:5]}"
+
+
+def check_erased(tables: Path, key: str) -> None:
+    """No file below a folder names a key; Parquet files are decoded. Raises AssertionError."""
+    files = [path for path in tables.rglob("*") if path.is_file()]
+    assert files
+    holding = [path for path in files if key.encode() in path.read_bytes() or key in _decoded(path)]
+    assert not holding, f"{key} is still in {', '.join(map(str, holding[:5]))}"
+
+
+def _decoded(path: Path) -> str:
+    return str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else ""
 
 
 def sessions(rows: Iterable[Row]) -> list[Window]:
