@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,14 @@ import pytest
 from tests.growth.bounds import needed_files
 from tests.runs.schedules import DEFINITION, compute_simply, no_spark
 from windowlib.definition.definition import load_definition
-from windowlib.runs.advance import advance
+from windowlib.runs.advance import advance, batches
 from windowlib.runs.maintenance import maintain
-from windowlib.tables import checkpoints, disk, opened
+from windowlib.runs.run import Run
+from windowlib.tables import checkpoints, disk, ledger_read, opened
 from windowlib.tables.small import SMALL_FILES
 
 YOUNG, OLD = 100, 500 if "WINDOWLIB_TEST_ALL" in os.environ else 300
+LONG, READ_ROWS = 40, 20  # batches of one run; of each of a batch's four looks, the rows since the last commit and two
 SPAN = 20  # batches since maintenance, which are looked at; every ten commits of a table make a checkpoint
 START_MS, STEP_MS = 1_800_000_000_000, 480_000  # all of the source is listed at 1, 181, 361, and so on: once a day
 
@@ -43,12 +45,17 @@ class Grown:
     def clock(self) -> int:
         return START_MS + self.number * STEP_MS
 
+    def arrive(self) -> None:
+        """The file of the next batch."""
+        self.number += 1
+        path = self.folder / "incoming" / f"{self.number:05}.parquet"
+        pq.write_table(pa.table({"value": [self.number], "ts": [self.number]}), path)
+        os.utime(path, (self.number, self.number))
+
     def batches(self, up_to: int) -> None:
+        """Each by a run of its own."""
         while self.number < up_to:
-            self.number += 1
-            path = self.folder / "incoming" / f"{self.number:05}.parquet"
-            pq.write_table(pa.table({"value": [self.number], "ts": [self.number]}), path)
-            os.utime(path, (self.number, self.number))
+            self.arrive()
             advance(self.definition, no_spark, clock=self.clock)
 
     def other_files(self) -> int:
@@ -85,6 +92,25 @@ def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
         )
         patched.setattr(opened, "check_entries", lambda folder: looks.at_log(folder) or check_entries(folder))
         yield looks
+
+
+@pytest.mark.slow
+def test_a_long_run_reads_as_much_of_the_ledger_for_its_last_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its claim is ever more rows back."""
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(disk, "_flush", Path.stat)
+    grown, folded = Grown(tmp_path), Counter[int]()
+    apply = ledger_read.applied
+    monkeypatch.setattr(ledger_read, "applied", lambda state, row: folded.update([grown.number]) or apply(state, row))
+    grown.arrive()
+    with closing(batches(Run.of(grown.definition, grown.clock), no_spark)) as reports:
+        for _ in reports:
+            if grown.number == LONG:
+                break
+            grown.arrive()
+    assert max(folded.values()) <= READ_ROWS
 
 
 @pytest.mark.slow

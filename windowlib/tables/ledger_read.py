@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from windowlib.tables import data_files, delta, row_groups
+from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger_rows import KINDS, OF_CLAIMS, LedgerState, applied
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import LEDGER
@@ -43,18 +44,38 @@ def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
-    """The rows from the newest commit row on, and the newest claim before it, oldest first.
+    """The rows from the newest commit row on, and those about the newest claim, oldest first.
 
-    Files are read newest first and only as far as needed, so the ledger's length does not matter.
+    Files are read newest first and only as far as needed, so the ledger's length does not matter; nor do the batches
+    that a long run has made since its claim.
     """
-    rows: list[Mapping[str, Any]] = []
-    newest_first = sorted(delta.files(table, version), key=lambda f: -f.high["sequence"])
-    for file in newest_first:
-        rows += _end_of_file(table.folder / file.path)
-        kinds = {row["kind"] for row in rows}
-        if {"claim", "commit"} <= kinds:
+    rows, newest = list[Mapping[str, Any]](), dict[str, int]()
+    for file in sorted(delta.files(table, version), key=lambda f: -f.high["sequence"]):
+        if "commit" in newest and _is_silent_about_claims(file, newest.keys()):
+            continue
+        for row in _end_of_file(table.folder / file.path):
+            rows.append(row)
+            newest[row["kind"]] = max(newest.get(row["kind"], 0), row["sequence"])
+        if {"claim", "commit"} <= newest.keys():
             break
-    return sorted(rows, key=lambda row: row["sequence"])
+    count = (row for row in rows if _counts(row["kind"], row["sequence"], newest))
+    return sorted(count, key=lambda row: row["sequence"])
+
+
+def _counts(kind: str, sequence: int, newest: Mapping[str, int]) -> bool:
+    """Whether a row says what no later one, the `newest` of their kinds, has made history."""
+    if sequence >= newest.get("commit", 0) or kind not in KINDS:
+        return True
+    since = max(newest.get("claim", 0), newest["heartbeat"] if kind == "heartbeat" else 0)
+    return kind in OF_CLAIMS and sequence >= since
+
+
+def _is_silent_about_claims(file: DataFile, newer: Set[str]) -> bool:
+    """Whether a file says nothing of claims that rows of `newer` kinds do not: by the order of kinds as texts, in which
+    a heartbeat, of which the newest counts, is between a commit and a plan.
+    """
+    between = file.low.get("kind", "") > "claim" and file.high.get("kind", "release") < "release"
+    return between and "heartbeat" in newer
 
 
 @lru_cache(maxsize=256)
@@ -73,12 +94,8 @@ def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
         if left is None or ({"commit", "claim"} <= newest.keys() and min(newest["commit"], newest["claim"]) > left):
             break
     rows = pa.concat_tables(parts)
-    if not {"commit", "claim"} <= newest.keys():
-        return data_files.rows_of(rows)
-    count = [
-        sequence >= newest["commit"] or kind not in KINDS or (kind in OF_CLAIMS and sequence >= newest["claim"])
-        for kind, sequence in zip(rows["kind"].to_pylist(), rows["sequence"].to_pylist(), strict=True)
-    ]
+    kinds, sequences = rows["kind"].to_pylist(), rows["sequence"].to_pylist()
+    count = [_counts(kind, sequence, newest) for kind, sequence in zip(kinds, sequences, strict=True)]
     return data_files.rows_of(pa.concat_tables(rows.slice(n, 1) for n, counts in enumerate(count) if counts))
 
 
