@@ -101,7 +101,7 @@ SESSIONS_DO = pytest.mark.long("sessions have the same parts, and merge them too
 def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -> None:
     """Of some columns, in turn of all aggregates and types; in `make test-all` of every one."""
     engine = "sail" if is_sail(spark) else "spark"
-    every = 1 if ALL else EVERY.get(window, 3 if engine == "sail" else 6)
+    every = 1 if ALL else EVERY.get(window, 7)
     able = [one for one in columns() if (matrix.folds(one) if window == "evictor" else matrix.is_ordered(one))]
     wanted = [one for one in able if engine == "spark" or matrix.unproved(one) is None]
     wanted = [one for n, one in enumerate(wanted) if n % every == 0 or one.sql in ALWAYS.get(window, ())]
