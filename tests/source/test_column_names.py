@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.clicks import MINUTE_MS, START_MS, arrive, clock
+from tests.strategies import ALL
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.definition.rules import KEY_COLUMNS, RESULT_COLUMNS
 from windowlib.runs.advance import advance
@@ -45,7 +46,7 @@ STRANGE = [
     *("a.b", "a b", "a`b", 'a"b', "it's", "é 🙂", "select", "{0}", "a;b", "a=b", "a%b", "a/b", "a,b", "(a)", "1", "#"),
 ]
 NAMES = [*OURS, *STRANGE]
-FEW = ["reason", "batch_id", "a.b", "a`b"]
+FEW = ["reason", "a`b"]
 SEEN = """
 import json
 
@@ -187,7 +188,7 @@ def compared_by_trigger_and_evictor(spark: SparkSession, folder: Path, name: str
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("name", ["_argument_0", "_arrival", "a`b"])
+@pytest.mark.parametrize("name", ["_argument_0", "a`b"])
 def test_a_name_that_trigger_and_evictor_compare(spark: SparkSession, tmp_path: Path, name: str) -> None:
     compared_by_trigger_and_evictor(spark, tmp_path, name, "_argument_1" if name == "_argument_0" else "_r_value")
 
@@ -257,12 +258,13 @@ def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None
     some = {f"f{number}": f"count(*) filter (where {quoted(name)} = 1)" for number, name in enumerate(NAMES)}
     for number, window in enumerate([{"type": "tumbling", "size": "10m"}, {"type": "tumbling_count", "size": 3}]):
         source = {"key": ["k"], "timestamp": "t"}
-        definition = pipeline(tmp_path / str(number), window, source, {**sums, **some})
+        filters = some if ALL or number == 0 else {}
+        definition = pipeline(tmp_path / str(number), window, source, {**sums, **filters})
         run(definition, spark, [{"k": "a", "t": START_MS}, {"k": "a", "t": START_MS, **dict.fromkeys(NAMES, 1)}],
             [{"k": "a", "t": START_MS}])  # fmt: skip
         expected = {output: 2 * OTHERS[name] + 1 for output, name in zip(sums, NAMES, strict=True)}
         [row] = read_table(definition, "results").to_pylist()
-        assert {name: row[name] for name in (*sums, *some)} == expected | dict.fromkeys(some, 1)
+        assert {name: row[name] for name in (*sums, *filters)} == expected | dict.fromkeys(filters, 1)
 
 
 @pytest.mark.parametrize("name", sorted(KEY_COLUMNS | {"p0_sum", "_x", "a b", "a.b", "a`b"}))
