@@ -198,7 +198,17 @@ def test_what_the_operator_sees(small: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.parametrize("room_kb", [40, 180], ids=["while it writes", "while the run does"])
+@pytest.mark.parametrize(
+    "room_kb",
+    [
+        pytest.param(40, id="while it writes"),
+        pytest.param(
+            180,
+            id="while the run does",
+            marks=pytest.mark.long("without an engine it is full at each step, in make test"),
+        ),
+    ],
+)
 def test_full_while_an_engine_runs(spark: SparkSession, mounts: None, tmp_path: Path, room_kb: int) -> None:
     folder = tmp_path / "pipeline"
     advance(clicks(folder, 1), lambda: spark, clock=clock)
