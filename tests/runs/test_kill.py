@@ -101,6 +101,7 @@ def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, t
     assert left_by_attempts(definition) == []
 
 
+@pytest.mark.long("two moments are in make test, and tests/schedules kills runs at each step, without an engine")
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
     die_one_commit_later(undisturbed, clicks(tmp_path, FILES), spark)
 

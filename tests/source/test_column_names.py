@@ -46,7 +46,7 @@ STRANGE = [
     *("a.b", "a b", "a`b", 'a"b', "it's", "é 🙂", "select", "{0}", "a;b", "a=b", "a%b", "a/b", "a,b", "(a)", "1", "#"),
 ]
 NAMES = [*OURS, *STRANGE]
-FEW = ["reason", "a`b"]
+ROLES = {"time": "reason", "key": "a`b", "trigger": "_argument_0"}  # in make test, a name in each
 SEEN = """
 import json
 
@@ -188,9 +188,8 @@ def compared_by_trigger_and_evictor(spark: SparkSession, folder: Path, name: str
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("name", ["_argument_0", "a`b"])
-def test_a_name_that_trigger_and_evictor_compare(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    compared_by_trigger_and_evictor(spark, tmp_path, name, "_argument_1" if name == "_argument_0" else "_r_value")
+def test_a_name_that_trigger_and_evictor_compare(spark: SparkSession, tmp_path: Path) -> None:
+    compared_by_trigger_and_evictor(spark, tmp_path, ROLES["trigger"], "_argument_1")
 
 
 @pytest.mark.spark
@@ -216,25 +215,23 @@ def test_every_name_that_own_code_reads(spark: SparkSession, tmp_path: Path) -> 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("name", FEW)
-def test_a_name_as_time_event_id_and_in_aggregates(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    time_and_id_and_values(spark, tmp_path, name)
+def test_a_name_as_time_event_id_and_in_aggregates(spark: SparkSession, tmp_path: Path) -> None:
+    time_and_id_and_values(spark, tmp_path, ROLES["time"])
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("name", FEW)
-def test_a_name_as_key_and_one_as_gap(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    key_and_gap(spark, tmp_path, name, NAMES[NAMES.index(name) - 1])
+def test_a_name_as_key_and_one_as_gap(spark: SparkSession, tmp_path: Path) -> None:
+    key_and_gap(spark, tmp_path, ROLES["key"], NAMES[NAMES.index(ROLES["key"]) - 1])
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.long("some names in each role, and every name at once, run in `make test`")
-@pytest.mark.parametrize("name", sorted({*NAMES} - {*FEW}))
-def test_the_other_names(spark: SparkSession, tmp_path: Path, name: str) -> None:
+@pytest.mark.long("a name in each role, and every name at once, run in `make test`")
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_each_name_in_each_role(spark: SparkSession, tmp_path: Path, name: str) -> None:
     time_and_id_and_values(spark, tmp_path / "1", name)
     key_and_gap(spark, tmp_path / "2", name, NAMES[NAMES.index(name) - 1])
     compared_by_trigger_and_evictor(spark, tmp_path / "3", name, NAMES[NAMES.index(name) - 1])

@@ -62,6 +62,7 @@ def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("random pipelines have windows with holes, and their watermarks, in make test")
 def test_an_event_in_a_hole_moves_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
     sliding = 'type = "sliding"\nsize = "10m"\nslide = "30m"'
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, sliding).replace('event_id = "id"\n', ""))
