@@ -300,6 +300,7 @@ def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_
 
 @pytest.mark.spark
 @pytest.mark.classic
+@pytest.mark.long("columns are added, and slices are shared, by themselves in make test")
 def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
     """Each adds its columns with another batch. As alone."""
     shown = []

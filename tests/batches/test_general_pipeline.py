@@ -211,7 +211,7 @@ EVERY_FIRING = [
 
 
 COUNTED = pytest.mark.long("they have a plan of their own, which is the reference in tests/plans, in make test")
-HOW = {"session": [pytest.mark.both], "count": [COUNTED], "sliding count": [COUNTED]}
+HOW = {"count": [COUNTED], "sliding count": [COUNTED]}
 
 
 @pytest.mark.parametrize(

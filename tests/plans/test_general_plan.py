@@ -288,7 +288,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-@examples(8, 60)
+@examples(5, 60)
 @given(spec=st.sampled_from(ALLOWED), batches=histories(keys=20, max_size=120))
 def test_the_plan_in_spark_is_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
     compare(PlanEngine(spec, spark), spec, batches)

@@ -196,7 +196,6 @@ def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
     return rows
 
 
-@pytest.mark.both
 @examples(2, 25)  # of many keys, each a history of its own
 @given(drawn=pipelines(), data=st.data())
 def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> None:

@@ -89,7 +89,6 @@ def test_killed_by_sigkill_time_and_again(
     assert left_by_attempts(definition) == []
 
 
-@pytest.mark.both
 def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, tmp_path: Path) -> None:
     undisturbed, definition = (clicks(tmp_path / name, 1) for name in ("undisturbed", "killed"))
     assert run(undisturbed, spark) == [1]

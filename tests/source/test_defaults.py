@@ -39,7 +39,7 @@ def refused(definition: Definition) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
 def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "7d"'))
     events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0)], [("3", 2 * DAY_MS + HOUR_MS)])

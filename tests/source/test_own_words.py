@@ -151,6 +151,7 @@ def test_words_that_plans_once_used_as_outputs_and_keys(spark: SparkSession, tmp
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
+@pytest.mark.long("names of columns are tried on Spark, and these words on Sail, in make test")
 def test_words_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, "sessions", FEW_KEYS, FEW_OUTPUTS)
     assert play(spark, tmp_path, definition) == EXPECTED["sessions"]

@@ -113,13 +113,7 @@ def found(definition: Definition) -> dict[tuple[int, int], tuple[Any, ...]]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "files_per_run",
-    [
-        pytest.param(1, marks=pytest.mark.both),
-        pytest.param(
-            0, marks=[pytest.mark.embedded, pytest.mark.long("a rerun, in make test, reads all files at once")]
-        ),
-    ],
+    "files_per_run", [pytest.param(1, marks=pytest.mark.embedded), pytest.param(0, marks=pytest.mark.both)]
 )
 def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, files_per_run: int) -> None:
     """Several batches, or all in one; refused rows, a rerun of all files, and verify, which reads them once more."""
