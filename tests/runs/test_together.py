@@ -294,6 +294,7 @@ def test_slices_not_worth_sharing_are_not_made_again(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.classic  # Sail parses no text
+@pytest.mark.long("jobs that are shared are counted in make test, whatever the format")
 def test_text_is_parsed_once(spark: SparkSession, tmp_path: Path) -> None:
     text = {
         '"parquet"': '"csv"',

@@ -369,7 +369,9 @@ LINES = {
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize(
+    "kind", ["json", pytest.param("csv", marks=pytest.mark.long("test_text refuses such lines of CSV, in make test"))]
+)
 @pytest.mark.fault("lines of JSON or CSV cannot be parsed", "they are in `quarantine`, as they are")
 def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, TEXT.replace("{kind}", kind))
