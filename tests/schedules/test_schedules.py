@@ -105,7 +105,7 @@ def test_thousands_of_schedules_leave_every_value_in_one_place(begun: Path) -> N
     "nothing is lost: at most the newest entry of a log is empty, and the error names the way back",
 )
 def test_a_power_cut_at_any_moment_loses_nothing(begun: Path) -> None:
-    assert_right(power_cuts(begun, 0, 12))
+    assert_right(power_cuts(begun, 0, 12 if ALL else 8))
 
 
 # -- each guard is needed ---------------------------------------------------------------------------------------------
