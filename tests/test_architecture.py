@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,15 @@ WITHOUT_TOO = PACKAGE / "engines" / "tasks.py"  # asks Spark for what Spark Conn
 CLASSIC = re.compile(r"sparkContext|\.rdd\b|\b_jvm\b|\b_jdf\b|_jsparkSession")
 
 
+@cache
+def parsed(text: str) -> ast.Module:
+    """A file's tree, which several rules look at."""
+    return ast.parse(text)
+
+
 def imports(file: Path) -> Iterator[str]:
     """The full name of every module, or name in a module, that a file imports: wherever, for types only or not."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parsed(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -225,7 +232,7 @@ def functions(root: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunc
     """Every function, by its file and name."""
     for file in sized_files(root):
         place = str(file.relative_to(root)).removeprefix("windowlib/")
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(parsed(file.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield f"{place}: {node.name}", node
 

@@ -49,7 +49,7 @@ CORRECTED = "case when count(*) filter (where value > 0) > 0 then sum(value) / c
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
 @pytest.mark.fault("a formula fails when windows fire", "nothing is published; once it is corrected, runs go on")
 def test_a_formula_that_fails_when_windows_fire_is_corrected(spark: SparkSession, tmp_path: Path) -> None:

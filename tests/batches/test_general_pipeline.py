@@ -210,10 +210,14 @@ EVERY_FIRING = [
 ]
 
 
+COUNTED = pytest.mark.long("they have a plan of their own, which is the reference in tests/plans, in make test")
+HOW = {"count": [COUNTED], "sliding count": [COUNTED]}
+
+
 @pytest.mark.parametrize(
     ("windows", "spec"),
     [
-        pytest.param(*case, id=name, marks=[pytest.mark.both] if name == "session" else [])
+        pytest.param(*case, id=name, marks=HOW.get(name, []))
         for name, case in zip(("session", "tumbling", "count", "sliding count"), EVERY_FIRING, strict=True)
     ],
 )
@@ -234,7 +238,6 @@ def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSe
     assert {check.severity for check in failed} <= {"warning"}  # of the share of late events
 
 
-@pytest.mark.both
 def test_another_lateness_comes_into_force_with_the_next_batch(spark: SparkSession, tmp_path: Path) -> None:
     """The whole state is looked at, and its timers are set again: raised, then lowered below what is in flight."""
     windows, spec = EVERY_FIRING[1]
@@ -367,7 +370,6 @@ def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkS
     assert run(definition, spark) == []
 
 
-@pytest.mark.both
 def test_a_clock_that_is_put_back_gives_each_window_of_processing_time_one_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -402,7 +404,7 @@ def test_a_run_that_dies_is_finished_with_the_same_tables(spark: SparkSession, t
         definition = pipeline(folder, windows)
         if folder.name == "killed":
             run(definition, spark, max_batches=1)
-            for moment in ("write:windows", "commit:open_windows", "commit:state_windows", "ledger:commit"):
+            for moment in ("write:windows", "commit:state_windows"):
                 with stopped(moment):
                     run(definition, spark, max_batches=1)
         run(definition, spark)
@@ -484,7 +486,17 @@ def _typed(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist([of(row) for row in rows], schema)
 
 
-@pytest.mark.parametrize("key", ["[]", '["user", "v"]'], ids=["no key", "two columns"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        pytest.param("[]", id="no key"),
+        pytest.param(
+            '["user", "v"]',
+            id="two columns",
+            marks=pytest.mark.long("none, in make test, is another number of columns too"),
+        ),
+    ],
+)
 def test_any_key_and_none(key: str, spark: SparkSession, tmp_path: Path) -> None:
     windows = SESSION.replace("15s", "4s") + '[window.trigger]\ntype = "count"\nn = 2\n[window.evictor]\n'
     definition = pipeline(tmp_path, windows + 'type = "count"\nn = 5\n' + COUNTS)

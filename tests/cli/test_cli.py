@@ -446,14 +446,25 @@ def test_output_that_is_not_read_to_its_end_is_not_an_error() -> None:
     assert (process.returncode, said) == (UNEXPECTED, "")
 
 
-@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}])
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        pytest.param(
+            {"PYTHONIOENCODING": "latin-1"}, marks=pytest.mark.long("ASCII, in make test, lacks these characters too")
+        ),
+    ],
+)
 def test_what_an_encoding_lacks_is_shown_as_in_texts_of_python(tmp_path: Path, environment: dict[str, str]) -> None:
     command = [sys.executable, "-P", "-m", "windowlib", "status", str(tmp_path / "日本.toml")]
     ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
     assert (ended.returncode, "\\u65e5\\u672c.toml" in ended.stderr) == (USER, True), ended.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&- <&-"])
+ALL_CLOSED = pytest.mark.long("output alone, and all three streams, are closed in make test")
+
+
+@pytest.mark.parametrize("closed", [">&-", pytest.param("2>&-", marks=ALL_CLOSED), ">&- 2>&- <&-"])
 def test_streams_that_are_closed(pipeline: Path, closed: str) -> None:
     """As a scheduler may start it. The first file that is opened then has not the number of the output."""
     command = f"{shlex.quote(sys.executable)} -P -m windowlib plan {shlex.quote(str(pipeline))} {closed}"

@@ -10,9 +10,10 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.strategies import examples
 from tests.window_toml import AGGREGATES, GLOBAL, SESSION, SOURCE, TUMBLING, mistakes
 from windowlib.definition import definition
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
@@ -372,7 +373,7 @@ SECTIONS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(100, 300)
 @given(
     window=st.builds(
         lambda *tables: dict(chain.from_iterable(table.items() for table in tables)),

@@ -10,10 +10,12 @@ import contextlib
 import io
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -247,11 +249,14 @@ def installable(what: str) -> str:
 
 def _helped(command: Command, module: str, arguments: list[str]) -> Ended:
     """How a program of the project that is not installed explains itself; code 2 where it lacks an option."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, "--help"], cwd=PROJECT, capture_output=True, text=True, check=False
-    )
-    lacks = [one for one in arguments if one.startswith("-") and one not in done.stdout]
-    return Ended(command, 2 if lacks else done.returncode, done.stdout + done.stderr)
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), contextlib.redirect_stdout(printed):
+        warnings.simplefilter("ignore", RuntimeWarning)  # a test may have imported it
+        patch.setattr(sys, "argv", [module, "--help"])
+        with pytest.raises(SystemExit) as ended:  # in this process, which has imported what it needs
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+    lacks = [one for one in arguments if one.startswith("-") and one not in printed.getvalue()]
+    return Ended(command, 2 if lacks else int(ended.value.code or 0), printed.getvalue())
 
 
 def _ended(command: Command, arguments: list[str]) -> Ended:

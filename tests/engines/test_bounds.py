@@ -57,7 +57,7 @@ def arrive(folder: Path, number: int, rows: list[tuple[str, int, str]]) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
 def test_a_window_in_flight_that_keeps_too_much_is_named(spark: SparkSession, tmp_path: Path) -> None:
     files = [

@@ -44,7 +44,7 @@ WINDOWS = {
     f'[window.evictor]\ntype = "count"\nn = {BATCHES * ROWS}\n',  # the operator itself, which evicts none
 }
 LAST_COUNTED = {"count": 2}  # the batch whose last row fills the window
-EVERY = {"count": 40, "evictor": 40}  # of which columns, in make test
+EVERY = {"tumbling": 13, "count": 40, "evictor": 40}  # of which columns, in make test
 ALWAYS = {"evictor": ("avg(money)", "first(pair) ignore nulls", "corr(dbl, nth)")}  # which were wrong there, once
 START, END = datetime(1969, 12, 31, 23, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)
 BOUNDS = {
@@ -101,7 +101,7 @@ SESSIONS_DO = pytest.mark.long("sessions have the same parts, and merge them too
 def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -> None:
     """Of some columns, in turn of all aggregates and types; in `make test-all` of every one."""
     engine = "sail" if is_sail(spark) else "spark"
-    every = 1 if ALL else EVERY.get(window, 3 if engine == "sail" else 6)
+    every = 1 if ALL else EVERY.get(window, 7)
     able = [one for one in columns() if (matrix.folds(one) if window == "evictor" else matrix.is_ordered(one))]
     wanted = [one for one in able if engine == "spark" or matrix.unproved(one) is None]
     wanted = [one for n, one in enumerate(wanted) if n % every == 0 or one.sql in ALWAYS.get(window, ())]
@@ -147,10 +147,18 @@ def wrong_cells(definition: Definition, window: str, wanted: Iterable[Column], b
     return wrong
 
 
+ON_SPARK = ("a sum of whole numbers, with that of a batch before", "a sum in 8 bits", "no values to divide by")
+
+
 @pytest.mark.spark
-@pytest.mark.both
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
-@pytest.mark.parametrize("what", TOO_LARGE)
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=pytest.mark.both if what in ON_SPARK or "decimals" in what else pytest.mark.embedded)
+        for what in TOO_LARGE
+    ],
+)
 def test_what_does_not_fit_is_an_error_that_says_so(spark: SparkSession, tmp_path: Path, what: str) -> None:
     sql, column, batches = TOO_LARGE[what]
     folder = tmp_path / "incoming"

@@ -93,7 +93,12 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("way", WAYS[:5])
+A_FILE_TOO = pytest.mark.long("the console script, the module and a start file are tried in make test")
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[A_FILE_TOO] if way in (WAYS[1], "file") else []) for way in WAYS[:5]]
+)
 def test_commands_without_an_engine(way: str, installed: Environment, tmp_path: Path) -> None:
     """Nothing of the working folder is imported, nothing is looked for next to the package."""
     name = small(tmp_path / "folder", SESSIONS)
@@ -104,7 +109,7 @@ def test_commands_without_an_engine(way: str, installed: Environment, tmp_path: 
     assert [(record["batch_id"], record["files"]) for record in ended.records()] == [(1, 1)]
 
 
-@pytest.mark.parametrize("way", ["console script", "file"])
+@pytest.mark.parametrize("way", ["console script", pytest.param("file", marks=A_FILE_TOO)])
 def test_a_run_on_sail(way: str, installed: Environment, tmp_path: Path) -> None:
     name = small(tmp_path / "folder", 'engine = "sail"\n' + SESSIONS)
     ended = installed.run([*starts(installed)[way], name], tmp_path / "folder")

@@ -215,7 +215,7 @@ def histories(draw: st.DrawFn) -> list[list[Row]]:
 
 
 @pytest.mark.both
-@examples(10, 60)
+@examples(4, 60)
 @given(windows=st.builds(CountWindows, st.integers(1, 7), st.integers(1, 7)), batches=histories())
 def test_the_plan_is_the_reference(new_plan: NewPlan, windows: CountWindows, batches: Sequence[list[Row]]) -> None:
     plan, reference = new_plan(windows), Reference(spec(windows))

@@ -182,13 +182,13 @@ def _in_hole(spec: WindowSpec, element: Element, plan_time_ms: int, *now: int) -
     return not has_window and not spec.is_element_late(element.timestamp_ms, *now)
 
 
-@examples(150, 2000)
+@examples(100, 2000)
 @given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
 def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
     compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)
 
 
-@examples(200, 2000)
+@examples(150, 2000)
 @given(
     assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), st.just(Global())),
     trigger=st.one_of(st.builds(CountTrigger, st.integers(1, 4)), st.just(PurgingTrigger(CountTrigger(2)))),
@@ -288,7 +288,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-@examples(8, 60)
+@examples(5, 60)
 @given(spec=st.sampled_from(ALLOWED), batches=histories(keys=20, max_size=120))
 def test_the_plan_in_spark_is_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
     compare(PlanEngine(spec, spark), spec, batches)

@@ -73,10 +73,11 @@ class Size:
     rows: int  # of a file, at most
     rerun: float  # after a batch, how likely
     group: float  # two definitions, how likely
+    finish: float = 0.5  # the end of the input, a batch of its own, how likely
 
 
 FULL, SHORT = Size((4,), 60, 0.4, 0.25), Size((2, 2, 3), 25, 0.4, 0.15)
-BRIEF = Size((1, 2), 25, 0.3, 0.1)  # a second each: a hundred in `make test`
+BRIEF = Size((1, 2), 25, 0.3, 0.1, 0.25)  # a second each: a hundred in `make test`
 
 
 def case(seed: int, size: Size = FULL) -> Case:
@@ -161,7 +162,7 @@ def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Hap
             number += 1
             lying[number] = tuple(_file(chance, number, from_ms, stretch_min, known, size.rows))
             files.append(lying[number])
-        finish = batch == batches and chance.random() < 0.5
+        finish = batch == batches and chance.random() < size.finish
         now_ms = from_ms + stretch_min * MINUTE_MS + chance.choice((0, 7, 90)) * MINUTE_MS
         rerun = None
         if batch > 1 and chance.random() < size.rerun:

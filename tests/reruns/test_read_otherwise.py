@@ -68,8 +68,11 @@ def in_berlin(local: datetime) -> datetime:
     return local.replace(tzinfo=ZoneInfo("Europe/Berlin")).astimezone(UTC)
 
 
-@pytest.mark.both
-@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.embedded
+@pytest.mark.parametrize(
+    "window",
+    [pytest.param("tumbling", marks=pytest.mark.long("sessions are read otherwise, in make test")), "session"],
+)
 def test_a_zone_that_was_forgotten(
     window: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -196,8 +196,7 @@ def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
     return rows
 
 
-@pytest.mark.both
-@examples(3, 25)  # of many keys, each a history of its own
+@examples(2, 25)  # of many keys, each a history of its own
 @given(drawn=pipelines(), data=st.data())
 def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -207,6 +206,7 @@ def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> No
             check_rerun(played, Asked(from_ms, from_ms + data.draw(st.integers(1, 60))))
 
 
+@pytest.mark.long("test_rerun_cases rewrites a file in make test, and random pipelines do")
 @examples(3, 25)  # of many keys, each a history of its own
 @given(drawn=pipelines(), data=st.data())
 def test_a_corrected_file(spark: Any, drawn: Drawn, data: st.DataObject) -> None:

@@ -25,9 +25,9 @@ from windowlib.tables.disk import CannotWrite, refusal_of
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
-ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # else every third room and twelfth step: each is a run
+ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # else every third room and twentieth step: each is a run
 ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 12)
-EACH_STEP = 1 if ALL else 12
+EACH_STEP = 1 if ALL else 20
 
 
 def no_spark() -> Any:
@@ -198,7 +198,17 @@ def test_what_the_operator_sees(small: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.parametrize("room_kb", [40, 180], ids=["while it writes", "while the run does"])
+@pytest.mark.parametrize(
+    "room_kb",
+    [
+        pytest.param(40, id="while it writes"),
+        pytest.param(
+            180,
+            id="while the run does",
+            marks=pytest.mark.long("without an engine it is full at each step, in make test"),
+        ),
+    ],
+)
 def test_full_while_an_engine_runs(spark: SparkSession, mounts: None, tmp_path: Path, room_kb: int) -> None:
     folder = tmp_path / "pipeline"
     advance(clicks(folder, 1), lambda: spark, clock=clock)

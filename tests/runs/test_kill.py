@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, clicks, clock, tables
 from tests.killed import FILES, stopped
+from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
@@ -69,25 +70,25 @@ def as_of(rows: Tables, batch_id: int) -> Tables:
 
 
 @pytest.mark.fault(
-    "SIGKILL in the middle of a run, three times",
+    "SIGKILL in the middle of a run, time and again",
     "the next run finishes the batch and removes what was left; the tables are those of an undisturbed run",
 )
-def test_killed_by_sigkill_three_times(
+def test_killed_by_sigkill_time_and_again(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     engine = request.config.getoption("--engine")
-    for batch_id, moment in ((1, "write:windows"), (2, "commit:result_changes"), (3, "ledger:commit")):
+    kills = ((1, "write:windows"), (2, "commit:result_changes"), (3, "ledger:commit"))[: 3 if ALL else 2]
+    for batch_id, moment in kills:
         command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment, engine]
         child = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
         assert child.returncode == -signal.SIGKILL, child.stderr
     definition = clicks(tmp_path, FILES)
-    assert committed(definition) == 2
-    assert run(definition, spark) == [3]
+    assert committed(definition) == len(kills) - 1
+    assert run(definition, spark) == [*range(len(kills), FILES + 1)]
     assert tables(definition) == tables(undisturbed)
     assert left_by_attempts(definition) == []
 
 
-@pytest.mark.both
 def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, tmp_path: Path) -> None:
     undisturbed, definition = (clicks(tmp_path / name, 1) for name in ("undisturbed", "killed"))
     assert run(undisturbed, spark) == [1]
@@ -99,6 +100,7 @@ def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, t
     assert left_by_attempts(definition) == []
 
 
+@pytest.mark.long("two moments are in make test, and tests/schedules kills runs at each step, without an engine")
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
     die_one_commit_later(undisturbed, clicks(tmp_path, FILES), spark)
 
@@ -117,12 +119,20 @@ def test_each_attempt_of_a_kind_dies_one_commit_later(spark: SparkSession, tmp_p
 
 
 def die_one_commit_later(undisturbed: Definition, definition: Definition, spark: SparkSession) -> None:
-    """Kills the second batch before each of its commits in turn; in the end the tables are the undisturbed ones."""
+    """Kills the second batch before its commits in turn; in the end the tables are the undisturbed ones.
+
+    In `make test` before every other one: `tests/schedules` kills runs before each step, without an engine.
+    """
     assert run(definition, spark, max_batches=1) == [1]
     frozen = plan(definition, clock)  # killed right after it
     assert (frozen and frozen.batch_id) == 2
     written = [name for name in COMMIT_ORDER if as_of(tables(undisturbed), 2).get(name)]
-    moments = ["write:windows", "ledger:prepare", *(f"commit:{name}" for name in written), "ledger:commit"]
+    moments = [
+        "write:windows",
+        "ledger:prepare",
+        *(f"commit:{name}" for name in written[:: 1 if ALL else 2]),
+        "ledger:commit",
+    ]
     for moment in moments:
         with stopped(moment):
             run(definition, spark)

@@ -91,14 +91,14 @@ def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
         advance(pipeline, lambda: spark, clock=clock)
 
 
-def test_how_to_continue_without_a_backup(spark: SparkSession, pipeline: Definition) -> None:
+def test_how_to_continue_without_a_backup(spark: SparkSession, after_two: Path, pipeline: Definition) -> None:
     lose(pipeline, "results")
     with pytest.raises(LostFiles, match=r"`\S*windowlib rollback PIPELINE.toml --to-batch 1 --reason .….`"):
         advance(pipeline, lambda: spark, clock=clock)
     assert forecast_rollback(pipeline, 1, clock).rows
     rollback(pipeline, 1, "ann", "files are gone", clock)
     advance(pipeline, lambda: spark, clock=clock)
-    undisturbed = clicks(pipeline.file.parent / "undisturbed", FILES)
+    undisturbed = clicks(Path(shutil.copytree(after_two, pipeline.file.parent / "undisturbed")), 0)
     advance(undisturbed, lambda: spark, clock=clock)
     for name in ("results", "open_windows", "late_events"):
         assert counted(pipeline, name) == counted(undisturbed, name)

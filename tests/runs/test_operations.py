@@ -30,7 +30,7 @@ from windowlib.tables.roll_forward import ForeignChange
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
-BETWEEN = pytest.mark.long("moments before and after it are in make test")
+BETWEEN = pytest.mark.long("one moment is in make test; tests/schedules kills a rollback at each, without an engine")
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +148,7 @@ def test_a_prepared_batch_is_published_after_a_restore(
     assert tables(run(pipeline, spark)) == tables(undisturbed)
 
 
+@pytest.mark.long("two tables are restored in make test, and tests/schedules kills that at each step")
 def test_a_restore_is_killed_between_two_tables(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition
 ) -> None:
@@ -199,7 +200,13 @@ def test_what_another_program_deleted_is_kept(spark: SparkSession, pipeline: Def
     assert "u2" in users(pipeline)
 
 
-@pytest.mark.parametrize("moment", ["commit:open_windows", "commit:results"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "commit:open_windows",
+        pytest.param("commit:results", marks=pytest.mark.long("before the first commit, in make test, is as good")),
+    ],
+)
 def test_a_prepared_batch_is_abandoned_before_the_change_is_kept(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition, moment: str
 ) -> None:
@@ -265,7 +272,7 @@ def test_a_rollback_is_rolled_back(pipeline: Definition) -> None:
         pytest.param("ledger:plan", marks=BETWEEN),
         "commit:open_windows",
         pytest.param("commit:results", marks=BETWEEN),
-        "ledger:commit",
+        pytest.param("ledger:commit", marks=BETWEEN),
     ],
 )
 def test_a_rollback_is_killed(spark: SparkSession, pipeline: Definition, undisturbed: Definition, moment: str) -> None:
@@ -289,6 +296,7 @@ def test_a_rollback_that_was_killed_is_abandoned_and_no_file_is_lost(
     assert rollback(pipeline, 1, "ann", "it was wrong", clock) == 4
 
 
+@pytest.mark.long("a change that is kept abandons one by the same step, in make test")
 def test_a_waiting_batch_is_abandoned_by_a_rollback(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition
 ) -> None:

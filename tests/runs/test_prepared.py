@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,26 @@ def versions(definition: Definition) -> dict[str, int | None]:
     return {name: delta.version(opened[name]) for name in COMMIT_ORDER}
 
 
-@pytest.fixture
-def undisturbed(spark: SparkSession, tmp_path: Path) -> Definition:
-    definition = clicks(tmp_path / "undisturbed", files=2)
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
+    definition = clicks(tmp_path_factory.mktemp("undisturbed"), files=2)
     advance(definition, lambda: spark, clock=clock)
     return definition
+
+
+@pytest.fixture(scope="module")
+def after_one(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has read one file."""
+    folder = tmp_path_factory.mktemp("after") / "one"
+    advance(clicks(folder, files=1), lambda: spark, clock=clock)
+    return folder
+
+
+@pytest.fixture
+def begun(after_one: Path, tmp_path: Path) -> Definition:
+    """A copy of it, in the test's own folder."""
+    shutil.copytree(after_one, tmp_path, dirs_exist_ok=True)
+    return clicks(tmp_path, 0)
 
 
 @pytest.mark.fault(
@@ -118,9 +134,10 @@ def test_what_is_abandoned_leaves_no_file(spark: SparkSession, tmp_path: Path) -
     "another program deletes rows of `results`",
     "the run stops before a table is touched, and names version, operation and user",
 )
-def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, files=1)
-    advance(definition, lambda: spark, clock=clock)
+def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(
+    spark: SparkSession, begun: Definition, tmp_path: Path
+) -> None:
+    definition = begun
     DeltaTable(definition.root / "results").delete("user = 'u1'")
     clicks(tmp_path, files=2)
     before = versions(definition)
@@ -160,26 +177,32 @@ def test_a_compaction_without_statistics_is_accepted(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.fault("another program puts a constraint on a table", "the run stops and names it, until it is dropped")
-def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, files=2)
-    advance(definition, lambda: spark, clock=clock)
+def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
+    definition = begun
     results = DeltaTable(definition.root / "results")
     results.alter.add_constraint({"few": "clicks < 20"})
-    clicks(tmp_path, files=3)
+    clicks(tmp_path, files=2)
     with pytest.raises(ForeignChange, match=r"constraint few \(clicks < 20\) by another program"):
         advance(definition, lambda: spark, clock=clock)
     assert DeltaTable(definition.root / "results").version() == results.version()
     results.alter.drop_constraint("few")
-    assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [3]
+    assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
 
 
-@pytest.mark.parametrize("left", ["", '{"add": {"pa'], ids=["empty", "cut"])
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param("", id="empty", marks=pytest.mark.long("one that is cut, in make test, is as unreadable")),
+        pytest.param('{"add": {"pa', id="cut"),
+    ],
+)
 @pytest.mark.fault(
     "a log entry is empty or cut, as a power cut leaves it", "the error names the entry and the way back"
 )
-def test_a_log_entry_that_a_power_cut_left_is_named(spark: SparkSession, tmp_path: Path, left: str) -> None:
-    definition = clicks(tmp_path, files=1)
-    advance(definition, lambda: spark, clock=clock)
+def test_a_log_entry_that_a_power_cut_left_is_named(
+    spark: SparkSession, begun: Definition, tmp_path: Path, left: str
+) -> None:
+    definition = begun
     clicks(tmp_path, files=2)
     newest = versions(definition)["open_windows"]
     assert newest is not None
@@ -188,9 +211,10 @@ def test_a_log_entry_that_a_power_cut_left_is_named(spark: SparkSession, tmp_pat
         advance(definition, lambda: spark, clock=clock)
 
 
-def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, files=1)
-    advance(definition, lambda: spark, clock=clock)
+def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(
+    spark: SparkSession, begun: Definition, tmp_path: Path
+) -> None:
+    definition = begun
     clicks(tmp_path, files=2)
     newest = versions(definition)["open_windows"]
     assert newest is not None
@@ -208,10 +232,9 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(spark:
     "the run stops; the error names the way back",
 )
 def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, begun: Definition, tmp_path: Path
 ) -> None:
-    definition = clicks(tmp_path, files=1)
-    advance(definition, lambda: spark, clock=clock)
+    definition = begun
     clicks(tmp_path, files=2)
     newest = versions(definition)["source_files"]
     assert newest is not None
@@ -223,9 +246,8 @@ def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
 
 
 @pytest.mark.fault("a newer version of windowlib has written to the ledger", "the run stops and says so")
-def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, files=1)
-    advance(definition, lambda: spark, clock=clock)
+def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
+    definition = begun
     ledger_of(definition, clock).write({"kind": "migrate"})
     with pytest.raises(Exception, match="of a kind that this version of windowlib does not know: migrate"):
         ledger_of(definition, clock).state()

@@ -64,11 +64,16 @@ def reads_counted() -> Iterator[list[int]]:
         yield reads
 
 
+def some(folder: Path) -> list[Definition]:
+    """Sessions and tumbling windows; all of the pipelines in `make test-all`."""
+    return pipelines(folder) if ALL else [pipeline(folder, name) for name in ("visits", "hours")]
+
+
 @pytest.fixture(scope="module")
 def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Definition]:
     """Every pipeline after runs of its own over three files."""
     folder = tmp_path_factory.mktemp("alone")
-    definitions = pipelines(folder)[: None if ALL else 3]
+    definitions = some(folder)
     arrives(folder, 1, 2, 3)
     for definition in definitions:
         advance(definition, lambda: spark, clock=clock)
@@ -99,11 +104,11 @@ def test_together_as_alone(alone: list[Definition], spark: SparkSession, tmp_pat
     assert left == []  # of what was shared, or prepared
 
 
-@pytest.mark.fault("a run of several pipelines is killed", "each is finished, alone or together")
+@pytest.mark.long("one kill, finished alone and together, is in make test")
 def test_killed_together_and_finished_alone_or_together(
     alone: list[Definition], spark: SparkSession, tmp_path: Path
 ) -> None:
-    definitions = pipelines(tmp_path)[: None if ALL else 3]
+    definitions = some(tmp_path)
     arrives(tmp_path, 1, 2, 3)
     for moment in ("write:windows", "commit:result_changes", "ledger:commit"):
         with stopped(moment):
@@ -111,10 +116,11 @@ def test_killed_together_and_finished_alone_or_together(
     advance(definitions[1], lambda: spark, clock=clock)
     for end in together(definitions, spark):
         assert end.error is None
-    same(definitions, alone[: len(definitions)])
+    same(definitions, alone)
 
 
 @pytest.mark.both
+@pytest.mark.fault("a run of several pipelines is killed", "each is finished, alone or together")
 def test_a_group_that_is_killed_is_finished_on_either_engine(spark: SparkSession, tmp_path: Path) -> None:
     by_themselves, definitions = pipelines(tmp_path / "alone")[:2], pipelines(tmp_path / "together")[:2]
     for name, group in (("alone", by_themselves), ("together", definitions)):
@@ -123,7 +129,8 @@ def test_a_group_that_is_killed_is_finished_on_either_engine(spark: SparkSession
             advance(definition, lambda: spark, clock=clock)
     with stopped("commit:result_changes"):
         together(definitions, spark)
-    assert batches(together(definitions, spark)) == [[1], [1]]
+    assert [report.batch_id for report in advance(definitions[1], lambda: spark, clock=clock)] == [1]
+    assert batches(together(definitions, spark)) == [[1], []]
     same(definitions, by_themselves)
 
 
@@ -154,7 +161,7 @@ def test_random_files_read_alone_or_together_in_turns(spark: SparkSession, tmp_p
 
 @pytest.mark.classic  # counts Spark's jobs
 def test_one_job_for_all_and_one_for_each(spark: SparkSession, tmp_path: Path) -> None:
-    ways = {way: pipelines(tmp_path / way) for way in ("alone", "together")}
+    ways = {way: pipelines(tmp_path / way)[: None if ALL else 3] for way in ("alone", "together")}
     for way in ways:
         arrive(tmp_path / way, 1, visits(100))
     before = jobs_so_far(spark)
@@ -213,7 +220,7 @@ def test_others_go_alone(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.fault("the checks refuse one of several pipelines", "the others are published")
 def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
-    definitions = pipelines(tmp_path)[:3]
+    definitions = pipelines(tmp_path)[:2]
     suite = tmp_path / "none.json"
     usable = {"column": "rows_quarantined", "max_value": 0}
     check = {"type": "expect_column_max_to_be_between", "kwargs": usable, "severity": "critical"}
@@ -222,11 +229,11 @@ def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path
     definitions[0] = pipeline(tmp_path, "visits", text)
     arrives(tmp_path, 1, 2)
     ends = together(definitions, spark)
-    assert [type(end.error).__name__ for end in ends] == ["Rejected", "NoneType", "NoneType"]
-    assert [len(end.reports) for end in ends] == [0, 2, 2]
+    assert [type(end.error).__name__ for end in ends] == ["Rejected", "NoneType"]
+    assert [len(end.reports) for end in ends] == [0, 2]
     approve(definitions[0], "ann", "one lost click does not matter", clock)
     again = together(definitions, spark)
-    assert [len(end.reports) for end in again] == [1, 0, 0]  # the second batch is refused in its turn
+    assert [len(end.reports) for end in again] == [1, 0]  # the second batch is refused in its turn
     assert type(again[0].error).__name__ == "Rejected"
 
 
@@ -287,6 +294,7 @@ def test_slices_not_worth_sharing_are_not_made_again(spark: SparkSession, tmp_pa
 
 
 @pytest.mark.classic  # Sail parses no text
+@pytest.mark.long("jobs that are shared are counted in make test, whatever the format")
 def test_text_is_parsed_once(spark: SparkSession, tmp_path: Path) -> None:
     text = {
         '"parquet"': '"csv"',
@@ -326,7 +334,7 @@ def test_what_cannot_run_together_is_refused(spark: SparkSession, tmp_path: Path
 def test_a_rerun_that_is_given_up_holds_no_pipeline(
     alone: list[Definition], spark: SparkSession, tmp_path: Path
 ) -> None:
-    definitions = pipelines(tmp_path)[:3]
+    definitions = some(tmp_path)
     arrives(tmp_path, 1, 2)
     together(definitions, spark)
     asked = Rerun(START_MS, START_MS + MINUTE_MS, "a test", "ann", preview_id="of no run")
@@ -341,7 +349,7 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
     assert batches(ends) == [[3] if number == 1 else [4] for number, _ in enumerate(definitions)]
     given_up = [note for note in notes if "batch 3, a rerun that an earlier run had left, is given up" in note]
     assert len(given_up) == len(definitions) - 1
-    for one, other in zip(definitions, alone[:3], strict=True):
+    for one, other in zip(definitions, alone, strict=True):
         assert windows(one) == windows(other), one.name
         assert ledger_of(one).state().plan is None
 

@@ -166,7 +166,10 @@ def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], Any]) -> l
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(
+    "together",
+    [pytest.param(False, marks=pytest.mark.long("a run of several, in make test, plans again by the same rule")), True],
+)
 def test_a_file_that_changes_while_it_is_read_is_planned_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool
 ) -> None:

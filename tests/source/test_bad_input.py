@@ -369,7 +369,9 @@ LINES = {
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["json", "csv"])
+@pytest.mark.parametrize(
+    "kind", ["json", pytest.param("csv", marks=pytest.mark.long("test_text refuses such lines of CSV, in make test"))]
+)
 @pytest.mark.fault("lines of JSON or CSV cannot be parsed", "they are in `quarantine`, as they are")
 def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, TEXT.replace("{kind}", kind))
@@ -399,11 +401,21 @@ def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) 
     assert sorted(refused_times) == [-(2**63), first_ms - 1, last_ms + 1, 2**63 - 1]
 
 
+BEGINS_LATER = pytest.mark.long("no session begins before its event: by rows, in make test, none is refused either")
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("whole", [True, False], ids=["by footers", "by rows"])
-@pytest.mark.parametrize("window", ['type = "tumbling"\nsize = "36500d"', 'type = "session"\ngap = "36500d"'])
+@pytest.mark.parametrize(
+    ("window", "whole"),
+    [
+        pytest.param('type = "tumbling"\nsize = "36500d"', True, id="tumbling, by footers"),
+        pytest.param('type = "tumbling"\nsize = "36500d"', False, id="tumbling, by rows"),
+        pytest.param('type = "session"\ngap = "36500d"', True, id="session, by footers", marks=BEGINS_LATER),
+        pytest.param('type = "session"\ngap = "36500d"', False, id="session, by rows"),
+    ],
+)
 def test_windows_of_a_century_near_the_first_year(
     window: str, whole: bool, spark: SparkSession, tmp_path: Path
 ) -> None:

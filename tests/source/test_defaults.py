@@ -39,7 +39,7 @@ def refused(definition: Definition) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
 def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "7d"'))
     events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0)], [("3", 2 * DAY_MS + HOUR_MS)])
@@ -49,7 +49,7 @@ def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
 def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     far_ms = MAX_TIMESTAMP_MS - START_MS
@@ -61,7 +61,8 @@ def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded
+@pytest.mark.long("random pipelines have windows with holes, and their watermarks, in make test")
 def test_an_event_in_a_hole_moves_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
     sliding = 'type = "sliding"\nsize = "10m"\nslide = "30m"'
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, sliding).replace('event_id = "id"\n', ""))
@@ -116,7 +117,16 @@ def again(definition: Definition, spark: SparkSession, minutes: int, step: int) 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("more", ["", '\nevictor = { type = "count", n = 1000 }'])
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        pytest.param(
+            '\nevictor = { type = "count", n = 1000 }',
+            marks=pytest.mark.long("ids are refused before windows are made, which is in make test"),
+        ),
+    ],
+)
 def test_an_event_that_comes_again_is_not_counted_in_a_session_that_has_lasted_for_days(
     spark: SparkSession, tmp_path: Path, more: str
 ) -> None:
@@ -130,7 +140,16 @@ def test_an_event_that_comes_again_is_not_counted_in_a_session_that_has_lasted_f
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("window", ['type = "tumbling_count"\nsize = 2', 'type = "session"\ngap_column = "value"'])
+@pytest.mark.parametrize(
+    "window",
+    [
+        'type = "tumbling_count"\nsize = 2',
+        pytest.param(
+            'type = "session"\ngap_column = "value"',
+            marks=pytest.mark.long("count windows, in make test, remember ids for ever too"),
+        ),
+    ],
+)
 def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path: Path, window: str) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, window))
     again(definition, spark, 3 * 24 * 60, 600)
@@ -140,7 +159,17 @@ def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize(("window", "late_only"), [(WINDOW, True), ('type = "tumbling"\nsize = "10m"', False)])
+@pytest.mark.parametrize(
+    ("window", "late_only"),
+    [
+        (WINDOW, True),
+        pytest.param(
+            'type = "tumbling"\nsize = "10m"',
+            False,
+            marks=pytest.mark.long("a readmission, in make test, decides which of the two counts by the same rule"),
+        ),
+    ],
+)
 def test_a_late_event_that_came_twice_is_readmitted_once(
     spark: SparkSession, tmp_path: Path, window: str, late_only: bool
 ) -> None:

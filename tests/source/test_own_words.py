@@ -132,7 +132,16 @@ AT_ONCE = 60  # keys: each makes an expression of the plans one deeper
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.parametrize("window", ["sessions", "sliding", "general"])
+@pytest.mark.parametrize(
+    "window",
+    [
+        "sessions",
+        *(
+            pytest.param(window, marks=pytest.mark.long("sessions, in make test, use the most words"))
+            for window in ("sliding", "general")
+        ),
+    ],
+)
 def test_words_that_plans_once_used_as_outputs_and_keys(spark: SparkSession, tmp_path: Path, window: str) -> None:
     definition = pipeline(tmp_path, window, FEW_KEYS, FEW_OUTPUTS)
     assert ([*definition.source.key], definition.outputs) == (FEW_KEYS, FEW_OUTPUTS)
@@ -142,6 +151,7 @@ def test_words_that_plans_once_used_as_outputs_and_keys(spark: SparkSession, tmp
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
+@pytest.mark.long("names of columns are tried on Spark, and these words on Sail, in make test")
 def test_words_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, "sessions", FEW_KEYS, FEW_OUTPUTS)
     assert play(spark, tmp_path, definition) == EXPECTED["sessions"]

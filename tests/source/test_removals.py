@@ -184,14 +184,15 @@ def test_whatever_is_done_to_a_table_its_windows_are_those_of_its_rows(
     ended(definition, spark, truth(tmp_path))
 
 
-EMPTIED = pytest.param("all", marks=pytest.mark.long("an overwrite, in make test, leaves none of the old rows either"))
+AS_DELETED = pytest.mark.long("rows that are deleted, in make test, are removed by the same actions of the log")
+OVERWRITTEN, EMPTIED = (pytest.param(kind, marks=AS_DELETED) for kind in ("WRITE", "all"))
 
 
 @pytest.mark.fault(
     "rows of a Delta source are deleted, updated or overwritten",
     "the run stops and gives the rerun that recomputes their windows, at once and once; runs then go on",
 )
-@pytest.mark.parametrize("kind", ["DELETE", "WRITE", EMPTIED])
+@pytest.mark.parametrize("kind", ["DELETE", OVERWRITTEN, EMPTIED])
 def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     for number in (1, 2):
@@ -257,6 +258,7 @@ def _watermark_ms(definition: Definition) -> int | None:
     return commit and commit.watermark_out_ms
 
 
+@pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
 def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
@@ -342,6 +344,7 @@ def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Pa
     ended(definition, spark, sessions(tmp_path))
 
 
+@pytest.mark.long("files compacted and deleted are followed, and a restored version is read once, in make test")
 def test_a_compaction_that_was_restored_is_followed_to_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
     append(tmp_path, 1)

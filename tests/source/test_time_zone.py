@@ -74,9 +74,18 @@ def by_hand(local: datetime, zone: str = BERLIN) -> datetime:
     return local.replace(tzinfo=ZoneInfo(zone), fold=0).astimezone(UTC)
 
 
+ALIKE = pytest.mark.long("a zone with and one without whole hours of summer time are in make test")
+
+
 @pytest.mark.spark
-@pytest.mark.both
-@pytest.mark.parametrize("zone", [BERLIN, "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"])
+@pytest.mark.parametrize(
+    "zone",
+    [
+        pytest.param(BERLIN, marks=pytest.mark.embedded),
+        pytest.param("Australia/Lord_Howe", marks=pytest.mark.both),
+        *(pytest.param(zone, marks=[pytest.mark.embedded, ALIKE]) for zone in ("America/New_York", "Asia/Kolkata")),
+    ],
+)
 def test_each_event_is_in_the_window_of_its_instant(
     zone: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -151,7 +160,7 @@ def test_times_that_need_no_zone_are_refused(tmp_path: Path, use_int96: bool) ->
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded
 def test_the_rerun_that_a_removal_asks_for_may_be_given_at_once(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -113,7 +113,7 @@ def found(definition: Definition) -> dict[tuple[int, int], tuple[Any, ...]]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "files_per_run", [pytest.param(1, marks=pytest.mark.both), pytest.param(0, marks=pytest.mark.embedded)]
+    "files_per_run", [pytest.param(1, marks=pytest.mark.embedded), pytest.param(0, marks=pytest.mark.both)]
 )
 def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, files_per_run: int) -> None:
     """Several batches, or all in one; refused rows, a rerun of all files, and verify, which reads them once more."""
@@ -274,7 +274,9 @@ def test_times_of_96_bits_reach_beyond_those_of_64_in_nanoseconds(spark: SparkSe
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.both
-@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize(
+    "unit", [pytest.param("ms", marks=pytest.mark.long("microseconds, in make test, are durations too")), "us"]
+)
 def test_durations_are_the_whole_numbers_that_parquet_has(unit: str, spark: SparkSession, tmp_path: Path) -> None:
     """In an aggregate, and in what is kept of a row that reaches no window; so are those inside of a column."""
     definition = pipeline(tmp_path, {"longest": "max(lasted)"})
