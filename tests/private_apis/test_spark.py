@@ -163,6 +163,23 @@ def test_spark_knows_the_settings_that_it_calls_internal(spark: SparkSession) ->
     assert documented & set(INTERNAL) == set(), "public by now: name it at the end of the page"
 
 
+@pytest.mark.spark
+@pytest.mark.embedded
+@holds("engines/sail.py", "spark.python.sql.dataFrameDebugging.enabled")
+def test_on_sail_no_call_looks_for_its_caller(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import utils as errors
+    from pyspark.sql import functions
+
+    looked = list[int]()
+    monkeypatch.setattr(errors, "_enable_debugging_cache", None)
+    monkeypatch.setattr(errors, "_capture_call_site", lambda depth: looked.append(depth) or "somewhere")
+    spark.range(1).select(functions.col("id") + 1).collect()
+    assert looked == []
+    monkeypatch.setattr(errors, "_enable_debugging_cache", True)
+    spark.range(1).select(functions.col("id") + 1)
+    assert looked
+
+
 @holds("engines/spark.py", "spark.databricks.delta.snapshotPartitions")
 def test_delta_knows_its_setting() -> None:
     """Delta registers it when its classes are loaded; its name is in them, without what all of them begin with."""

@@ -25,8 +25,8 @@ from windowlib.tables.disk import CannotWrite, refusal_of
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
-ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # else every third room and twentieth step: each is a run
-ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 12)
+ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # else every fourth room and twentieth step: each is a run
+ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 16)
 EACH_STEP = 1 if ALL else 20
 
 

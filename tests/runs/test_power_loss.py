@@ -38,8 +38,8 @@ from windowlib.tables import disk, log
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 
-EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 12
-"""Step of a run at which the power is cut, or every twelfth in `make test`: each copies a disk and runs on it again.
+EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 20
+"""Step of a run at which the power is cut, or every twentieth in `make test`: each copies a disk and runs on it again.
 The schedules cut it at any step, on a disk that is only simulated."""
 SIZE_MB = 8  # of the disk; a copy takes what is on it
 COPIES_MB = 500
