@@ -80,15 +80,14 @@ class CheckHistory:
     @property
     def spans(self) -> Sequence[Span]:
         """All of them in few lines, newest first: batches that say the same stand together."""
-        brief = [replace(one, result=_brief(one.result)) for one in self.outcomes]
-        runs = (list(same) for _, same in groupby(brief, key=lambda one: one.result))
-        return [Span(same[0].batch_id, same[-1].batch_id, same[0].result) for same in runs][::-1]
+        runs = (list(same) for _, same in groupby(self.outcomes, key=lambda one: _said(one.result)))
+        return [Span(same[0].batch_id, same[-1].batch_id, _brief(same[0].result)) for same in runs][::-1]
 
 
 def results_of(batch: Validated, *, examples: bool) -> list[CheckResult]:
     """The checks of a batch, in words; without `examples` of values that a check of rows has met."""
     found = in_words(batch.suites, batch.figures)
-    return found if examples else [replace(one, observed=one.observed.partition(EXAMPLES)[0]) for one in found]
+    return found if examples else [without_examples(one) for one in found]
 
 
 def outcomes_of(definition: Definition, batch: Validated) -> list[Outcome]:
@@ -147,9 +146,20 @@ def places(figure: str, on_page: Collection[str]) -> Iterator[Place]:
         yield Place("results", "the newest results")
 
 
+def without_examples(result: CheckResult) -> CheckResult:
+    """The same without values that it has met."""
+    return replace(result, observed=result.observed.partition(EXAMPLES)[0]) if EXAMPLES in result.observed else result
+
+
 def _brief(result: CheckResult) -> CheckResult:
     """Of one that held, without the figures that its value was made of, which differ from batch to batch."""
-    return replace(result, observed=result.observed.partition(" (")[0]) if result.success else result
+    return replace(result, observed=_said(result)[-1]) if result.success else result
+
+
+def _said(result: CheckResult) -> tuple[bool, str, str, str, str]:
+    """What is compared of one batch and the next."""
+    observed = result.observed.partition(" (")[0] if result.success else result.observed
+    return result.success, result.expectation, result.severity, result.expected, observed
 
 
 def _outcome(definition: Definition, batch_id: int, result: CheckResult, given: Mapping[str, Any]) -> Outcome:

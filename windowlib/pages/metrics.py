@@ -14,10 +14,12 @@ from pathlib import Path
 from windowlib.definition.definition import Definition
 from windowlib.inspection.reported import situations
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.pages.newest import LEDGER_ROWS, Run, tail
+from windowlib.pages.newest import Run, Tail, tail
 from windowlib.quality.firings import windows_fired
 from windowlib.tables import disk
 from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.opened import Tables
 
 FILE = "metrics.prom"
 FEW = 50  # rows of the ledger, of which a batch has four or five
@@ -45,32 +47,33 @@ class Sample:
     value: float
 
 
-def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> list[Sample]:
-    """What is known of a pipeline; `ledger` is that of a caller who looks at more.
-
-    Raises `WindowError` where its tables cannot be read.
-    """
-    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def samples(definition: Definition, now_ms: int) -> list[Sample]:
+    """What is known of a pipeline. Raises `WindowError` where its tables cannot be read."""
+    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
+    return samples_of(definition, now_ms, ledger.tables, state, _newest(ledger.tables, state.version))
+
+
+def samples_of(definition: Definition, now_ms: int, tables: Tables, state: LedgerState, newest: Tail) -> list[Sample]:
+    """The same, by those who have read the end of the ledger."""
     found: dict[str, float | None] = {
         "waiting_for_decision": int(bool(state.plan and state.rejection and not state.approved_by)),
-        "situations": sum(one.sentence is not None for one in situations(definition.root, ledger.tables, now_ms)),
+        "situations": sum(one.sentence is not None for one in situations(definition.root, tables, now_ms)),
     }
-    newest, reading = _newest(ledger, state.version)
-    found |= _of_newest(newest) if newest else {}
-    found |= _of_reading(reading) if reading else {}
+    found |= _of_newest(newest.runs[0]) if newest.runs else {}
+    found |= _of_reading(reading) if (reading := next(_reading(newest), None)) else {}
     return [Sample(gauge, definition.name, value) for gauge in GAUGES if (value := found.get(gauge)) is not None]
 
 
-def _newest(ledger: Ledger, version: int | None) -> tuple[Run | None, Run | None]:
-    """The newest batch, and the newest that is neither a rerun nor a decision: mostly among the last `FEW` rows."""
-    runs, reading = list[Run](), list[Run]()
-    for at_most in (FEW, LEDGER_ROWS):
-        found = tail(ledger.tables, version, at_most)
-        runs, reading = [*found.runs], [one for one in found.runs if one.rerun is None and one.decision is None]
-        if reading or found.is_whole:
-            break
-    return next(iter(runs), None), next(iter(reading), None)
+def _newest(tables: Tables, version: int | None) -> Tail:
+    """As much of the ledger as has the newest batch that read something: mostly the last `FEW` rows."""
+    found = tail(tables, version, FEW)
+    return found if found.is_whole or any(_reading(found)) else tail(tables, version)
+
+
+def _reading(newest: Tail) -> Iterator[Run]:
+    """The batches that are neither reruns nor decisions, the newest first."""
+    return (one for one in newest.runs if one.rerun is None and one.decision is None)
 
 
 def exposed(found: Iterable[Sample]) -> str:

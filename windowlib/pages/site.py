@@ -14,7 +14,6 @@ from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
 from windowlib.tables import disk
-from windowlib.tables.ledger import Ledger
 
 FOLDER = "pages"
 PAGE = "index.html"
@@ -22,9 +21,9 @@ PAGE = "index.html"
 
 def report(definition: Definition, now_ms: int) -> Path:
     """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path."""
-    place, ledger = Place(pipeline=lambda name: PAGE, home=None), _ledger(definition, now_ms)
-    metrics.write(metrics.samples(definition, now_ms, ledger), definition.root)
-    return disk.put(definition.root / FOLDER / PAGE, _pipeline(looked(definition, now_ms, ledger), place))
+    place, found = Place(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms)
+    metrics.write(_samples(found), definition.root)
+    return disk.put(definition.root / FOLDER / PAGE, _pipeline(found, place))
 
 
 def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
@@ -37,17 +36,16 @@ def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
         raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
     samples = list[metrics.Sample]()
     for one in definitions:
-        place, ledger = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}"), _ledger(one, now_ms)
-        samples += metrics.samples(one, now_ms, ledger)
-        disk.put(folder / one.name / PAGE, _pipeline(looked(one, now_ms, ledger), place))
+        place, found = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}"), looked(one, now_ms)
+        samples += _samples(found)
+        disk.put(folder / one.name / PAGE, _pipeline(found, place))
     metrics.write(samples, folder)
     place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
     return disk.put(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
 
 
-def _ledger(definition: Definition, now_ms: int) -> Ledger:
-    """What all of a page is looked up in: each table is opened once."""
-    return Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def _samples(found: Looked) -> list[metrics.Sample]:
+    return metrics.samples_of(found.definition, found.now_ms, found.tables, found.ledger, found.tail)
 
 
 def _pipeline(found: Looked, place: Place) -> str:
