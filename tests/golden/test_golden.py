@@ -53,7 +53,7 @@ def test_continued(name: str, spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.long("the same kinds of windows are rerun in make test")
+@pytest.mark.long("windows of these kinds, those without a key aside, are rerun in make test")
 @pytest.mark.parametrize("name", RERUN_TOO)
 def test_continued_and_rerun(name: str, spark: SparkSession, tmp_path: Path) -> None:
     _continued(name, spark, tmp_path, reruns=True)

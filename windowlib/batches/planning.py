@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+import pyarrow as pa
+
 from windowlib.batches import taking, watermarks
 from windowlib.batches.may_run import check_apart, check_fingerprint, check_folder, check_may_run
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
@@ -31,6 +33,7 @@ from windowlib.source.marker import FullListing, Marker
 from windowlib.source.place import PLACE, check_place, place_of
 from windowlib.source.removals import Removal
 from windowlib.tables import delta
+from windowlib.tables.data_files import DataFile, read_parquet
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan, SourceFile
@@ -247,7 +250,10 @@ def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
 
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
-    """Whether an idle source lets time move on, or the clock has, far enough to fire or retire a window."""
+    """Whether an idle source lets time move on, or the clock has, far enough to fire or retire a window.
+
+    Were it only likely, a run would plan one batch after the other that does nothing.
+    """
     policy, timers = watermarks.policy_of(definition.watermark), definition.plan.runs_operator  # of processing time
     if policy.idle_timeout_ms is None and not timers:
         return False
@@ -261,9 +267,16 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
         time_ms = combine(time_ms, [quiet], frozen.plan_time_ms, policy)
     elif not timers:
         return False
-    files = delta.files(tables["open_windows"], state.pinned("open_windows"))
+    table = tables["open_windows"]
+
+    def ends_ms(file: DataFile) -> list[int]:
+        rows = read_parquet(table.folder / file.path, pa.schema([("window_end_ms", pa.int64())]))
+        ends: list[int] = rows["window_end_ms"].to_pylist()
+        return ends
+
     step = step_of(definition, frozen, frozen.watermark_in_ms or MIN_WATERMARK, time_ms)
-    return not definition.plan.reach(files, (), step).is_empty
+    reach = definition.plan.reach(delta.files(table, state.pinned("open_windows")), (), step)
+    return definition.plan.is_due(reach, step, ends_ms)
 
 
 def plan_again(

@@ -5,7 +5,7 @@ Nothing outside `windowlib.plans.kinds` asks which plan a pipeline has; it asks 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -128,6 +128,13 @@ class PlanKind(Protocol):
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
         """The state files that a batch reaches."""
         ...
+
+    def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], Iterable[int]]) -> bool:
+        """Whether time alone, which reaches these files, fires or retires a row of theirs.
+
+        `ends_ms` gives the window_end_ms of a file's rows, where its statistics do not say it.
+        """
+        return not reach.is_empty
 
     def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
         """What a batch makes of the state that it reaches (`windowlib.plans.step` describes the rows)."""

@@ -5,7 +5,7 @@ The plan itself is `windowlib.plans.sessions`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -63,6 +63,13 @@ class Sessions(PlanKind):
         if first_ms > step.late_out_ms:
             return Verdict.LEFT
         return Verdict.DROPPED if all_fired and last_ms <= step.late_out_ms else Verdict.REWRITTEN
+
+    def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], Iterable[int]]) -> bool:
+        """A file of which some windows have fired, and others not yet, is reached by any watermark in between."""
+        last = (end_ms - 1 for file in reach.rewritten for end_ms in ends_ms(file))
+        return bool(reach.dropped) or any(
+            last_ms <= step.late_out_ms or step.watermark_in_ms < last_ms <= step.watermark_out_ms for last_ms in last
+        )
 
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
         return bool(file.low["window_end_ms"] - 1 <= step.late_out_ms)

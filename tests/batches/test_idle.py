@@ -1,0 +1,71 @@
+"""Once its source is silent, a pipeline does something only when time fires or retires a window, and then once.
+
+Files of windows in flight hold some that have fired, which lateness keeps, and some that have not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+
+SESSIONS = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5m"\nidle_timeout = "1h"').replace(
+    'first = "first(value)"', ""
+)
+KINDS = {
+    "session": SESSIONS,
+    "tumbling": SESSIONS.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "10m"'),
+    "sliding": SESSIONS.replace('type = "session"\ngap = "10m"', 'type = "sliding"\nsize = "20m"\nslide = "10m"'),
+    "general": SESSIONS.replace("[aggregates]", '[window.trigger]\ntype = "event_time"\n[aggregates]').replace(
+        "[window.trigger]", '[window.evictor]\ntype = "count"\nn = 9\n[window.trigger]'
+    ),
+}
+SAID_MIN, MINUTES = 30, (85, 90, 95, 100, 105, 195, 205, 215, 250)  # when runs are
+AT_MOST = 3  # batches of a run: more are endless
+
+
+def begun(folder: Path, text: str, spark: SparkSession, minutes: dict[str, int]) -> Definition:
+    """A pipeline that has read an event of each of some users; nothing comes after them."""
+    definition = clicks(folder, 0, text)
+    rows = [{"id": user, "user": user, "at_ms": START_MS + at * MINUTE_MS, "value": 1} for user, at in minutes.items()]
+    arrive(folder, 1, rows)
+    assert len(at_minute(definition, spark, SAID_MIN)) == 1
+    return definition
+
+
+def at_minute(definition: Definition, spark: SparkSession, minute: int) -> list[int]:
+    """How many windows each batch of a run fired."""
+    now_ms = START_MS + minute * MINUTE_MS
+    done = advance(definition, lambda: spark, clock=lambda: now_ms, max_batches=AT_MOST)
+    return [one.figures["windows_entered"] or 0 for one in done]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_without_files_has_a_batch_only_where_time_does_something(
+    kind: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = begun(tmp_path, KINDS[kind], spark, {"a": 0, "b": 20})
+    fired = {minute: at_minute(definition, spark, minute) for minute in MINUTES}
+    done = {minute: each for minute, each in fired.items() if each}
+    assert all(len(each) == 1 for each in done.values()), done
+    assert sum(each[0] for each in done.values()) == (3 if kind == "sliding" else 1), done
+    assert read_table(definition, "open_windows").num_rows == 0
+    if kind == "session":  # the watermark is 65 minutes behind: [20, 30) fires, then both have been kept for two hours
+        assert done == {95: [1], 195: [0], 215: [0]}
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_time_that_silence_does_not_move_has_no_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Events ahead of the clock have moved the watermark further than an idle timeout does."""
+    definition = begun(tmp_path, SESSIONS, spark, {"a": 62, "b": 80})
+    assert [at_minute(definition, spark, minute) for minute in (90, 120, 145)] == [[], [], []]
+    assert at_minute(definition, spark, 155) == [1]
