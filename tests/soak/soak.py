@@ -29,7 +29,7 @@ from tests.soak.events import FILE_MS, FORGOTTEN, START_MS, Row, arrive
 from tests.soak.foreseen import CHANGED, UNDOABLE, check_ended, meets_other_rule, outcome, was_killed
 from tests.soak.processes import Processes, Started
 from tests.soak.rules import Rules, ledger_rows, rules_of
-from tests.soak.truth import check_all_windows, check_erased, check_one_rule, check_places, results
+from tests.soak.truth import check_all_windows, check_erased, check_followers, check_one_rule, check_places, results
 from windowlib.definition.instants import iso_instant
 from windowlib.runs.exits import DONE, REJECTED
 
@@ -98,8 +98,8 @@ class Soak:
             self.maintain: 5,
             self.forget: 2,
             self.verify: 2,
-            self.migrate: 8,
-            self.undo: 2,
+            self.migrate: 12,
+            self.undo: 3,
             self.finish: 3,
             self.read: 4,
         }
@@ -127,10 +127,12 @@ class Soak:
         assert self.done("forget", "--key", FORGOTTEN, "--now", *DECIDED) == DONE
         check_erased(self.tables, FORGOTTEN)
         check_places(self.pipeline, self.kept_rows, self.gap_ms)
+        check_followers(self.pipeline)
         assert self.done("verify") == DONE
         self.migrate_at_the_end()
         assert self.done("rerun", *self.all_time(), *DECIDED) == DONE
         check_all_windows(self.pipeline, self.kept_rows, self.gap_ms)
+        check_followers(self.pipeline)
         check_erased(self.tables, FORGOTTEN)
 
     def migrations_end(self) -> None:
@@ -149,6 +151,7 @@ class Soak:
         assert self.done("migrate", *DECIDED, file=self.author.begun and self.author.begun[0]) == DONE
         assert self.gap_ms != gap_ms
         check_all_windows(self.pipeline, self.kept_rows, self.gap_ms)
+        check_followers(self.pipeline)
         check_erased(self.tables, FORGOTTEN)
         if self.chance.random() < 0.5:
             assert self.done("migrate", "--undo", *DECIDED) == DONE

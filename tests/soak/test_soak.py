@@ -17,10 +17,10 @@ SECONDS, SEED = 4, 11
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault(
-    "two machines run, rerun, roll back, maintain and verify one pipeline, and erase a key; processes are killed,"
-    " stopped and woken, files come late, the author edits, another program compacts and deletes",
-    "in the end every row is in one place, a rerun of all time gives the sessions of plain Python, and no file names"
-    " the erased key",
+    "two machines run, rerun, roll back, migrate, maintain and verify one pipeline, and erase a key; processes are"
+    " killed, stopped and woken, files come late, the author edits, another program compacts and deletes",
+    "readers see windows of one definition; in the end every row is in one place, a migration and a rerun of all time"
+    " give the sessions of plain Python by the gap in force, and no file names the erased key",
 )
 def test_a_soak_ends_as_from_scratch(tmp_path: Path) -> None:
     soak = Soak(tmp_path / "soak", SEED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,10 +32,11 @@ def results(pipeline: Path) -> list[Window]:
 
 
 def _windows(table: pa.Table) -> list[Window]:
-    return sorted(
-        Window(row["user"], time_of(row["window_start"]), time_of(row["window_end"]), row["events"], row["total"])
-        for row in table.to_pylist()
-    )
+    return sorted(map(_window, table.to_pylist()))
+
+
+def _window(row: dict[str, Any]) -> Window:
+    return Window(row["user"], time_of(row["window_start"]), time_of(row["window_end"]), row["events"], row["total"])
 
 
 def check_one_rule(root: Path, rows: Iterable[Row]) -> None:
@@ -93,6 +94,25 @@ def check_all_windows(pipeline: Path, rows: Iterable[Row], gap_ms: int) -> None:
     wanted, found = sessions(first.values(), gap_ms), results(pipeline)
     missing, surplus = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     assert found == wanted, f"missing: {missing[:5]}, not wanted: {surplus[:5]}"
+
+
+def check_followers(pipeline: Path) -> None:
+    """Applied in the order of batches, `result_changes` gives `results`, migrations and back. Raises AssertionError.
+
+    Of a key that was erased it has no rows but those that remove what followers have.
+    """
+    definition, current = load_definition(pipeline), dict[tuple[str, int, int], Window]()
+    rows = read_table(definition, "result_changes").to_pylist()
+    erased = {row["user"] for row in rows if row["cause"] == "forget"}
+    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
+        window = _window(row)
+        if window.user in erased:
+            continue
+        assert (window[:3] in current) == (row["change"] != "enter"), f"{row['change']} of {window}"
+        current.pop(window[:3], None)
+        if row["change"] != "withdraw":
+            current[window[:3]] = window
+    assert sorted(current.values()) == [one for one in results(pipeline) if one.user not in erased]
 
 
 def check_erased(tables: Path, key: str) -> None:
