@@ -14,7 +14,8 @@ from windowlib.erasure import outside
 from windowlib.erasure.tables import Sought
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.tables import data_files, delta, last_error, notices, verifications
-from windowlib.tables.meaning import DQ_RESULTS
+from windowlib.tables.ledger import Ledger
+from windowlib.tables.meaning import DQ_RESULTS, LEDGER
 from windowlib.tables.opened import Tables
 from windowlib.tables.outside import NOTICES, VERIFICATIONS
 from windowlib.tables.turned_away import QUARANTINE
@@ -54,6 +55,27 @@ def test_quarantined_rows_are_compared_by_the_type_of_the_key(kind: pa.DataType,
 def test_examples_that_checks_have_met_lose_the_key_and_keep_the_rest() -> None:
     said = ["2 unexpected among 9, such as ann, anne", "ann is fine", None]
     assert stays(USER, DQ_RESULTS.name, "observed", said) == ["2 unexpected among 9, such as …, anne", *said[1:]]
+
+
+@pytest.mark.fault(
+    "a rerun was given up, and the ledger's reason lists windows of a key; then the key is erased",
+    "the reason lists it no more; what people have typed stays",
+)
+def test_the_ledger_does_not_say_the_key_where_a_rerun_was_given_up(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, lambda: 0)
+    differs = "what it would change is different now:\n  ann: window 10:00 to 11:00\n  anne: window 9:00 to 9:30"
+    by_itself = {"kind": "abandon", "batch_id": 2, "who": "windowlib", "reason": differs}
+    typed = {"kind": "clock", "plan_time_ms": 0, "who": "bob", "reason": "ann said so"}
+    ledger.write(by_itself)
+    ledger.write(typed)
+    assert outside.find(ledger.tables, USER, remove=True) == {"ledger": 1}
+    table = ledger.tables["ledger"]
+    rows = sorted(data_files.rows(table, delta.files(table, delta.version(table)), LEDGER.columns), key=sequence)
+    assert [row["reason"] for row in rows] == [differs.replace("ann:", "…:"), "ann said so"]
+
+
+def sequence(row: dict[str, Any]) -> int:
+    return int(row["sequence"])
 
 
 def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:

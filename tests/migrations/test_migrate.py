@@ -22,6 +22,7 @@ from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
+from windowlib.migrations import difference as migrations_difference
 from windowlib.migrations.batch import Asked
 from windowlib.migrations.difference import Difference
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
@@ -290,6 +291,28 @@ def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder
     if ALL:  # in make test it is another migration that follows on one which was given up
         migrate(new, spark)
         check_followers(new)
+
+
+@pytest.mark.fault(
+    "a migration and its dry run, or two of them, compare the same tables at once",
+    "each shows what it would by itself",
+)
+def test_two_that_compare_at_once_show_what_each_would_alone(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, sums, found = clicks(folder, 0, GAP), migrations_difference._sums, list[Difference]()
+    shadow = build(new, lambda: spark, ASKED)
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(migrations_difference, "_sums", sums)
+        found.append(compare(new, shadow, lambda: spark))
+        return sums(*arguments)
+
+    monkeypatch.setattr(migrations_difference, "_sums", late)
+    found.append(compare(new, shadow, lambda: spark))
+    assert found[0] == found[1]
+    assert not found[0].is_empty
+    assert sorted(path.name for path in shadow.definition.root.glob("_compared*")) == []
 
 
 # -- refused ----------------------------------------------------------------------------------------------------------

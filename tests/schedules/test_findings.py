@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from tests.schedules.explore import (
 from tests.schedules.explorer import Disk, Explorer, explored
 from tests.schedules.pipeline import NEW, OLD, OUTDATED, pipeline, root_of
 from tests.schedules.reader import Reader
-from windowlib.batches.planning import ledger_of, rerun_plan
+from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.erasure import forget
 from windowlib.erasure.certificates import certificates
@@ -49,7 +49,7 @@ from windowlib.migrations.undo import finish, undo
 from windowlib.pages.newest import tail
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import adopt
+from windowlib.runs.operations import adopt, rollback
 from windowlib.runs.restore import restore
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
@@ -64,6 +64,11 @@ from windowlib.tables.roll_forward import ForeignChange, LostRows
 QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
 BUILT_AGAIN, LEAVES_NOTHING = "built again", "nothing"
 KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
+PLANNED: dict[str, tuple[str, str, Callable[[Definition], object]]] = {  # where, then by which gap, what is done
+    "forget": (BEGUN, OLD, lambda of: forget.forget(of, no_spark, forget.Asked([str(ERASED)], *BY))),
+    "rollback": (BEGUN, OLD, lambda of: rollback(of, 1, *BY)),
+    "migrate_undo": (MIGRATED, NEW, lambda of: undo(of, no_spark, Asked(*BY))),
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,8 @@ def folder() -> Iterator[Path]:
             shutil.copytree(begun / BEGUN, begun / name)
         for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
             shutil.copytree(begun / MIGRATED, begun / name)
+        for name, (start, *_) in PLANNED.items():
+            shutil.copytree(begun / start, begun / name)
         with explored(Explorer(0, lambda: None), Disk(begun), patch):
             yield begun
 
@@ -308,6 +315,31 @@ def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.
         undo(definition, no_spark, Asked(*BY))
     state = ledger_of(definition).state()
     assert (state.plan, state.commit and state.commit.batch_id) == (None, 3)
+
+
+@pytest.mark.fault(
+    "a run plans what is new before it finds the pipeline held, as `windowlib plan` does, while `migrate --undo`,"
+    " `rollback` or `forget` is at work",
+    "the command is done, and takes the place of that plan, on which no run has begun; the next run plans again",
+)
+@pytest.mark.parametrize("kind", PLANNED)
+def test_what_is_planned_meanwhile_stops_no_operator(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    _, gap, act = PLANNED[kind]
+    definition, written = of(folder / kind, gap), prepare.write
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(prepare, "write", written)
+        assert plan(definition) is not None
+        return written(*arguments)
+
+    monkeypatch.setattr(prepare, "write", late)
+    act(definition)
+    state = ledger_of(definition).state()
+    assert (state.plan, state.commit and state.commit.decision and state.commit.decision.kind) == (None, kind)
+    read = [report.figures["rows_read"] for report in advance(of(folder / kind, OLD), no_spark)]
+    assert sum(int(rows or 0) for rows in read) == (
+        9 if kind == "rollback" else 6
+    )  # the file that a rollback gives back, too
 
 
 def _files(definition: Definition, at: Commit) -> list[DataFile]:

@@ -23,7 +23,9 @@ if __name__ == "__main__":
         soak.play(asked.minutes * 60)
         soak.end()
     finally:
-        soak.kill_all()
+        soak.processes.kill_all()
         print(*(f"{number:5} × {outcome}" for outcome, number in sorted(soak.outcomes.items())), sep="\n")
+    rules = soak.rules
+    print(f"{len(rules.gaps)} batches; migrations: {rules.migrated} done, {rules.undone} undone, {rules.finished} kept")
     print(f"{soak.files} files, {len(soak.rows)} rows: each in exactly one place, every window as from scratch")
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The pipeline of a soak, and the files that arrive for it: sessions of a few users, an own value for each event."""
+"""The files that arrive for the pipeline of a soak: events of a few users, an own value for each."""
 
 from __future__ import annotations
 
@@ -10,46 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-GAP_MS = 10 * 60_000
 START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
 FILE_MS = 20 * 60_000  # by so much a file is later than the one before
 FORGOTTEN = "carol"  # whose key is erased
 USERS = [*(f"u{number}" for number in range(6)), FORGOTTEN]
-DELAYS = ("1m", "5m", "20m")
-LATENESSES = ("1h", "1h", "3h", "10m", "0s")
 SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
-
-DEFINITION = """
-name = "soak"
-warehouse = "warehouse"
-engine = "sail"
-lease_timeout = "2s"
-
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "at_ms"
-timestamp_unit = "ms"
-event_id = "id"
-max_files_per_run = {files}
-min_file_age = "0s"
-
-[watermark]
-out_of_orderness = "{delay}"
-
-[window]
-type = "session"
-gap = "10m"
-allowed_lateness = "{lateness}"
-
-[aggregates]
-events = "count(*)"
-total = "sum(value)"
-
-[retention]
-cuts = "10 batches"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +31,6 @@ class Row:
     @property
     def place(self) -> tuple[str, int]:
         return self.file, self.number
-
-
-def define(folder: Path, chance: random.Random) -> Path:
-    """The pipeline's definition with terms that an author may change at any time."""
-    file = folder / "soak.toml"
-    draft = folder / "soak.toml.draft"
-    terms = {"delay": chance.choice(DELAYS), "lateness": chance.choice(LATENESSES), "files": chance.randint(1, 3)}
-    draft.write_text(DEFINITION.format(**terms), encoding="utf-8")
-    os.replace(draft, file)
-    return file
 
 
 def arrive(folder: Path, number: int, chance: random.Random) -> list[Row]:

@@ -1,10 +1,11 @@
 """A soak: one pipeline on the embedded engine under everything that may happen to it, from a seed.
 
 Real processes of what claims take for two machines run it, rerun ranges, move its watermark and roll it back;
-they are killed, stopped and woken at random; files arrive, late ones too; its author edits it; a key is erased, its
-tables are maintained, ten batches stay readable; another program compacts its tables or deletes rows, which the
-operator takes back. At the end all is let run, and the tables must be what plain Python makes of every row that ever
-arrived (`tests.soak.truth`); what was erased must be in no file.
+they are killed, stopped and woken at random; files arrive, late ones too; its author edits it, and migrates to another
+gap, which is undone, kept, or given up; a key is erased, its tables are maintained, ten batches stay readable; another
+program compacts its tables or deletes rows, which the operator takes back. Meanwhile a reader sees windows of one gap.
+At the end all is let run, and the tables must be what plain Python makes of every row that ever arrived
+(`tests.soak.truth`), by the gap that is in force (`tests.soak.rules`); what was erased must be in no file.
 
 The seed decides what is done; how far each process has come by then is the machine's.
 """
@@ -12,11 +13,7 @@ The seed decides what is done; how far each process has come by then is the mach
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,45 +24,17 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from tests.soak.events import FILE_MS, FORGOTTEN, START_MS, Row, arrive, define
-from tests.soak.truth import check_all_windows, check_erased, check_places
+from tests.soak.author import Author
+from tests.soak.events import FILE_MS, FORGOTTEN, START_MS, Row, arrive
+from tests.soak.foreseen import CHANGED, UNDOABLE, check_ended, meets_other_rule, outcome, was_killed
+from tests.soak.processes import Processes, Started
+from tests.soak.rules import Rules, ledger_rows, rules_of
+from tests.soak.truth import check_all_windows, check_erased, check_followers, check_one_rule, check_places, results
 from windowlib.definition.instants import iso_instant
-from windowlib.runs.exits import DIFFERS, DONE, REJECTED, SUPERSEDED, USER
+from windowlib.runs.exits import DONE, REJECTED
 
-ROOT = Path(__file__).parents[2]
-HOSTS = ("", "elsewhere")  # this machine, and another
-AT_ONCE = 3  # processes that are awake
-ENDS_IN_S = 600  # a command that takes longer hangs, on a busy machine too
-FOREIGN = "DELETE by delta-rs"  # `verify` between another program's change and the run that refuses it
 REASON = ("--who", "ann", "--reason", "soak")
-# What a command may say when the tables, or what is planned, are not what it was typed for.
-FORESEEN = {
-    "run": ("was changed by another program",),
-    "rerun": ("was changed by another program", "nothing has been run yet", "is different now", "changed since"),
-    "advance-watermark": ("nothing has been run", "is planned", "already", "planned meanwhile", "another program"),
-    "rollback": ("no batch", "is the newest", "another program"),
-    "restore": ("nothing to do", "no way back"),
-    "approve": ("no batch", "waits"),
-    "abandon": ("no batch", "is planned", "is done or given up", "another program"),
-    "verify": ("another program", "nothing is committed"),
-    "maintain": ("another program", "nothing is committed"),
-    "forget": ("another program", "nothing is committed", "no window", "is not finished"),
-}
-
-
-@dataclass(slots=True)
-class Started:
-    """A process of a command; `stopped` until a moment, `killed` by us."""
-
-    command: str
-    process: subprocess.Popen[bytes]
-    output: Path
-    began: float
-    stopped_until: float | None = None
-    killed: bool = False
-
-    def said(self) -> str:
-        return self.output.read_text(encoding="utf-8", errors="replace")
+DECIDED = ("--yes", *REASON)
 
 
 @dataclass(slots=True)
@@ -75,21 +44,36 @@ class Soak:
     folder: Path
     seed: int
     chance: random.Random = field(init=False)
-    pipeline: Path = field(init=False)
+    author: Author = field(init=False)
+    processes: Processes = field(init=False)
     rows: list[Row] = field(default_factory=list)
     files: int = 0
-    started: list[Started] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
-    count: int = 0
 
     def __post_init__(self) -> None:
         self.chance = random.Random(self.seed)
         (self.folder / "incoming").mkdir(parents=True)
-        self.pipeline = define(self.folder, self.chance)
+        self.author = Author(self.folder, self.chance)
+        self.processes = Processes(self.folder, self.chance)
+
+    @property
+    def pipeline(self) -> Path:
+        return self.author.file
 
     @property
     def tables(self) -> Path:
         return self.folder / "warehouse" / "soak"
+
+    @property
+    def rules(self) -> Rules:
+        """Which gap is in force, by the ledger. Raises AssertionError where it has what must not be."""
+        return rules_of(ledger_rows(self.tables))
+
+    @property
+    def gap_ms(self) -> int:
+        found = self.rules.gap_ms
+        assert found is not None, "something was run"
+        return found
 
     @property
     def kept_rows(self) -> list[Row]:
@@ -102,9 +86,9 @@ class Soak:
         doings: dict[Callable[[], object], int] = {
             self.a_file: 30,
             self.a_run: 40,
-            self.kill: 12,
-            self.stop: 10,
-            self.edit: 4,
+            self.processes.kill: 12,
+            self.processes.stop: 10,
+            self.author.edit: 4,
             self.rerun: 6,
             self.advance_watermark: 3,
             self.roll_back: 4,
@@ -114,6 +98,10 @@ class Soak:
             self.maintain: 5,
             self.forget: 2,
             self.verify: 2,
+            self.migrate: 12,
+            self.undo: 3,
+            self.finish: 3,
+            self.read: 4,
         }
         self.a_file()
         while time.monotonic() < until:
@@ -124,23 +112,52 @@ class Soak:
 
     def end(self) -> None:
         """Lets everything come to its end, runs what is left, and compares with the truth."""
-        for one in self.started:
-            self.wake(one)
-        while self.started:
+        self.processes.wake_all()
+        while self.processes.started:
             time.sleep(0.05)
             self.look()
+        self.migrations_end()
         for _ in range(20):
             if self.done("run", "--finish", "--wait", "30s") == DONE:
                 break
         else:
             raise AssertionError("the pipeline does not come to rest")
-        assert self.done("forget", "--key", FORGOTTEN, "--now", "--yes", *REASON) == DONE
+        if self.outcomes["forget: 0"]:
+            assert not [window for window in results(self.pipeline) if window.user == FORGOTTEN], "the key is back"
+        assert self.done("forget", "--key", FORGOTTEN, "--now", *DECIDED) == DONE
         check_erased(self.tables, FORGOTTEN)
-        check_places(self.pipeline, self.kept_rows)
+        check_places(self.pipeline, self.kept_rows, self.gap_ms)
+        check_followers(self.pipeline)
         assert self.done("verify") == DONE
-        assert self.done("rerun", *self.all_time(), "--yes", *REASON) == DONE
-        check_all_windows(self.pipeline, self.kept_rows)
+        self.migrate_at_the_end()
+        assert self.done("rerun", *self.all_time(), *DECIDED) == DONE
+        check_all_windows(self.pipeline, self.kept_rows, self.gap_ms)
+        check_followers(self.pipeline)
         check_erased(self.tables, FORGOTTEN)
+
+    def migrations_end(self) -> None:
+        """What is left of migrations is given up, undone or kept."""
+        for _ in range(20):
+            self.follow()
+            if self.rules.migration:
+                self.done("migrate", self.chance.choice(("--undo", "--finish")), *DECIDED)
+            elif not (self.tables / "_migration").exists() or self.done("migrate", "--undo", *DECIDED) == DONE:
+                return
+
+    def migrate_at_the_end(self) -> None:
+        """All of the past under another gap is as from scratch, and, where that is undone, as it was."""
+        before, gap_ms = results(self.pipeline), self.gap_ms
+        self.author.change(gap_ms)
+        assert self.done("migrate", *DECIDED, file=self.author.begun and self.author.begun[0]) == DONE
+        assert self.gap_ms != gap_ms
+        check_all_windows(self.pipeline, self.kept_rows, self.gap_ms)
+        check_followers(self.pipeline)
+        check_erased(self.tables, FORGOTTEN)
+        if self.chance.random() < 0.5:
+            assert self.done("migrate", "--undo", *DECIDED) == DONE
+            assert results(self.pipeline) == before
+        else:
+            assert self.done("migrate", "--finish", *DECIDED) == DONE
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -152,38 +169,12 @@ class Soak:
         limit = self.chance.choice(((), (), ("--max-batches", "1")))
         self.start("run", *limit)
 
-    def kill(self) -> None:
-        """SIGKILL at a random moment of a process, stopped ones too."""
-        if self.started:
-            time.sleep(self.chance.random() * 2)
-            one = self.chance.choice(self.started)
-            one.killed = True
-            one.process.kill()
-
-    def stop(self) -> None:
-        """SIGSTOP, for longer than a lease or for less."""
-        if awake := [one for one in self.started if one.stopped_until is None]:
-            time.sleep(self.chance.random() * 2)
-            one = self.chance.choice(awake)
-            with suppress(ProcessLookupError):
-                os.kill(one.process.pid, signal.SIGSTOP)
-                one.stopped_until = time.monotonic() + self.chance.choice((0.5, 4.0, 10.0))
-
-    def wake(self, one: Started) -> None:
-        if one.stopped_until is not None:
-            one.stopped_until = None
-            with suppress(ProcessLookupError):
-                os.kill(one.process.pid, signal.SIGCONT)
-
-    def edit(self) -> None:
-        define(self.folder, self.chance)
-
     def rerun(self) -> None:
         from_ms = START_MS + self.chance.randrange(self.files) * FILE_MS
         to_ms = from_ms + self.chance.choice((1, 6)) * FILE_MS
         asked = ("--from", iso_instant(from_ms), "--to", iso_instant(to_ms))
         if self.chance.random() < 0.5:
-            self.start("rerun", *asked, "--yes", *REASON)
+            self.start("rerun", *asked, *DECIDED)
             return
         shown = self.ended("rerun", *asked, "--dry-run", "--json")
         if shown.process.returncode == DONE:
@@ -192,11 +183,11 @@ class Soak:
 
     def advance_watermark(self) -> None:
         to_ms = START_MS + (self.files - self.chance.randrange(4)) * FILE_MS
-        self.start("advance-watermark", "--to", iso_instant(to_ms), "--yes", *REASON)
+        self.start("advance-watermark", "--to", iso_instant(to_ms), *DECIDED)
 
     def roll_back(self) -> None:
         if batches := self.batches():
-            self.start("rollback", "--to-batch", str(self.chance.choice(batches[-4:])), "--yes", *REASON)
+            self.start("rollback", "--to-batch", str(self.chance.choice(batches[-4:])), *DECIDED)
 
     def optimize(self) -> None:
         """Another program compacts a table."""
@@ -210,7 +201,7 @@ class Soak:
         with suppress(CommitFailedError, TableNotFoundError):
             DeltaTable(self.tables / "results").delete(f"\"user\" = '{self.chance.choice(('u0', 'u1'))}'")
             self.outcomes["foreign DELETE"] += 1
-        self.start("restore", "--yes", *REASON)
+        self.start("restore", *DECIDED)
 
     def abandon(self) -> None:
         self.start("abandon", *REASON)
@@ -225,80 +216,85 @@ class Soak:
         now = self.chance.choice(((), ("--now",)))
         self.start("forget", "--key", FORGOTTEN, *now, "--yes", "--wait", "5s", *REASON)
 
+    # -- migrations -----------------------------------------------------------------------------------------------
+
+    def migrate(self) -> None:
+        """The author migrates to another gap; or the command of a migration that was begun is given again."""
+        in_force_ms = self.rules.gap_ms
+        if in_force_ms is None:
+            return
+        if self.author.begun is None or self.chance.random() < 0.15:
+            self.author.change(in_force_ms)
+        self.migrate_again(*self.chance.choice((DECIDED, DECIDED, DECIDED, ("--dry-run",))))
+
+    def migrate_again(self, *arguments: str) -> None:
+        if self.author.begun:
+            self.start("migrate", *arguments, "--wait", "5s", file=self.author.begun[0])
+
+    def undo(self) -> None:
+        self.start("migrate", "--undo", *DECIDED, "--wait", "5s")
+
+    def finish(self) -> None:
+        self.start("migrate", "--finish", *DECIDED)
+
+    def follow(self) -> None:
+        """The author puts the gap that is in force into the definition."""
+        if (in_force_ms := self.rules.gap_ms) is not None:
+            self.author.follow(in_force_ms)
+
+    def read(self) -> None:
+        check_one_rule(self.tables, self.rows)
+        self.outcomes["read"] += 1
+
     # -- processes ------------------------------------------------------------------------------------------------
 
-    def start(self, command: str, *arguments: str) -> Started:
-        """Starts a command on one of the machines, once there is room."""
-        while sum(one.stopped_until is None for one in self.started) >= AT_ONCE:
+    def start(self, command: str, *arguments: str, file: Path | None = None) -> Started:
+        """Starts a command on one of the machines, once there is room; of another definition where a file is given."""
+        while self.processes.are_many:
             time.sleep(0.05)
             self.look()
-        host = self.chance.choice(HOSTS)
-        program = ["tests.soak.host", host] if host else ["windowlib"]
-        output = self.folder / f"{self.count}.txt"
-        self.count += 1
-        with output.open("wb") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *program, command, str(self.pipeline), *arguments],
-                cwd=ROOT,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
-        one = Started(command, process, output, time.monotonic())
-        self.started.append(one)
-        return one
+        return self.processes.start(command, file or self.pipeline, *arguments)
 
-    def kill_all(self) -> None:
-        """Leaves no process behind."""
-        for one in self.started:
-            one.process.kill()
-            one.process.wait()
-
-    def done(self, command: str, *arguments: str) -> int:
+    def done(self, command: str, *arguments: str, file: Path | None = None) -> int:
         """The exit code of a command that is awaited."""
-        return self.ended(command, *arguments).process.returncode
+        return self.ended(command, *arguments, file=file).code
 
-    def ended(self, command: str, *arguments: str) -> Started:
+    def ended(self, command: str, *arguments: str, file: Path | None = None) -> Started:
         """A command that is awaited."""
-        one = self.start(command, *arguments)
-        while one in self.started:
+        one = self.start(command, *arguments, file=file)
+        while one in self.processes.started:
             time.sleep(0.02)
             self.look()
         return one
 
     def look(self) -> None:
-        """Wakes who has slept enough; judges how commands have ended."""
-        for one in list(self.started):
-            if one.stopped_until is not None and time.monotonic() >= one.stopped_until:
-                self.wake(one)
-            if one.process.poll() is not None:
-                self.started.remove(one)
-                self.judge(one)
-            elif time.monotonic() > one.began + ENDS_IN_S:
-                raise AssertionError(f"{one.command} does not end:\n{one.said()}")
+        """Judges how commands have ended, and does what follows."""
+        for one in self.processes.ended():
+            self.outcomes[outcome(one)] += 1
+            check_ended(one)
+            if not was_killed(one):
+                self.follow_up(one)
 
-    def judge(self, one: Started) -> None:
-        """Raises AssertionError where a command has ended as it must not. Decides what waits for an operator."""
-        code, said = one.process.returncode, one.said()
-        self.outcomes[f"{one.command}: {code}{' (killed)' if one.killed and code < 0 else ''}"] += 1
-        if code == -signal.SIGKILL and one.killed:
-            return
-        foreseen = code == USER and any(words in said for words in FORESEEN.get(one.command, ()))
-        foreseen = foreseen or (one.command == "verify" and code == DIFFERS and FOREIGN in said)
-        assert code in (DONE, SUPERSEDED, REJECTED) or foreseen, f"{one.command} ended with {code}:\n{said}"
-        assert "Traceback" not in said, said
-        if code == REJECTED:
+    def follow_up(self, one: Started) -> None:
+        """Decides what waits for an operator, and what the author does about a definition that is not in force."""
+        said = one.said()
+        if one.command.startswith("migrate"):
+            if one.code == REJECTED:
+                self.migrate_again("--approve", *DECIDED)
+            elif one.code == DONE and "Nothing was switched" not in said:
+                self.follow()
+        elif one.code == REJECTED:
             self.start(self.chance.choice(("approve", "abandon")), *REASON)
-        elif foreseen and "was changed by another program" in said and one.command != "restore":
-            self.start("restore", "--yes", *REASON)
+        elif meets_other_rule(one):
+            self.chance.choice((self.follow, lambda: self.migrate_again(*DECIDED), lambda: None))()
+        elif one.code != DONE and CHANGED in said and one.command != "restore":
+            self.start("restore", *DECIDED)
+        elif one.code != DONE and UNDOABLE in said:
+            self.chance.choice((self.undo, self.finish))()
 
     def batches(self) -> list[int]:
         """The batches that the ledger has committed."""
-        from windowlib.batches.planning import ledger_of
-        from windowlib.definition.definition import load_definition
-        from windowlib.tables.ledger_history import commits_of
-
-        return [commit.batch_id for commit in commits_of(ledger_of(load_definition(self.pipeline)).tables)]
+        return [*self.rules.gaps]
 
     def all_time(self) -> Sequence[str]:
         from_ms, to_ms = START_MS - 24 * 3_600_000, START_MS + (self.files + 2) * FILE_MS

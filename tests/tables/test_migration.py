@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -29,6 +30,32 @@ def test_tables_that_are_being_dropped_are_others_from_the_first_file_on(
     marks.append(mark(folder))
     assert None not in marks
     assert len(set(marks)) == len(marks) == 3  # before, meanwhile, and after: who began meanwhile may have lost files
+
+
+@pytest.mark.fault(
+    "two commands drop what was built of a migration at once, or one writes there still", "both are done: it is dropped"
+)
+def test_what_others_delete_or_write_meanwhile_stops_no_dropping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(tmp_path, BUILT)
+    folder, delete = BUILT.folder(tmp_path), shutil.rmtree
+    for name in ("ledger", "results", "seen_ids"):
+        (folder / name).mkdir()
+        (folder / name / "1.parquet").touch()
+    (folder / "last_error.json").touch()
+
+    def meanwhile(path: Path) -> None:
+        monkeypatch.setattr(shutil, "rmtree", delete)
+        for other in folder.iterdir():
+            if other.is_dir() and other != path:
+                delete(other)
+        (folder / "last_error.json").unlink()
+        raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
+
+    monkeypatch.setattr(shutil, "rmtree", meanwhile)
+    drop_tables(tmp_path, BUILT)
+    assert [path.name for path in folder.iterdir()] == ["migration.json"]
 
 
 def test_what_is_written_of_a_migration_that_was_given_up_is_found(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
 from windowlib.tables import data_files, delta, delta_commits, disk, last_error
+from windowlib.tables.ledger_rows import BY_ITSELF
 from windowlib.tables.meaning import LEDGER, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
@@ -40,7 +41,7 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
         PREVIEWS.name: lambda row: None,
         VERIFICATIONS.name: lambda row: {**row, "differences": _of_others(row["differences"], key)},
         NOTICES.name: lambda row: _reworded(row, ("signature", "sentence", "error"), mention),
-        LEDGER.name: lambda row: _reworded(row, ("reason",), mention),
+        LEDGER.name: lambda row: _with_other_reason(row, mention),
     }
     found = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
     files = [*_files(tables.root, mention)]
@@ -60,6 +61,13 @@ def _of_others(differences: str, key: Key) -> str:
 
 def _reworded(row: Row, columns: tuple[str, ...], mention: Mention) -> Row:
     return {**row, **{name: row[name] and mention.without_examples(row[name]) for name in columns}}
+
+
+def _with_other_reason(row: Row, mention: Mention) -> Row:
+    """A row of the ledger. What a run has failed at may say the key anywhere, as a rerun does that lists windows."""
+    if row["who"] == BY_ITSELF and mention.is_in(row["reason"] or ""):
+        return {**row, "reason": mention.taken_out(row["reason"])}
+    return _reworded(row, ("reason",), mention)
 
 
 def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:

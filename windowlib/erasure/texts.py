@@ -35,6 +35,17 @@ class Mention:
         """Whether a text has every value of the key."""
         return all(pattern.search(text) for pattern in self.patterns)
 
+    def taken_out(self, text: str) -> str:
+        """A text without the values of the key, wherever they stand.
+
+        >>> import pyarrow as pa
+        >>> Mention.of(Key(("k",), ("u1",), (pa.string(),))).taken_out("u1: window 10:00 to 11:00, u11: window 9:00")
+        '…: window 10:00 to 11:00, u11: window 9:00'
+        """
+        for pattern in self.patterns:
+            text = pattern.sub(GONE, text)
+        return text
+
     def without_examples(self, text: str) -> str:
         """A sentence about checks without the values of the key among those that they have met.
 
@@ -47,9 +58,7 @@ class Mention:
 
     def _without_examples(self, line: str) -> str:
         said, between, examples = line.partition(EXAMPLES)
-        for pattern in self.patterns:
-            examples = pattern.sub(GONE, examples)
-        return f"{said}{between}{examples}"
+        return f"{said}{between}{self.taken_out(examples)}"
 
 
 def _pattern(texts: set[str]) -> re.Pattern[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,8 +79,7 @@ def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Cloc
     ledger = ledger_of(definition, clock)
     commit = ledger.state().commit
     assert commit is not None, "there is something to migrate"
-    folder = shadow.definition.root / "_compared"
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = shadow.definition.root / f"_compared-{uuid.uuid4()}"  # others may compare the same tables now
     with still_there(shadow), bounded(definition.batch_timeout_ms, "the comparison", spark()):
         return _compared(definition, ledger, commit, shadow, folder, spark)
 

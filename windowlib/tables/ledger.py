@@ -157,14 +157,16 @@ class Ledger:
                     continue  # an operator, a planner or a heartbeat was faster: look again
 
     def write_together(self, rows: Sequence[Mapping[str, Any]], after: LedgerState, epoch: int) -> None:
-        """Appends all of some rows or none, if nothing but heartbeats came after a state, else `DecidedMeanwhile`."""
+        """Appends all of some rows or none, if nothing but heartbeats and plans of what is new came after a state, else
+        `DecidedMeanwhile`.
+        """
         tries = delta_commits.Tries()
         while True:
             tries.next()
             with self._lock:
                 state = self.state()
                 self.check(epoch)
-                if _decides(state) != _decides(after):
+                if _decides(_without_new_plan(state, after)) != _decides(after):
                     raise DecidedMeanwhile("the pipeline was planned or decided about meanwhile: look again")
                 try:
                     return self._append(state, *({"epoch": epoch, **row} for row in rows))
@@ -276,6 +278,17 @@ class Ledger:
         if life is Life.AT_WORK:
             raise Superseded(f"another run holds this pipeline ({by}); it continues, this one leaves")
         return True
+
+
+def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
+    """A state without the plan of what is new that came after another one: no run begins on it while a claim holds.
+
+    A run plans before it claims, so where runs are scheduled every minute there is always such a plan.
+    """
+    plan = state.plan
+    if plan is None or after.plan or state.prepared or plan.rerun or plan.decision:
+        return state
+    return replace(state, plan=None)
 
 
 def _decides(state: LedgerState) -> tuple[object, ...]:

@@ -180,9 +180,13 @@ def with_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**row, "format": FORMAT} if row["kind"] in OF_A_FORMAT else row
 
 
+BY_ITSELF = "windowlib"
+"""Who has abandoned a batch where no person has: the reason is what a run has failed at."""
+
+
 def abandon_row(plan: Plan) -> dict[str, Any]:
     reason = "planned under other terms; under those of now there is nothing to do"
-    return {"kind": "abandon", "batch_id": plan.batch_id, "who": "windowlib", "reason": reason}
+    return {"kind": "abandon", "batch_id": plan.batch_id, "who": BY_ITSELF, "reason": reason}
 
 
 def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:

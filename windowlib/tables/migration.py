@@ -9,6 +9,7 @@ does, and the ledger has no row that keeps the migration for good, it can be und
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from windowlib.tables.meaning import LEDGER
 FOLDER = "_migration"
 MIGRATED = "migrated"  # in what a commit keeps of the definition: the batch of the migration that led to it
 ABOUT = "migration.json"
+TRIES = 10  # to delete what others write into
 FINISHED = "migrate_finish"  # the kind of row
 
 
@@ -75,7 +77,10 @@ def _mark_again(folder: Path) -> None:
 
 def migrations(root: Path) -> list[Migration]:
     """Those that were begun and neither finished nor undone, oldest first."""
-    found = [Migration(**json.loads(file.read_text(encoding="utf-8"))) for file in (root / FOLDER).glob(f"*/{ABOUT}")]
+    found = []
+    for file in (root / FOLDER).glob(f"*/{ABOUT}"):
+        with suppress(FileNotFoundError):  # another command has given it up since
+            found.append(Migration(**json.loads(file.read_text(encoding="utf-8"))))
     return sorted(found, key=lambda one: (one.at_ms, one.id))
 
 
@@ -88,12 +93,22 @@ def drop_tables(root: Path, migration: Migration) -> None:
     """Deletes what was built of a migration, or is left of it; that it was begun stays known."""
     folder = migration.folder(root)
     _mark_again(folder)
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != ABOUT:
-            path.unlink()
+    with suppress(FileNotFoundError):  # another command has forgotten all of it
+        for path in [path for path in folder.iterdir() if path.name != ABOUT]:
+            _delete(path)
     _mark_again(folder)  # who has begun between may have lost files
+
+
+def _delete(path: Path) -> None:
+    """Deletes a file or a folder, which another command may delete at the same time, or still write into."""
+    for left in reversed(range(TRIES)):
+        try:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or not left:
+                raise
+        else:
+            return
 
 
 def forget(root: Path, migration: Migration) -> None:
@@ -101,9 +116,8 @@ def forget(root: Path, migration: Migration) -> None:
     drop_tables(root, migration)
     (migration.folder(root) / ABOUT).unlink(missing_ok=True)
     shutil.rmtree(migration.folder(root), ignore_errors=True)
-    folder = root / FOLDER
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    with suppress(OSError):  # there are others
+        (root / FOLDER).rmdir()
 
 
 def switched(ledger: Ledger) -> tuple[int, Migration] | None:
