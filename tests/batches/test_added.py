@@ -417,8 +417,9 @@ def test_a_batch_that_reads_no_file_adds_nothing(spark: SparkSession, tmp_path: 
     definition = defined(tmp_path, MORE)
     said = run(definition, spark, asked(0, 10))
     assert said == ["clicks: aggregates.most is new: it comes with the next batch that reads files"]
-    shown = CliRunner().invoke(app, ["plan", str(definition.file)], env=_warehouse(definition))
-    assert "aggregates.most is new: it comes with the next batch that reads files" in shown.output
+    for command in ("plan", "status"):
+        shown = CliRunner().invoke(app, [command, str(definition.file)], env=_warehouse(definition))
+        assert "aggregates.most is new: it comes with the next batch that reads files" in shown.output
     advance(definition, lambda: spark, clock=clock, finish=True)
     assert results(definition, "total") == [(5,), (5,)]
     assert not verify(definition, Asked(), spark, clock).differs

@@ -268,6 +268,8 @@ def not_read(left_out: Sequence[str]) -> str:
 def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
         say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
+    for column in status.to_come:
+        say(screen, escape(column))
     if status.migration:
         say(screen, escape(status.migration))
     if status.source_problem:

@@ -6,10 +6,11 @@ of the newest commit row, as every reader does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windowlib.batches.may_run import decision_command
+from windowlib.batches.may_run import columns_to_add, decision_command
 from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -106,6 +107,7 @@ class Status:
     situations: list[ReportedSituation]
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
     listing: str | None = None  # from where on the source is listed, and when all of it is
+    to_come: Sequence[str] = ()  # columns of the definition that no batch has yet, in words
 
 
 def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *, whole: bool = True) -> Status:
@@ -144,6 +146,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_of(definition, ledger),
         listing=words(definition.source, since) if since else None,
+        to_come=columns_to_add(definition, commit),
     )
 
 
@@ -221,7 +224,7 @@ def _moved_by(definition: Definition, newest: dict[str, Any]) -> list[str]:
         return [
             f"newer events advance it, or without any, a run after {instant(newest['active_at_ms'] + idle_timeout_ms)}"
         ]
-    return ["the source is idle: each run advances it with its plan time"]
+    return ["the source is idle: a run advances it with its plan time once that fires or retires a window"]
 
 
 def _checks(tables: Tables, commit: Commit | None) -> Checks | None:
