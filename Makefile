@@ -14,8 +14,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 ON_SPARK := (spark or slow or airflow) and (classic or both or not embedded)
 ON_SAIL := (embedded or both) and not classic
 
-# A worker for each core; the tests of a file stay together, with what they share.
-PARALLEL := -n auto --maxprocesses=4 --dist loadfile
+# A worker for each core; the tests of a file stay together, with what they share; tests/order.py orders the files.
+PARALLEL := -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 # Started without make, the Python of .venv uses the same cache: a line that it runs when it starts.
 define CACHE_OF_THIS_ENVIRONMENT
