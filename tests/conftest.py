@@ -18,14 +18,16 @@ import pytest
 from hypothesis import settings
 
 from tests.disks import may_mount, shared_memory
+from tests.order import longest_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+HERE = Path(__file__).parent
 settings.register_profile("windowlib", deadline=None)  # how long one example takes depends on the machine's other work
 settings.load_profile("windowlib")
-os.environ.setdefault("WINDOWLIB_CACHE", str(Path(__file__).parent.parent / ".jars"))  # as make does
+os.environ.setdefault("WINDOWLIB_CACHE", str(HERE.parent / ".jars"))  # as make does
 os.environ.setdefault("WINDOWLIB_PROGRESS", "0s")  # a slow machine is not a reason for another line
 # What tests write is synced to disk as what runs write: a fifth of the time of all tests, where that is a real one.
 if folder := shared_memory(free_mb=4096):
@@ -38,6 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # one of several workers, which are handed files in this order
+        longest_first(items)
     if config.getoption("--engine") == "sail":
         why = pytest.mark.skip(reason="needs what only Spark itself has")
         for item in items:
@@ -94,7 +98,7 @@ def _record_faults(terminalreporter: pytest.TerminalReporter) -> None:
         test: {"outcome": "failed" if "failed" in ends else "passed", "variants": len(ends), "day": day}
         for test, ends in found.items()
     }
-    file = Path(__file__).parent / "fault_outcomes.json"
+    file = HERE / "fault_outcomes.json"
     kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     file.write_text(json.dumps({**kept, **made}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 

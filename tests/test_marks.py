@@ -1,10 +1,12 @@
-"""Tests that `make test` leaves to `make test-all` say why."""
+"""Tests that `make test` leaves to `make test-all` say why; files that it starts first are there."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.order import LONGEST
 
 HERE = Path(__file__).parent
 
@@ -28,3 +30,7 @@ def test_a_long_test_says_why() -> None:
                 found.setdefault(place, False)
     assert found
     assert [place for place, says_why in found.items() if not says_why] == []
+
+
+def test_the_files_that_are_started_first_are_there() -> None:
+    assert [file for file in LONGEST if not (HERE / file).is_file()] == []

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from urllib.error import HTTPError, URLError
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import Request, urlopen
@@ -21,7 +22,7 @@ import pytest
 from tests import browser
 from tests.clicks import CLICKS, arrive, clicks, events
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
-from windowlib.airflow import live_pages, setup
+from windowlib.airflow import setup
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
@@ -38,6 +39,14 @@ pytestmark = [
 
 
 Get = Callable[..., tuple[int, str, dict[str, str]]]
+
+
+@pytest.fixture
+def live_pages() -> ModuleType:
+    """Imported by the tests that need it, since it imports Airflow."""
+    from windowlib.airflow import live_pages
+
+    return live_pages
 
 
 @pytest.fixture
@@ -163,7 +172,7 @@ def test_a_broken_definition_has_a_row_and_a_page_that_say_why(get: Get, tmp_pat
     assert get("/orders/")[0] == 404
 
 
-def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path) -> None:
+def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path, live_pages: ModuleType) -> None:
     made = clicks(tmp_path, files=1)
     count = []
     cache = live_pages.Cache(lambda one, now_ms: count.append(now_ms) or len(count))
@@ -180,7 +189,7 @@ def state_word(page: str) -> str:
     return str(word)
 
 
-def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path) -> None:
+def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path, live_pages: ModuleType) -> None:
     made = clicks(tmp_path, files=1)
     now_ms = wall_clock_ms()
     assert state_word(live_pages.page(made, now_ms)) == "no run yet"
@@ -189,7 +198,7 @@ def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path) -> N
     assert (state_word(shown), "no column user" in shown) == ("failing", True)
 
 
-def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
+def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: ModuleType) -> None:
     """Its claim stands in the ledger, which does not move."""
     made = clicks(tmp_path, files=1)
     program = (
@@ -218,7 +227,7 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path) -> None:
 
 
 def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_to_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, live_pages: ModuleType
 ) -> None:
     """The run of a DAG may be called anything."""
     from windowlib.airflow.job import Job

@@ -8,7 +8,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import great_expectations as gx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -37,6 +36,8 @@ def without_ids(stored: Any) -> Any:
 
 
 def test_great_expectations_loads_each_file_and_stores_it_as_it_is(tmp_path: Path) -> None:
+    import great_expectations as gx
+
     context = gx.get_context(mode="file", project_root_dir=tmp_path)
     store = tmp_path / "gx" / "expectations"
     for file in SUITES:
@@ -50,6 +51,8 @@ def test_great_expectations_loads_each_file_and_stores_it_as_it_is(tmp_path: Pat
 
 
 def test_a_suite_that_great_expectations_stored_is_read(tmp_path: Path) -> None:
+    import great_expectations as gx
+
     context = gx.get_context(mode="file", project_root_dir=tmp_path)
     store = tmp_path / "gx" / "expectations"
     shutil.copy(SUITES[0], store)
