@@ -111,6 +111,19 @@ def maintain_all(definition: Definition) -> None:
         maintain(late, "ann", partial(int, at_ms))
 
 
+def test_whose_late_events_were_readmitted_by_key_is_out_of_the_ledger_too(spark: SparkSession, folder: Path) -> None:
+    definition = clicks(folder, 0)
+    mine = Rerun(START_MS, START_MS + 48 * HOUR_MS, "they called", "ann", late_only=True, key=(USER,))
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=mine)
+    assert forget(definition, lambda: spark, asked()).is_published
+    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    cut = ledger_of(definition).state().commit
+    assert cut is not None
+    assert cut.batch_id == report.batch_id + 1
+    maintain_all(definition)
+    assert places(definition.root, USER) == []
+
+
 # -- and does not come back -------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER
 from windowlib.tables.opened import Tables
 from windowlib.tables.outside import NOTICES, VERIFICATIONS
+from windowlib.tables.rerun import Rerun
 from windowlib.tables.turned_away import QUARANTINE
 from windowlib.tables.verifications import Verification
 
@@ -74,6 +76,20 @@ def test_the_ledger_does_not_say_the_key_where_a_rerun_was_given_up(tmp_path: Pa
     assert [row["reason"] for row in rows] == [differs.replace("ann:", "…:"), "ann said so"]
 
 
+def test_the_ledger_does_not_say_whose_late_events_were_readmitted(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, lambda: 0)
+    readmitted = [Rerun(0, 1, "they called", "bob", late_only=True, key=of) for of in (("ann",), ("anne",), None)]
+    for number, rerun in enumerate(readmitted, 1):
+        of_batch = {"kind": "commit", "batch_id": number, "versions": {}, "counts": {}, "to_sequence": 0}
+        ledger.write({**of_batch, "correction": rerun.to_json()})
+    assert outside.find(ledger.tables, USER, remove=True) == {"ledger": 1}
+    table = ledger.tables["ledger"]
+    rows = sorted(data_files.rows(table, delta.files(table, delta.version(table)), LEDGER.columns), key=sequence)
+    kept = [Rerun.from_json(row["correction"]) for row in rows]
+    assert kept == [replace(readmitted[0], key=()), *readmitted[1:]]
+    assert [one.title.partition(", ")[2] for one in kept] == ["key erased since", "key anne", ""]
+
+
 def sequence(row: dict[str, Any]) -> int:
     return int(row["sequence"])
 
@@ -85,7 +101,9 @@ def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
     kept = Verification(NOW, 2, "equal", None, None, 1.0, 0, 1, 2, {}, {}, [], [])
     verifications.keep(tmp_path, kept)
     notice = notices.Notice(NOW, NOW, "decision", "began", "2", "Observed 2 unexpected among 9, such as ann, anne.", 2)
-    notices.add(tmp_path, notices.reported(tmp_path), [notice])
+    refused = "cannot readmit late events of all time, key ann: no such late event is without a window"
+    failed = notices.Notice(NOW, NOW, "failure", "began", refused, refused)
+    notices.add(tmp_path, notices.reported(tmp_path), [notice, failed])
     (tmp_path / "checks").mkdir()
     (tmp_path / "checks" / "1.json").write_text('{"partial_unexpected_list": ["ann"]}')
     (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
@@ -93,7 +111,7 @@ def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
     (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
     last_error.keep(tmp_path, last_error.LastError("run", "cannot cast 'ann' to a number", 5))
     tables = Tables(tmp_path)
-    expected = {VERIFICATIONS.name: 1, NOTICES.name: 1, outside.FILES: 3}
+    expected = {VERIFICATIONS.name: 1, NOTICES.name: 2, outside.FILES: 3}
     assert outside.find(tables, USER, remove=False) == expected
     assert (tmp_path / "checks" / "1.json").exists()
     assert outside.find(tables, USER, remove=True) == expected

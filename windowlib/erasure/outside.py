@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,11 @@ from windowlib.tables.ledger_rows import BY_ITSELF
 from windowlib.tables.meaning import LEDGER, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
+from windowlib.tables.rerun import Rerun
 
 FOLDERS = ("checks", "gx", "pages", "logs")
 FILES = "files next to the tables"
+NOTICED = ("signature", "sentence", "error")  # the columns of a notice that say something
 
 Row = dict[str, Any]
 
@@ -40,8 +43,8 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
     changes: Mapping[str, Callable[[Row], Row | None]] = {
         PREVIEWS.name: lambda row: None,
         VERIFICATIONS.name: lambda row: {**row, "differences": _of_others(row["differences"], key)},
-        NOTICES.name: lambda row: _reworded(row, ("signature", "sentence", "error"), mention),
-        LEDGER.name: lambda row: _with_other_reason(row, mention),
+        NOTICES.name: lambda row: {**row, **{name: _said(row[name], mention) for name in NOTICED}},
+        LEDGER.name: lambda row: _of_ledger(row, key, mention),
     }
     found = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
     files = [*_files(tables.root, mention)]
@@ -63,11 +66,18 @@ def _reworded(row: Row, columns: tuple[str, ...], mention: Mention) -> Row:
     return {**row, **{name: row[name] and mention.without_examples(row[name]) for name in columns}}
 
 
-def _with_other_reason(row: Row, mention: Mention) -> Row:
-    """A row of the ledger. What a run has failed at may say the key anywhere, as a rerun does that lists windows."""
-    if row["who"] == BY_ITSELF and mention.is_in(row["reason"] or ""):
-        return {**row, "reason": mention.taken_out(row["reason"])}
+def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
+    """A row of the ledger: what people have typed stays, but for the key whose late events they readmitted."""
+    if row["correction"] and key.is_that(Rerun.from_json(row["correction"]).key):
+        row = {**row, "correction": replace(Rerun.from_json(row["correction"]), key=()).to_json()}
+    if row["who"] == BY_ITSELF:
+        return {**row, "reason": _said(row["reason"], mention)}
     return _reworded(row, ("reason",), mention)
+
+
+def _said(text: str | None, mention: Mention) -> str | None:
+    """What a run has failed at. It may say the key anywhere, as a rerun does that lists windows."""
+    return mention.taken_out(text) if text and mention.is_in(text) else text and mention.without_examples(text)
 
 
 def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:

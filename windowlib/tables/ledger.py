@@ -292,5 +292,5 @@ def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
 
 
 def _decides(state: LedgerState) -> tuple[object, ...]:
-    """What of a state a decision about the tables depends on."""
-    return state.plan, state.prepared, state.commit, state.kept_migration
+    """What of a state a decision about the tables depends on. What a commit row says may lose an erased key."""
+    return state.plan, state.prepared, state.commit and state.commit.batch_id, state.kept_migration

@@ -37,8 +37,8 @@ class Rerun:
     """A rerun of the windows that meet `[from_ms, to_ms)`, or, with `late_only`, of those that late events missed.
 
     `late_only` readmits the late events with an event time in the range, of `key` alone where that is given (a text
-    for each key column). `accept_gap`: source files that are gone are left out. `preview_id` names the dry run whose
-    rows, and no others, may come out.
+    for each key column; none of a key that was erased since). `accept_gap`: source files that are gone are left out.
+    `preview_id` names the dry run whose rows, and no others, may come out.
     """
 
     from_ms: int
@@ -58,7 +58,7 @@ class Rerun:
     def title(self) -> str:
         """What is done, in words."""
         what = "readmit late events of" if self.late_only else "rerun"
-        whose = f", key {', '.join(self.key)}" if self.key else ""
+        whose = "" if self.key is None else f", key {', '.join(self.key) or 'erased since'}"
         return f"{what} {instant(self.from_ms)} to {instant(self.to_ms)}{whose}"
 
     def to_json(self) -> str:

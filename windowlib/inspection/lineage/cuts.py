@@ -60,6 +60,10 @@ class Key:
         parts = zip(self.columns, self.texts, self.types, strict=True)
         return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
 
+    def is_that(self, texts: Sequence[str] | None) -> bool:
+        """Whether another key, as somebody gave it, is this one."""
+        return bool(texts) and self.is_of(dict(zip(self.columns, texts or (), strict=False)))
+
     def is_of(self, row: Mapping[str, Any]) -> bool:
         """Whether a row that a table keeps as JSON has this key."""
         for name, text, kind in zip(self.columns, self.texts, self.types, strict=True):
