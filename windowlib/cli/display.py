@@ -268,18 +268,14 @@ def not_read(left_out: Sequence[str]) -> str:
 def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
         say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
-    for column in status.to_come:
-        say(screen, escape(column))
-    if status.migration:
-        say(screen, escape(status.migration))
+    for line in (*status.to_come, *filter(None, [status.migration])):
+        say(screen, escape(line))
     if status.source_problem:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
     elif status.files_waiting is not None:
         say(screen, f"{counted(status.files_waiting, 'file')} waiting to be read")
-    if status.listing:
-        say(screen, escape(status.listing))
-    if status.removal:
-        say(screen, escape(status.removal))
+    for line in filter(None, [status.listing, status.removal]):
+        say(screen, escape(line))
     if status.left_out:
         say(screen, escape(not_read(status.left_out)))
     for situation in status.situations:

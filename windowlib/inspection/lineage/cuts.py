@@ -61,7 +61,7 @@ class Key:
         return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
 
     def is_that(self, texts: Sequence[str] | None) -> bool:
-        """Whether another key, as somebody gave it, is this one."""
+        """Whether another key, as it was given, is this one."""
         return bool(texts) and self.is_of(dict(zip(self.columns, texts or (), strict=False)))
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
