@@ -30,6 +30,7 @@ from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
 from windowlib.inspection.verify.verify import check_can_verify, verify
+from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import DIFFERS, USER
@@ -314,6 +315,13 @@ def test_another_lateness_than_that_of_the_newest_batch_is_not_in_force(
     found = verified(definition.with_fields(window=window), spark)
     assert found.differences == []
     assert found.compared == verified(definition, spark).compared
+
+
+def test_another_window_is_not_verified_but_migrated(spark: Any, pipeline: Pipeline) -> None:
+    file = pipeline(SLIDING).file
+    file.write_text(file.read_text().replace('slide = "5ms"', 'slide = "10ms"'))
+    with pytest.raises(StateMismatch, match=r"was written by another definition: window\..*windowlib migrate "):
+        verified(loaded(file.parent), spark)
 
 
 @pytest.mark.parametrize("window", [SESSIONS, *(pytest.param(one, marks=FOUND_ALIKE) for one in (TUMBLING, SLIDING))])

@@ -21,7 +21,7 @@ FORESEEN = {
     "restore": ("nothing to do", "no way back"),
     "approve": ("no batch", "waits"),
     "abandon": ("no batch", "is planned", "is done or given up", "another program"),
-    "verify": ("another program", "nothing is committed", "is not the definition that batch"),
+    "verify": ("another program", "nothing is committed", "is not the definition that batch", "was written by another"),
     "maintain": ("another program", "nothing is committed"),
     "forget": ("another program", "nothing is committed", "no window", "is not finished", UNDOABLE),
     "migrate": (CHANGED, UNDOABLE, "is of this definition already", "given this migration up", "checks and waits"),

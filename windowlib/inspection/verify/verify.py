@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
+from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.steps import typed_step
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, REFORMULATED, filled_since, in_force, is_of
@@ -82,6 +83,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     commit = Ledger(definition.root, clock).state().commit
     then = cut(definition, commit.batch_id if commit else None)
     assert commit is not None, "`cut` raises where no batch is committed"
+    check_fingerprint(definition, commit)
     definition = in_force(definition, json.loads(commit.definition))
     if not is_of(definition, commit.definition, commit.fingerprint):
         raise StateMismatch(
