@@ -71,9 +71,7 @@ def test_the_ledger_does_not_say_the_key_where_a_rerun_was_given_up(tmp_path: Pa
     ledger.write(by_itself)
     ledger.write(typed)
     assert outside.find(ledger.tables, USER, remove=True) == {"ledger": 1}
-    table = ledger.tables["ledger"]
-    rows = sorted(data_files.rows(table, delta.files(table, delta.version(table)), LEDGER.columns), key=sequence)
-    assert [row["reason"] for row in rows] == [differs.replace("ann:", "…:"), "ann said so"]
+    assert [row["reason"] for row in rows_of(ledger)] == [differs.replace("ann:", "…:"), "ann said so"]
 
 
 def test_the_ledger_does_not_say_whose_late_events_were_readmitted(tmp_path: Path) -> None:
@@ -83,15 +81,15 @@ def test_the_ledger_does_not_say_whose_late_events_were_readmitted(tmp_path: Pat
         of_batch = {"kind": "commit", "batch_id": number, "versions": {}, "counts": {}, "to_sequence": 0}
         ledger.write({**of_batch, "correction": rerun.to_json()})
     assert outside.find(ledger.tables, USER, remove=True) == {"ledger": 1}
-    table = ledger.tables["ledger"]
-    rows = sorted(data_files.rows(table, delta.files(table, delta.version(table)), LEDGER.columns), key=sequence)
-    kept = [Rerun.from_json(row["correction"]) for row in rows]
+    kept = [Rerun.from_json(row["correction"]) for row in rows_of(ledger)]
     assert kept == [replace(readmitted[0], key=()), *readmitted[1:]]
     assert [one.title.partition(", ")[2] for one in kept] == ["key erased since", "key anne", ""]
 
 
-def sequence(row: dict[str, Any]) -> int:
-    return int(row["sequence"])
+def rows_of(ledger: Ledger) -> list[dict[str, Any]]:
+    table = ledger.tables["ledger"]
+    rows = data_files.rows(table, delta.files(table, delta.version(table)), LEDGER.columns)
+    return sorted(rows, key=lambda row: int(row["sequence"]))
 
 
 def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:

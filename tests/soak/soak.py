@@ -178,7 +178,7 @@ class Soak:
             self.start("rerun", *asked, *DECIDED)
             return
         shown = self.ended("rerun", *asked, "--dry-run", "--json")
-        if shown.process.returncode == DONE:
+        if shown.code == DONE:
             line = next(line for line in shown.said().splitlines() if line.startswith("{"))
             self.start("rerun", "--apply", json.loads(line)["preview_id"], "--who", "ann")
 

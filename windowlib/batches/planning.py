@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -40,6 +41,10 @@ from windowlib.tables.ledger_rows import Commit, LedgerState, Plan, SourceFile
 from windowlib.tables.migration import MIGRATED
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
@@ -269,9 +274,9 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
         return False
     table = tables["open_windows"]
 
-    def ends_ms(file: DataFile) -> list[int]:
+    def ends_ms(file: DataFile) -> NDArray[np.int64]:
         rows = read_parquet(table.folder / file.path, pa.schema([("window_end_ms", pa.int64())]))
-        ends: list[int] = rows["window_end_ms"].to_pylist()
+        ends: NDArray[np.int64] = rows["window_end_ms"].to_numpy()
         return ends
 
     step = step_of(definition, frozen, frozen.watermark_in_ms or MIN_WATERMARK, time_ms)

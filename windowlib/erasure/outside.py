@@ -24,11 +24,10 @@ from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
 from windowlib.tables import data_files, delta, delta_commits, disk, last_error
-from windowlib.tables.ledger_rows import BY_ITSELF
+from windowlib.tables.ledger_rows import BY_ITSELF, rerun_of
 from windowlib.tables.meaning import LEDGER, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
-from windowlib.tables.rerun import Rerun
 
 FOLDERS = ("checks", "gx", "pages", "logs")
 FILES = "files next to the tables"
@@ -43,7 +42,7 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
     changes: Mapping[str, Callable[[Row], Row | None]] = {
         PREVIEWS.name: lambda row: None,
         VERIFICATIONS.name: lambda row: {**row, "differences": _of_others(row["differences"], key)},
-        NOTICES.name: lambda row: {**row, **{name: _said(row[name], mention) for name in NOTICED}},
+        NOTICES.name: lambda row: {**row, **{name: _reworded(row[name], mention, anywhere=True) for name in NOTICED}},
         LEDGER.name: lambda row: _of_ledger(row, key, mention),
     }
     found = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
@@ -62,22 +61,19 @@ def _of_others(differences: str, key: Key) -> str:
     return json.dumps(kept)
 
 
-def _reworded(row: Row, columns: tuple[str, ...], mention: Mention) -> Row:
-    return {**row, **{name: row[name] and mention.without_examples(row[name]) for name in columns}}
-
-
 def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
     """A row of the ledger: what people have typed stays, but for the key whose late events they readmitted."""
-    if row["correction"] and key.is_that(Rerun.from_json(row["correction"]).key):
-        row = {**row, "correction": replace(Rerun.from_json(row["correction"]), key=()).to_json()}
-    if row["who"] == BY_ITSELF:
-        return {**row, "reason": _said(row["reason"], mention)}
-    return _reworded(row, ("reason",), mention)
+    rerun = rerun_of(row)
+    if rerun and key.is_that(rerun.key):
+        row = {**row, "correction": replace(rerun, key=()).to_json()}
+    return {**row, "reason": _reworded(row["reason"], mention, anywhere=row["who"] == BY_ITSELF)}
 
 
-def _said(text: str | None, mention: Mention) -> str | None:
-    """What a run has failed at. It may say the key anywhere, as a rerun does that lists windows."""
-    return mention.taken_out(text) if text and mention.is_in(text) else text and mention.without_examples(text)
+def _reworded(text: str | None, mention: Mention, *, anywhere: bool) -> str | None:
+    """A text without the key among its examples, or `anywhere`: in what a run has failed at, which may list windows."""
+    if not text:
+        return text
+    return mention.taken_out(text) if anywhere and mention.is_in(text) else mention.without_examples(text)
 
 
 def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:

@@ -28,7 +28,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.quality.check import EXAMPLES, column_of, in_words
+from windowlib.quality.check import column_of, in_words, without_examples
 from windowlib.quality.validations import kept
 from windowlib.tables import delta, row_groups
 from windowlib.tables.ledger import Ledger
@@ -92,7 +92,7 @@ def failure(definition: Definition, sentence: str) -> Situation:
 def _decision(definition: Definition, state: LedgerState) -> Iterator[Situation]:
     if state.plan is None or not state.rejection or state.approved_by:
         return
-    said = " ".join(line.partition(EXAMPLES)[0] for line in state.rejection.splitlines())
+    said = " ".join(without_examples(line) for line in state.rejection.splitlines())
     sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
     command = decision_command("approve", definition.file, state.plan)
     yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)
@@ -116,7 +116,7 @@ def _warnings(definition: Definition, state: LedgerState) -> Iterator[Situation]
     for one in in_words(newest.suites, newest.figures):
         if not one.success and one.severity != "critical":
             name = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
-            observed = one.observed.partition(EXAMPLES)[0]
+            observed = without_examples(one.observed)
             sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
             command = to_paste("checks", definition.file, "--explain", name)
             yield Situation(f"warning.{name}", "", sentence[:LONGEST], newest.batch_id, command)

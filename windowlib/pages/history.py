@@ -10,7 +10,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.pages.rows import Rows, shown
-from windowlib.quality.check import EXAMPLES, CheckResult, column_of, in_words
+from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
 from windowlib.quality.validations import Validated
@@ -87,7 +87,7 @@ class CheckHistory:
 def results_of(batch: Validated, *, examples: bool) -> list[CheckResult]:
     """The checks of a batch, in words; without `examples` of values that a check of rows has met."""
     found = in_words(batch.suites, batch.figures)
-    return found if examples else [without_examples(one) for one in found]
+    return found if examples else [_without_examples(one) for one in found]
 
 
 def outcomes_of(definition: Definition, batch: Validated) -> list[Outcome]:
@@ -146,9 +146,9 @@ def places(figure: str, on_page: Collection[str]) -> Iterator[Place]:
         yield Place("results", "the newest results")
 
 
-def without_examples(result: CheckResult) -> CheckResult:
-    """The same without values that it has met."""
-    return replace(result, observed=result.observed.partition(EXAMPLES)[0]) if EXAMPLES in result.observed else result
+def _without_examples(result: CheckResult) -> CheckResult:
+    observed = without_examples(result.observed)
+    return result if observed == result.observed else replace(result, observed=observed)  # few have any
 
 
 def _brief(result: CheckResult) -> CheckResult:

@@ -126,6 +126,11 @@ def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
             rows.append(overview(looked(one, now_ms)))
         except (WindowError, OSError) as error:
             rows.append(unreadable(one.name, str(error)))
+    return in_order(rows)
+
+
+def in_order(rows: Iterable[Overview]) -> list[Overview]:
+    """Trouble first."""
     return sorted(rows, key=lambda row: row.order)
 
 

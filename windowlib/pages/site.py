@@ -9,8 +9,8 @@ from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
 from windowlib.pages.looked import Looked, looked
-from windowlib.pages.overview import overviews
-from windowlib.pages.pipeline import pipeline
+from windowlib.pages.overview import Overview, in_order
+from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
 from windowlib.tables import disk
@@ -23,7 +23,7 @@ def report(definition: Definition, now_ms: int) -> Path:
     """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path."""
     place, found = Place(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms)
     metrics.write(_samples(found), definition.root)
-    return disk.put(definition.root / FOLDER / PAGE, _pipeline(found, place))
+    return disk.put(definition.root / FOLDER / PAGE, pipeline_page(_pipeline(found), place))
 
 
 def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
@@ -34,22 +34,24 @@ def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
     names = [one.name for one in definitions]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
-    samples = list[metrics.Sample]()
+    samples, rows = list[metrics.Sample](), list[Overview]()
     for one in definitions:
-        place, found = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}"), looked(one, now_ms)
+        found = looked(one, now_ms)
+        shown = _pipeline(found)
         samples += _samples(found)
-        disk.put(folder / one.name / PAGE, _pipeline(found, place))
+        rows.append(shown.overview)
+        disk.put(folder / one.name / PAGE, pipeline_page(shown, Place(lambda name: PAGE, home=f"../{PAGE}")))
     metrics.write(samples, folder)
     place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
-    return disk.put(folder / PAGE, home_page(overviews(definitions, now_ms), now_ms, place))
+    return disk.put(folder / PAGE, home_page(in_order(rows), now_ms, place))
 
 
 def _samples(found: Looked) -> list[metrics.Sample]:
     return metrics.samples_of(found.definition, found.now_ms, found.tables, found.ledger, found.tail)
 
 
-def _pipeline(found: Looked, place: Place) -> str:
-    """The page of a pipeline; Great Expectations' stores of its outcomes are brought up to date."""
+def _pipeline(found: Looked) -> Pipeline:
+    """What the page of a pipeline shows; Great Expectations' stores of its outcomes are brought up to date."""
     if found.checked:
         store(found.definition.root, found.checked)
-    return pipeline_page(pipeline(found, keep=True), place)
+    return pipeline(found, keep=True)

@@ -8,7 +8,7 @@ from windowlib.batches.result_figures import gone_null
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.plans.admission import REASONS
-from windowlib.quality.check import EXAMPLES, CheckResult, column_of, in_words
+from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.figures import Figures
 from windowlib.quality.validations import Validated
 from windowlib.tables import delta
@@ -50,7 +50,7 @@ def warned(
             which = f" ({', '.join(_null_now(definition, tables, commit, since))})"
         elif name == UNUSABLE:
             which = f" ({', '.join(_refused(checked[newest].figures))})"
-        observed = seen.observed.partition(EXAMPLES)[0].partition(" (")[0]
+        observed = without_examples(seen.observed).partition(" (")[0]
         yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
     if len(names) > SHOWN:
         yield f"{len(names) - SHOWN} more checks failed"

@@ -88,6 +88,15 @@ def name_of(config: Mapping[str, Any]) -> str:
     return f"{config['type']}({', '.join(columns)})"
 
 
+def without_examples(observed: str) -> str:
+    """What a check has observed without the values that it has met.
+
+    >>> without_examples("2 unexpected among 9, such as ann, bob"), without_examples("3")
+    ('2 unexpected among 9', '3')
+    """
+    return observed.partition(EXAMPLES)[0]
+
+
 def column_of(name: str) -> str:
     """The columns in such a name; nothing where it has none.
 

@@ -16,6 +16,8 @@ from windowlib.plans.reach import Bucket, File, Reach, StateFile
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
 Bounds = tuple[int, int]
@@ -129,7 +131,7 @@ class PlanKind(Protocol):
         """The state files that a batch reaches."""
         ...
 
-    def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], Iterable[int]]) -> bool:
+    def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
         """Whether time alone, which reaches these files, fires or retires a row of theirs.
 
         `ends_ms` gives the window_end_ms of a file's rows, where its statistics do not say it.

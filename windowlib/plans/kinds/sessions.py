@@ -5,7 +5,7 @@ The plan itself is `windowlib.plans.sessions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reach
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from pyspark.sql import Column, DataFrame
 
 
@@ -64,12 +66,14 @@ class Sessions(PlanKind):
             return Verdict.LEFT
         return Verdict.DROPPED if all_fired and last_ms <= step.late_out_ms else Verdict.REWRITTEN
 
-    def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], Iterable[int]]) -> bool:
+    def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
         """A file of which some windows have fired, and others not yet, is reached by any watermark in between."""
-        last = (end_ms - 1 for file in reach.rewritten for end_ms in ends_ms(file))
-        return bool(reach.dropped) or any(
-            last_ms <= step.late_out_ms or step.watermark_in_ms < last_ms <= step.watermark_out_ms for last_ms in last
-        )
+
+        def holds_one(last_ms: NDArray[np.int64]) -> bool:
+            fires = (step.watermark_in_ms < last_ms) & (last_ms <= step.watermark_out_ms)
+            return bool((fires | (last_ms <= step.late_out_ms)).any())
+
+        return bool(reach.dropped) or any(holds_one(ends_ms(file) - 1) for file in reach.rewritten)
 
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
         return bool(file.low["window_end_ms"] - 1 <= step.late_out_ms)
