@@ -69,3 +69,11 @@ def test_time_that_silence_does_not_move_has_no_batch(spark: SparkSession, tmp_p
     definition = begun(tmp_path, SESSIONS, spark, {"a": 62, "b": 80})
     assert [at_minute(definition, spark, minute) for minute in (90, 120, 145)] == [[], [], []]
     assert at_minute(definition, spark, 155) == [1]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_window_that_the_watermark_has_just_reached_fires_once(spark: SparkSession, tmp_path: Path) -> None:
+    """[5, 15) of a watermark that is behind 15 by a millisecond, as the window's last one is."""
+    definition = begun(tmp_path, SESSIONS, spark, {"a": 5, "b": 20})
+    assert [at_minute(definition, spark, minute) for minute in (85, 90, 95)] == [[], [], [1]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from deltalake import DeltaTable
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import data_files, delta_commits, ledger_rows
 from windowlib.tables.decision import Decision
-from windowlib.tables.ledger import Ledger
+from windowlib.tables.ledger import DecidedMeanwhile, Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import FORMAT, Claim, Commit, LedgerState, Plan, SourceFile, plan_row
 from windowlib.tables.log import DamagedLog
@@ -142,6 +143,34 @@ def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_pat
         rows = sorted(rows_of_kinds(table, version, kinds, ("sequence",)), key=lambda row: row["sequence"])
         expected = [(number, kind) for number, kind in enumerate(written, 1) if kind in kinds]
         assert [(row["sequence"], row["kind"]) for row in rows] == expected
+
+
+NEW = replace(PLAN, rerun=None, decision=None)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "stops"),
+    [
+        ([{"kind": "heartbeat"}], False),
+        ([{"kind": "plan", **plan_row(NEW)}], False),
+        ([{"kind": "plan", **plan_row(replace(NEW, rerun=PLAN.rerun))}], True),
+        ([{"kind": "plan", **plan_row(replace(NEW, decision=PLAN.decision))}], True),
+        ([{"kind": "plan", **plan_row(NEW)}, PREPARE], True),
+        ([COMMIT], True),
+    ],
+    ids=["heartbeat", "what is new", "a rerun", "a decision", "prepared", "committed"],
+)
+def test_a_decision_is_stopped_by_all_but_a_plan_of_what_is_new(
+    tmp_path: Path, meanwhile: list[dict[str, Any]], stops: bool
+) -> None:
+    ledger = Followed(tmp_path).ledger
+    ledger.claim()
+    seen = ledger.state()
+    for row in meanwhile:
+        ledger.write(row)
+    with pytest.raises(DecidedMeanwhile, match="look again") if stops else nullcontext():
+        ledger.write_together([{"kind": "clock", "plan_time_ms": 9}], seen, 1)
+    assert (ledger.state().time_ms == 9) is not stops
 
 
 def test_a_ledger_that_was_deleted_is_as_none(tmp_path: Path) -> None:
