@@ -1,5 +1,6 @@
 """Sail's servers take turns, as each keeps memory for good; computations do not notice."""
 
+import gc
 import weakref
 
 import pytest
@@ -27,6 +28,8 @@ def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_th
     monkeypatch.setattr(sail, "ASKED_AT_MOST", 1)
     rows = sail.session().range(3)
     session, server = weakref.ref(rows.sparkSession), sail._serves
+    assert server is not None
+    client = weakref.ref(server.client)
     ask(3)
     assert server in sail._retired
     assert rows.count() == 3
@@ -34,3 +37,6 @@ def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_th
     ask(3)
     assert session() is None
     assert server not in sail._retired
+    del server
+    gc.collect()
+    assert client() is None

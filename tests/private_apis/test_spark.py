@@ -72,6 +72,14 @@ def test_spark_s_own_session_is_known_to_the_process() -> None:
     assert SparkSession._instantiatedSession is None or SparkSession._instantiatedSession.version
 
 
+@holds("engines/sail.py", "_on_exit")
+def test_a_client_asks_to_be_kept_until_the_process_ends() -> None:
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    assert "atexit.register(self._on_exit)" in inspect.getsource(SparkConnectClient.__init__)
+    assert "atexit" not in inspect.getsource(SparkConnectClient.close)
+
+
 @holds("engines/sail.py", "SPARK_CONNECT_MODE_ENABLED")
 def test_functions_are_those_of_a_thin_client_by_a_variable() -> None:
     from pyspark.sql import session, utils

@@ -7,6 +7,7 @@ lacks is added with functions over Arrow batches, which it calls in this process
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import weakref
@@ -61,7 +62,13 @@ class _Server:
         self.server = server
         self.session: SparkSession | None = session
         self.known = weakref.ref(session)  # data frames know their session: it lives as long as one of them
+        self.client: Any = session.client
         self.asked = 0
+
+    def stop(self) -> None:
+        """Once its session is gone, which closes its client. PySpark would keep that until the process ends."""
+        atexit.unregister(self.client._on_exit)
+        self.server.stop()
 
 
 _serves: _Server | None = None
@@ -92,7 +99,7 @@ def _stop_retired() -> None:
         return
     gc.collect()
     for one in [one for one in _retired if one.known() is None]:
-        one.server.stop()
+        one.stop()
         _retired.remove(one)
 
 
