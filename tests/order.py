@@ -10,7 +10,8 @@ import pytest
 HERE = Path(__file__).parent
 # Files whose tests take longest, the longest first: started last, one of them would run while the other cores wait.
 LONGEST = (
-    "schedules/test_schedules.py", "growth/test_growth.py", "docs/test_pages.py", "airflow/test_airflow_run.py",
+    "schedules/test_schedules.py", "random_pipelines/test_random_pipelines.py", "growth/test_growth.py",
+    "docs/test_pages.py", "airflow/test_airflow_run.py",
     "engines/test_warm.py", "plans/test_conformance.py", "engines/test_two_engines.py", "packaging/test_installed.py",
     "runs/test_together.py", "golden/test_golden.py", "runs/test_power_loss.py", "batches/test_added.py",
     "mutants/test_mutations.py", "model/test_conformance.py", "plans/test_tasks.py", "engines/test_matrix.py",

@@ -93,13 +93,12 @@ SHOWN = "total", "most", FILLED
 
 
 @pytest.mark.spark
+@pytest.mark.embedded
 @pytest.mark.parametrize(
     "window",
     [
-        pytest.param(
-            "tumbling", marks=[pytest.mark.embedded, pytest.mark.long("sessions fill by the same rule, in make test")]
-        ),
-        pytest.param("session", marks=pytest.mark.both),
+        pytest.param("tumbling", marks=pytest.mark.long("sessions fill by the same rule, in make test")),
+        "session",
     ],
 )
 def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: Path, window: str) -> None:

@@ -188,7 +188,7 @@ def test_equal_aggregates_are_kept_once() -> None:
 def test_columns_used() -> None:
     found = read_aggregates({"a": "sum(x.y) filter (where Kind = 'b')", "b": "max(x) + count(*)", "c": "min(`a b`)"})
     assert found.columns_used == ("x", "Kind", "a b")
-    assert columns_used("sum(aggregate(items, 0, (total, item) -> total + item))") == ["items"]
+    assert columns_used("sum(aggregate(items, 0, (total, item) -> total + item))") == ("items",)
 
 
 def test_only_first_and_last_need_the_order_of_arrival() -> None:

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tests.strategies import ALL
 from windowlib.definition.expression_types import misfits, type_of
 from windowlib.definition.sql_functions import SCALAR
 
@@ -27,7 +28,7 @@ TYPES = {
     "st": "struct<a:int,b:string>",
 }
 LITERALS = ("'a'", "1", "2.5", "null")
-COMPARED = 1_200
+COMPARED = 1_200 if ALL else 500
 FAMILIES = {
     "number": ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
     "string": ("string", "varchar", "char", "text"),

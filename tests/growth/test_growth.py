@@ -103,6 +103,7 @@ def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
 
 
 @pytest.mark.slow
+@pytest.mark.embedded
 def test_a_long_run_reads_as_much_of_the_ledger_for_its_last_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_a_long_run_reads_as_much_of_the_ledger_for_its_last_batch(
 
 
 @pytest.mark.slow
+@pytest.mark.embedded
 def test_what_a_batch_looks_at_grew_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compute_simply(monkeypatch)
     monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here

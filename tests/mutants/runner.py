@@ -35,7 +35,8 @@ class Runner:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         command = [sys.executable, "-m", "tests.mutants.runner"]
-        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}  # else each call would compile all modules again
+        # Without options of the calling pytest's; with Python's files, or each call would compile all modules again.
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "", "PYTEST_ADDOPTS": ""}
         self.process = subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

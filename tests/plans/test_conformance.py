@@ -30,13 +30,15 @@ from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
-ON_BOTH = ("dynamic_session-lateness20-40keys",)
-ONE_OF_A_KIND = ("sliding-lateness20-30keys",)  # of which tumbling windows are some; the one above has sessions
+ONE_OF_A_KIND = (
+    "sliding-lateness20-30keys",  # of which tumbling windows are some
+    "dynamic_session-lateness20-40keys",  # of which those of a fixed gap are some
+)
 ALL_DO = pytest.mark.long("one of each kind of windows, and random ones next to the reference, are in make test")
 
 
 def marks(recording: str) -> list[pytest.MarkDecorator]:
-    return [pytest.mark.both] if recording in ON_BOTH else [] if recording in ONE_OF_A_KIND else [ALL_DO]
+    return [] if recording in ONE_OF_A_KIND else [ALL_DO]
 
 
 @pytest.mark.parametrize(

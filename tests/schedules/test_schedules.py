@@ -70,8 +70,8 @@ def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> No
 @pytest.mark.fault("three of them", "the same")
 def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
     chance = random.Random(0)
-    groups = ([chance.choice(KINDS[kind]) for kind in kinds] for kinds in TRIPLES_OF_KINDS)
-    assert_right(explore_many(begun, 1_000, groups))
+    groups = [[chance.choice(KINDS[kind]) for kind in kinds] for kinds in TRIPLES_OF_KINDS]
+    assert_right(explore_many(begun, 1_000, groups if ALL else groups[::2]))
 
 
 @pytest.mark.fault(

@@ -57,9 +57,10 @@ def check_expression(sql: str) -> str:
     return sql
 
 
-def columns_used(sql: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def columns_used(sql: str) -> Sequence[str]:
     """The source columns an expression reads, in order; of ``a.b`` the column is ``a``."""
-    return list(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))
+    return tuple(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))
 
 
 def _read(sql: str, found: list[Aggregate]) -> str:

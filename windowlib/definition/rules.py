@@ -6,7 +6,7 @@ keys are wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
@@ -261,7 +261,7 @@ def _type_of(column: Any, schema: dict[str, str]) -> str:
 C = TypeVar("C")
 
 
-def columns_of(find: Callable[[str], list[C]], expression: Any) -> list[C]:
+def columns_of(find: Callable[[str], Sequence[C]], expression: Any) -> Sequence[C]:
     """What `find` finds in an expression; nothing in one that cannot be read, which is reported already."""
     try:
         return find(expression) if isinstance(expression, str) else []
