@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.elements import Element, ProcessingTime, Watermark
 from windowlib.model.errors import InvalidSpec
+from windowlib.model.evictors import DeltaEvictor
 from windowlib.model.operator import run
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import OperatorState
@@ -88,6 +90,17 @@ def test_a_delta_counts_upwards_unless_either_direction_is_asked_for(value: int,
         of = context(value=10)
         assert (trigger.on_element({"x": value}, 1, of) == TriggerResult.FIRE) == fires
         assert of.state == {"value": value if fires else 10}
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_difference_that_is_no_number_exceeds_nothing(absolute: bool) -> None:
+    """As in Flink, which asks whether it is greater."""
+    for remembered, value in ((1.0, math.nan), (math.nan, 1.0), (math.inf, math.inf)):
+        of = context(value=remembered)
+        assert DeltaTrigger(1, "x", absolute=absolute).on_element({"x": value}, 1, of) == TriggerResult.CONTINUE
+    rows = [Element("a", at_ms, {"x": value}, at_ms) for at_ms, value in enumerate((1.0, 500.0, math.nan))]
+    assert DeltaEvictor(100, "x", absolute=absolute).kept(rows) == rows
+    assert DeltaEvictor(100, "x", absolute=absolute).kept([]) == []
 
 
 @pytest.mark.parametrize(("watermark_ms", "is_left"), [(8, True), (9, False)])

@@ -188,6 +188,24 @@ def test_too_large_sums_end_in_an_error(spark: SparkSession) -> None:
     assert by_key(in_steps(events, {"m": "sum(m)"}))[1]["m"] == Decimal(18 * 10**17)
 
 
+@pytest.mark.parametrize(
+    ("value", "other", "product"),
+    [
+        ("8", "0", "0.0"),
+        ("8", "double('-0.0')", "-0.0"),
+        ("1e-300", "double('-Infinity')", "-inf"),
+        ("8", "1e-300", "inf"),
+    ],
+)
+def test_a_product_ends_at_zero_and_at_infinity(spark: SparkSession, value: str, other: str, product: str) -> None:
+    """However large or small that of the other factors is."""
+    events = spark.sql(f"select cast(if(id = 0, {other}, {value}) as double) x from range(700)")
+    aggregates = typed(read_aggregates({"x": "product(x)"}), events, guarded=wraps(events))
+    parts = events.groupBy().agg(*partials(aggregates.aggregates, guarded=wraps(events)))
+    [row] = parts.selectExpr(*finished(aggregates, guarded=wraps(events))).collect()
+    assert repr(row["x"]) == product
+
+
 @pytest.mark.classic  # the names of Spark's operators
 def test_numbers_are_aggregated_by_hash(events: DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
     on_text = {"s_min", "s_max", "braces"}

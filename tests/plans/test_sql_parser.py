@@ -113,6 +113,21 @@ EXPRESSIONS = [
     '5 % 0.3',
     'abs(-1)',
     'exp(0)',
+    'floor(log10(1000D))',
+    'log2(8D)',
+    "to_char(1.5, '9.99')",
+    "to_char(timestamp '2020-01-01 00:00:00', 'yyyy-MM')",
+    "date_format(timestamp '2020-01-01 00:00:00', \"'FY'yyyy\")",
+    "try_to_date('2026', 'yyyy-MM-dd')",
+    "to_date('2020-01-02', 'yyyy-MM-dd')",
+    "date_trunc(lower('HOUR'), timestamp '2020-01-01 10:20:00')",
+    "trunc(date '2020-05-05', lower('MONTH'))",
+    "get_json_object('{\"a\": 1}', 'a')",
+    "get_json_object('{\"a\": 1}', '$.a')",
+    '~mod(7, 4)',
+    '10 * mod(7, 4)',
+    "rlike('a', 'a') = true",
+    "not rlike('a', 'b')",
 ]
 # fmt: on
 

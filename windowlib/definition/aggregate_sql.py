@@ -18,12 +18,12 @@ from sqlglot.errors import SqlglotError
 from windowlib.definition.sql_functions import refuse_unknown, refuse_words, unknown
 from windowlib.definition.sql_times import refuse_times_of_the_run
 from windowlib.plans.added import mark, marked_by
-from windowlib.plans.aggregate_calls import Call, call, calls, parsed
+from windowlib.plans.aggregate_calls import Call, call, calls, is_not_null, parsed
 from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
+from windowlib.plans.sql_parser import NUMBERS, lost
 
 _ALLOWED = ", ".join(CALLABLE)
-NUMBERS = ("none", "one", "two")
 _MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
 
 
@@ -69,13 +69,15 @@ def _read(sql: str, found: list[Aggregate]) -> str:
     if root.this.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
         raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
     refuse_unknown(sql)
-    refuse_words(_written_again(root.this))
+    refuse_words(written := _written_again(root.this))
     refuse_times_of_the_run(root.this)
     for node in calls(root):
         outer, aggregate = _aggregate(node)
         if aggregate not in found:
             found.append(aggregate)
         outer.replace(exp.Var(this=f"{_MARK}{found.index(aggregate)}{_MARK}"))
+    if (value := lost(sql, written)) is not None:
+        raise ValueError(f"has {value} where no function takes it: it would be left out")
     _refuse_what_is_outside(root.this)
     text = _sql(root.this).replace("{", "{{").replace("}", "}}")
     for index in range(len(found)):
@@ -126,7 +128,7 @@ def _aggregate(node: exp.Expr) -> tuple[exp.Expr, Aggregate]:
     conditions = [] if found.condition is None else [found.condition]
     if isinstance(outer.parent, exp.IgnoreNulls):
         outer = outer.parent
-        conditions.append(argument.copy().is_(exp.null()).not_())
+        conditions.append(is_not_null(argument))
     if isinstance(outer.parent, exp.Filter):
         outer = outer.parent
         conditions.append(outer.expression.this)

@@ -79,7 +79,8 @@ class DeltaEvictor(_BeforeOrAfter):
     after: bool = False
 
     def kept(self, elements: Elements) -> Elements:
-        return [element for element in elements if self._delta(element.value, elements[-1].value) < self.threshold]
+        last = elements[-1].value if elements else None
+        return [element for element in elements if not self._delta(element.value, last) >= self.threshold]  # NaN stays
 
     def _delta(self, value: Any, last: Any) -> float:
         delta: float = last[self.of] - value[self.of]

@@ -187,7 +187,7 @@ class DeltaTrigger(Trigger):
         current = value[self.of]
         is_first = "value" not in context.state
         delta = current - context.state.setdefault("value", current)
-        if is_first or (abs(delta) if self.absolute else delta) <= self.threshold:
+        if is_first or not (abs(delta) if self.absolute else delta) > self.threshold:  # NaN exceeds nothing
             return CONTINUE
         context.state["value"] = current
         return FIRE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from zlib import crc32
 
 from sqlglot import exp
 
@@ -90,12 +91,21 @@ def _number(node: exp.Expr) -> float | None:
     return float(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
 
 
+def is_not_null(value: exp.Expr) -> exp.Expr:
+    """The condition that an expression has a value."""
+    apart = isinstance(value, exp.Not | exp.In | exp.Between | exp.Is | exp.Connector)
+    return (exp.paren(value.copy()) if apart else value.copy()).is_(exp.null()).not_()
+
+
 def _distinct(values: Sequence[exp.Expr]) -> Call:
     """Of several values together those count in which none is null."""
     if len(values) == 1:
         return Call("count_distinct", values)
-    together = exp.Anonymous(this="struct", expressions=[value.copy() for value in values])
-    return Call("count_distinct", [together], exp.and_(*(value.copy().is_(exp.null()).not_() for value in values)))
+    texts = [value.sql(dialect="spark") for value in values]
+    # Each field has the name of its expression: Sail calls an aggregate by the fields and takes no two of one name.
+    fields = (f"{sql} as f{number}_{crc32(sql.encode()):08x}" for number, sql in enumerate(texts))
+    together = parse_sql(f"struct({', '.join(fields)})")
+    return Call("count_distinct", [together], exp.and_(*map(is_not_null, values)))
 
 
 def _names(node: exp.Expr) -> Iterator[str]:

@@ -7,6 +7,7 @@ once: ``sum(v) / count(*)`` next to ``count(*)`` has two aggregates, not three.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from string import Formatter
 
@@ -16,6 +17,16 @@ from windowlib.plans.mergeable.basic import SUM
 from windowlib.plans.sql_kinds import decimal_of
 
 MOST_VALUES = 10_000
+_ONE_TERM = re.compile(r"\*|\w+|`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")  # a star, a number, a column
+
+
+def operand(sql: str) -> str:
+    """An expression as a part of others: `NOT a is not null` would be true of every row.
+
+    >>> operand("`a`.`b`"), operand("NOT `a`")
+    ('`a`.`b`', '(NOT `a`)')
+    """
+    return sql if _ONE_TERM.fullmatch(sql) else f"({sql})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +48,15 @@ class Aggregate:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """SQL of its arguments, as its function names them."""
+        """SQL of its arguments, as its function names them: each may stand next to any operator.
+
+        >>> Aggregate("max_by", "`v`", more_sql=("NOT `done`",)).arguments
+        {'x': '`v`', 'y': '(NOT `done`)'}
+        """
         first = self.argument_sql or "*"
         if FUNCTIONS[self.function].normal:
             first = ordered_as_spark(first, self.type)
-        return dict(zip("xy", (first, *self.more_sql), strict=False))
+        return {name: operand(sql) for name, sql in zip("xy", (first, *self.more_sql), strict=False)}
 
     @property
     def types(self) -> dict[str, str]:

@@ -28,6 +28,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS
 from windowlib.plans import names
 from windowlib.plans.aggregate_functions import FUNCTIONS
+from windowlib.plans.aggregate_set import operand
 from windowlib.plans.aggregates import finishes
 from windowlib.plans.bounds import within_bounds
 from windowlib.plans.engine import Counters
@@ -188,7 +189,7 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
     """The batch's elements: key, times, and their value: arguments of the aggregates, columns that code reads."""
     arguments = []
     for index, aggregate in enumerate(step.aggregates.aggregates):
-        given = {**aggregate.arguments, "x": aggregate.argument_sql or "1"}
+        given = {**aggregate.arguments, "x": operand(aggregate.argument_sql or "1")}
         sql = FUNCTIONS[aggregate.function].element.format(**given)
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
         arguments.append(F.expr(filtered).alias(in_stream(argument(index))))

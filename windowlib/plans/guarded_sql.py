@@ -15,7 +15,7 @@ from windowlib.plans.sql_kinds import DOUBLE, Unproved
 from windowlib.plans.sql_parser import parse_sql
 from windowlib.plans.sql_types import ARITHMETIC, COMPARISONS, is_fraction, operands, type_of
 
-CHANGED = (*ARITHMETIC, *COMPARISONS, exp.Div, exp.In, exp.Between, exp.Round)
+CHANGED = (*ARITHMETIC, *COMPARISONS, exp.Div, exp.In, exp.Between, exp.Case, exp.Round)
 OF_64_BITS = "decimal(19, 0)"
 WHOLE_DOUBLES = 1 << 52  # from here on doubles have no digits after the point
 
@@ -27,6 +27,8 @@ def guarded_sql(sql: str, types: Mapping[str, str]) -> str:
     'CAST(CAST(a AS DECIMAL(19, 0)) * CAST(2 AS DECIMAL(19, 0)) AS INT)'
     >>> guarded_sql("a > 0.5", {"a": "double"}), guarded_sql("a > 2", {"a": "int"})
     ('a > CAST(0.5 AS DOUBLE)', 'a > 2')
+    >>> guarded_sql("case a when 0.5 then 1 end", {"a": "double"})
+    'CASE a WHEN CAST(0.5 AS DOUBLE) THEN 1 END'
     """
     tree = parse_sql(sql)
     return _guarded(tree, types).sql(dialect="spark") if tree.find(*CHANGED) else sql

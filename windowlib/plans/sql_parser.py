@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
+
+NUMBERS = ("none", "one", "two")
+OPERATORS = (exp.RegexpLike, exp.Mod)  # which may be written as functions, and are written again as operators
+VALUES = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
+
+
+Build: TypeAlias = Callable[[Sequence[exp.Expr]], exp.Expr]
+
+
+def _as_written(name: str, least: int, most: int) -> Build:
+    """A call with so many arguments, which is written again as it was read."""
+
+    def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
+        if not least <= len(arguments) <= most:
+            takes = NUMBERS[least] if least == most else f"{NUMBERS[least]} or {NUMBERS[most]}"
+            raise ValueError(f"gives {name.lower()} more or fewer arguments than {takes}")
+        return exp.Anonymous(this=name, expressions=[*arguments])
+
+    return build
+
+
+def _of_a_unit(name: str, place: int) -> Build:
+    """The same where the unit of time is a column: sqlglot takes the name of the column for the unit."""
+
+    def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
+        is_known = len(arguments) == 2 and isinstance(arguments[place], exp.Literal)
+        of: Build = SparkParser.FUNCTIONS[name] if is_known else _as_written(name, 2, 2)
+        return of(arguments)
+
+    return build
+
+
+# What sqlglot writes in another way that does not always mean the same: formats are dropped or translated, the
+# logarithm to 10 becomes a quotient of two others, a path of JSON gets what it lacks.
+AS_WRITTEN = {
+    name: _as_written(name, least, most)
+    for name, least, most in (
+        *(("LOG10", 1, 1), ("LOG2", 1, 1), ("TO_CHAR", 2, 2), ("TO_VARCHAR", 2, 2), ("DATE_FORMAT", 2, 2)),
+        *(("TO_DATE", 1, 2), ("GET_JSON_OBJECT", 2, 2)),
+    )
+}
 
 
 class SparkTexts(Spark):
@@ -15,12 +60,51 @@ class SparkTexts(Spark):
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  as sqlglot declares it
 
+    class Parser(SparkParser):
+        FUNCTIONS = {  # noqa: RUF012  as sqlglot declares it
+            **SparkParser.FUNCTIONS,
+            **AS_WRITTEN,
+            "TRUNC": _of_a_unit("TRUNC", 1),
+            "DATE_TRUNC": _of_a_unit("DATE_TRUNC", 0),
+        }
+
 
 def parse_sql(sql: str, into: Any = None) -> exp.Expr:
-    r"""An expression as a tree. Raises `sqlglot.errors.SqlglotError`, and what its parser makes of some broken texts.
+    r"""An expression as a tree.
+
+    Raises `sqlglot.errors.SqlglotError`, what its parser makes of some broken texts, and ValueError.
 
     >>> parse_sql("'it''s'").sql(dialect="spark"), parse_sql("'it' 's'").sql(dialect="spark")
     ("'it\\'s'", "CONCAT('it', 's')")
     """
     tree: exp.Expr = sqlglot.parse_one(sql, dialect=SparkTexts, into=into)
+    for node in [*tree.find_all(*OPERATORS)]:
+        if isinstance(node.parent, exp.Binary | exp.BitwiseNot) and not isinstance(node.parent, exp.Connector):
+            node.replace(exp.paren(node.copy()))
     return tree
+
+
+def lost(sql: str, written: str) -> str | None:
+    """A name, number or text of an expression that is no longer in it as it is written again; None: all are.
+
+    Functions that take fewer arguments than they were given leave the others out.
+
+    >>> lost("first(x, y)", "FIRST(`x`)"), lost("first(x, y)", "FIRST(`x`, `y`)")
+    ('y', None)
+    """
+    left = Counter(token.text.casefold() for token in sqlglot.tokenize(written, read=SparkTexts))
+    for value in _values(sql):
+        if not left[value]:
+            return value
+        left[value] -= 1
+    return None
+
+
+def _values(sql: str) -> Iterator[str]:
+    """Its columns, numbers and texts; not the names of functions and of types."""
+    tokens = sqlglot.tokenize(sql, read=SparkTexts)
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        called = after is not None and after.token_type is TokenType.L_PAREN
+        typed = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DCOLON)
+        if token.token_type in VALUES and not called and not typed:
+            yield token.text.casefold()

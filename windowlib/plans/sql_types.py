@@ -141,7 +141,9 @@ def _like(node: exp.Like, columns: Mapping[str, str]) -> str:
 
 
 def operands(node: exp.Expr) -> list[exp.Expr]:
-    """What an operator compares or computes with."""
+    """What an operator, or a case of a value, compares or computes with."""
+    if isinstance(node, exp.Case):
+        return [node.this, *(branch.this for branch in node.args["ifs"])] if node.this else []
     return [node.this, *_among(node)] if isinstance(node, exp.In | exp.Between) else [node.this, node.expression]
 
 

@@ -32,7 +32,8 @@ _TIMES = (
 )
 _HALF = "floor({product}.e / 2D)"
 _FINISH = (
-    f"case when {{product}}.m is not null then {{product}}.m * pow(2D, greatest({_HALF}, -1070D))"
+    "case when {product}.m = 0D or not abs({product}.m) < double('Infinity') then {product}.m"  # whatever the exponent
+    f" when {{product}}.m is not null then {{product}}.m * pow(2D, greatest({_HALF}, -1070D))"
     f" * pow(2D, least({{product}}.e - greatest({_HALF}, -1070D), 1023D)) end"
 )
 
