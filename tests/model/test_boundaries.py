@@ -93,7 +93,7 @@ def test_a_delta_counts_upwards_unless_either_direction_is_asked_for(value: int,
 
 
 @pytest.mark.parametrize("absolute", [False, True])
-def test_a_difference_that_is_no_number_exceeds_nothing(absolute: bool) -> None:
+def test_a_difference_that_is_nan_exceeds_nothing(absolute: bool) -> None:
     """As in Flink, which asks whether it is greater."""
     for remembered, value in ((1.0, math.nan), (math.nan, 1.0), (math.inf, math.inf)):
         of = context(value=remembered)

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 NUMBERS = ("none", "one", "two")
@@ -37,7 +36,7 @@ def _of_a_unit(name: str, place: int) -> Build:
 
     def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
         is_known = len(arguments) == 2 and isinstance(arguments[place], exp.Literal)
-        of: Build = SparkParser.FUNCTIONS[name] if is_known else _as_written(name, 2, 2)
+        of: Build = Spark.Parser.FUNCTIONS[name] if is_known else _as_written(name, 2, 2)
         return of(arguments)
 
     return build
@@ -60,9 +59,9 @@ class SparkTexts(Spark):
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  as sqlglot declares it
 
-    class Parser(SparkParser):
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]  # an attribute to mypy
         FUNCTIONS = {  # noqa: RUF012  as sqlglot declares it
-            **SparkParser.FUNCTIONS,
+            **Spark.Parser.FUNCTIONS,
             **AS_WRITTEN,
             "TRUNC": _of_a_unit("TRUNC", 1),
             "DATE_TRUNC": _of_a_unit("DATE_TRUNC", 0),
