@@ -215,3 +215,37 @@ def test_a_file_that_was_set_aside_is_read_once_it_is_taken_back(spark: SparkSes
     take_back(definition, name, "ann", "a test", clock)
     assert run(definition, spark) == rows(2)
     assert run(definition, spark) == 0
+
+
+def totals(definition: Definition) -> dict[Any, int]:
+    rows = read_table(definition, "results").to_pylist()
+    return {row["user"]: row["total"] for row in rows if row["user"] != "end"}
+
+
+def stored(number: int, *values: str) -> pa.Table:
+    """Events of these users, and one of a day later, which lets their windows fire."""
+    rows = [{"id": f"{number} {n}", "user": value, "at_ms": START_MS, "value": n} for n, value in enumerate(values, 1)]
+    end = {"id": f"{number} end", "user": "end", "at_ms": START_MS + 24 * HOUR_MS, "value": 0}
+    return pa.Table.from_pylist([*rows, end], schema=SCHEMA)
+
+
+@pytest.mark.both
+def test_a_partition_is_of_the_type_that_the_table_says(spark: SparkSession, tmp_path: Path) -> None:
+    """Texts that look like numbers, though no other value would say that they are texts."""
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    rows = stored(1, "1", "01", "007").filter(pa.array([True, True, True, False]))
+    write_deltalake(tmp_path / "incoming", rows, mode="append", partition_by=["user"])
+    run(definition, spark, finish=True)
+    assert totals(definition) == {"1": 1, "01": 2, "007": 3}
+
+
+@pytest.mark.both
+def test_a_folder_s_column_stays_a_text_where_its_values_look_like_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, CLICKS.replace("max_files_per_run = 1\n", ""))
+    for number, user in enumerate(("berlin", "007"), 1):
+        folder = tmp_path / "incoming" / f"user={user}"
+        folder.mkdir(parents=True)
+        pq.write_table(stored(number, user).slice(0, 1).drop_columns("user"), folder / f"{number}.parquet")
+        run(definition, spark)
+    run(definition, spark, finish=True)
+    assert totals(definition) == {"berlin": 1, "007": 1}

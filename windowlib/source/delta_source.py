@@ -107,6 +107,16 @@ def _log_of(source: Source) -> Path:
     return source.path / "_delta_log"
 
 
+def partition_types(source: Source) -> dict[str, str]:
+    """The types, as Spark names them, of the columns by which a Delta table is partitioned, of those that are texts,
+    whole numbers or days."""
+    table = _table(source)
+    partitioned = {*table.metadata().partition_columns}
+    types = {field.name: str(getattr(field.type, "type", "")) for field in table.schema().fields}
+    known = {"string": "string", "integer": "int", "long": "bigint", "date": "date"}
+    return {name: known[kind] for name, kind in types.items() if name in partitioned and kind in known}
+
+
 def _table(source: Source, version: int | None = None) -> DeltaTable:
     try:
         return DeltaTable(str(source.path), version=version)

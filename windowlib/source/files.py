@@ -22,6 +22,7 @@ from windowlib.plans.partitions import folder_type, folder_values
 from windowlib.plans.sql_kinds import NULL, STRING
 from windowlib.source import text
 from windowlib.source.column_types import IN_FOLDERS, declared_type, in_nanos, is_wider, kind_of, misfit, schema_of
+from windowlib.source.delta_source import partition_types
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -40,7 +41,7 @@ def check_readable(
         name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()
     }  # as earlier releases say
     seen |= _declared(source, uses.columns, seen)
-    in_folders = folder_types([file.path for file in files])
+    in_folders = folder_types(source, [file.path for file in files])
     empty: dict[str, Path] = {}
     for file in files:
         path, types = source.path / file.path, _types_in(source, file, in_folders)
@@ -139,11 +140,18 @@ def _declaring(column: str, recorded: str, found: str) -> str:
     return f"; or, where nothing is cut off, say so in [source]: {said}"
 
 
-def folder_types(paths: Sequence[str]) -> dict[str, str]:
-    """The types of the columns that stand in the names of the folders of these files, by name, in order."""
+def folder_types(source: Source, paths: Sequence[str]) -> dict[str, str]:
+    """The types of the columns that stand in the names of the folders of these files, by name, in order.
+
+    A Delta table says what its own are; for others it is what Spark makes of the values.
+    """
     values = [folder_values(path) for path in paths]
     known = dict.fromkeys(name for one in values for name in one)
-    return {name: folder_type(one.get(name) for one in values) for name in known}
+    inferred = {name: folder_type(one.get(name) for one in values) for name in known}
+    if not known or source.format != "delta":
+        return inferred
+    declared = partition_types(source)
+    return {name: declared.get(name, kind) for name, kind in inferred.items()}
 
 
 def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:

@@ -50,7 +50,7 @@ class Layout:
     @classmethod
     def of(cls, source: Source, files: Sequence[SourceFile], recorded: Types) -> Layout:
         """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
-        folded = folder_types([file.path for file in files])
+        folded = folder_types(source, [file.path for file in files])
         of_files = {name: recorded.get(source.named(name), "") for name in folded}
         folded |= {name: kind_of(kind) for name, kind in of_files.items() if kind_of(kind) in FOLDED}
         fields: dict[str, dict[str, pa.Field]] = {}
@@ -134,14 +134,27 @@ def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     reader = spark.read.option("basePath", str(folder))
     if [*alike] == [()]:
         as_spark = _only_spark_knows(schemas[0]) and all(schema.names == schemas[0].names for schema in schemas)
-        plain = reader if as_spark else reader.schema(layout.schema())
-        return _placed(plain.parquet(*map(text.no_pattern, next(iter(alike.values())))), {}, layout)
+        paths = next(iter(alike.values()))
+        plain = _as_spark_knows(reader, layout, paths) if as_spark else _read(reader, layout, {}, paths)
+        return _placed(plain, {}, layout)
     parts = [_placed(_read(reader, layout, dict(found), paths), dict(found), layout) for found, paths in alike.items()]
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
 def _read(reader: DataFrameReader, layout: Layout, found: Types, paths: Sequence[str]) -> DataFrame:
     return reader.schema(layout.with_folders(layout.schema(found))).parquet(*map(text.no_pattern, paths))
+
+
+def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str]) -> DataFrame:
+    """The columns as Spark reads them, but for those that stand in the names of folders."""
+    from pyspark.sql.types import StructType
+
+    found = reader.parquet(*map(text.no_pattern, paths))
+    own = StructType([field for field in found.schema if field.name not in layout.in_folders])
+    wanted = layout.with_folders(own)
+    if all(found.schema[field.name].dataType == field.dataType for field in wanted):
+        return found
+    return reader.schema(wanted).parquet(*map(text.no_pattern, paths))
 
 
 def _only_spark_knows(schema: pa.Schema) -> bool:
