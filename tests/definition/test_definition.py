@@ -144,6 +144,19 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ),
         ({**CSV, "source.timestamp_unit": '"ms"'}, 'source.timestamp_unit: given "ms", but the timestamp is timestamp'),
         ({**CSV, "source.key": '["user"]'}, 'source.key: column "user" is not in source.schema; did you mean user_id?'),
+        (
+            {**CSV, "source.key": '["User_id"]'},
+            'source.key: column "User_id" is not in source.schema; did you mean user_',
+        ),
+        (
+            {**CSV, "aggregates.n": '"sum(Value)"'},
+            'aggregates.n: column "Value" is not in source.schema; did you mean v',
+        ),
+        (
+            {**CSV, "source.schema.ts": '"string"'},
+            "source.timestamp: column is string; need timestamp, which a text is",
+        ),
+        ({**CSV, "source.schema.ts": '"boolean"'}, "source.timestamp: column is boolean; need timestamp"),
         ({**CSV, "source.event_id": '"id"'}, 'source.event_id: column "id" is not in source.schema'),
         ({**CSV, "aggregates.n": '"sum(vale)"'}, 'aggregates.n: column "vale" is not in source.schema; did you mean v'),
         (
@@ -258,6 +271,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     [
         ("name = ", r"is not TOML: Invalid value \(at end of document\)"),
         ('name = "a"\nname = "b"\n', r"is not TOML: Cannot overwrite a value \(at line 2, column 11\)"),
+        (f"n = {'9' * 5000}", "is not TOML: Exceeds the limit"),
         ("", "source: missing"),
     ],
 )

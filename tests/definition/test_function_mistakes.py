@@ -72,7 +72,7 @@ COUNT_OF_3 = '{type = "count", n = 3}'
             " value, price,"
             " gap_ms",
         ),
-        (FUNCTION + 'reads = ["page", "Page"]', 'window.reads: names "page" twice'),
+        (FUNCTION + 'reads = ["page", "page"]', 'window.reads: names "page" twice'),
     ],
 )
 def test_mistakes_about_a_function(tmp_path: Path, function: str, message: str) -> None:

@@ -99,6 +99,26 @@ def test_a_file_that_is_not_parquet(tmp_path: Path) -> None:
     assert plan(definition, clock)
 
 
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_an_expression_over_the_event_time_of_text(tmp_path: Path, kind: str) -> None:
+    named = TEXT.replace("{kind}", kind).replace('total = "sum(value)"', 'newest = "max(timestamp_ms)"')
+    assert "max(timestamp_ms)" in named
+    definition = clicks(tmp_path, 0, named)
+    row = "u1,1,1" if kind == "csv" else '{"user": "u1", "at_ms": 1, "value": 1}'
+    (tmp_path / "incoming" / f"1.{kind}").write_text(f"user,at_ms,value\n{row}\n" if kind == "csv" else f"{row}\n")
+    assert plan(definition, clock)
+
+
+def test_a_key_of_parts_where_the_operator_is_needed(tmp_path: Path) -> None:
+    trigger = '[window.trigger]\ntype = "count"\nn = 2\n'
+    users = pa.array([{"a": 1}])
+    definition, _ = with_file(
+        tmp_path, {**GOOD, "user": users}, PLAIN.replace("[aggregates]", f"{trigger}[aggregates]")
+    )
+    with refused(SourceError, "source.key = 'user' is struct<a", "keys of single values"):
+        plan(definition, clock)
+
+
 @pytest.mark.parametrize(
     ("given", "unit", "says"),
     [

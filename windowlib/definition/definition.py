@@ -257,5 +257,5 @@ def _read(file: Path) -> dict[str, Any]:
         raise InvalidDefinition(f"{file}: is a folder; give the path of a pipeline's TOML file") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidDefinition(f"{file}: cannot be read as UTF-8 text ({error})") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # of a number with thousands of digits, too
         raise InvalidDefinition(f"{file}: is not TOML: {error}") from error

@@ -187,9 +187,8 @@ def _columns_in_schema(
     used += _compared(window)
     for output, expression in aggregates.items():
         used += [(f"aggregates.{output}", name) for name in columns_of(columns_used, expression)]
-    known = {name.casefold() for name in schema} | {EVENT_TIME}
     for key, name in used:
-        if name.casefold() not in known:
+        if name not in (*schema, EVENT_TIME):
             yield Mistake(
                 key, f"column {given(name)} is not in source.schema{nearest(name, schema)}; there: {', '.join(schema)}"
             )
@@ -197,6 +196,12 @@ def _columns_in_schema(
 
 def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
     timestamp, unit = _type_of(source.get("timestamp"), schema), source.get("timestamp_unit")
+    if timestamp and unit is None and not timestamp.startswith((*spark_types.NUMBERS, "timestamp", "date")):
+        yield Mistake(
+            "source.timestamp",
+            f"column is {timestamp}; need timestamp, which a text is read as by source.dialect.timestamp_format, or a"
+            " number, or a text of one, with timestamp_unit",
+        )
     if timestamp.startswith(spark_types.NUMBERS) and unit is None:
         yield Mistake(
             "source.timestamp_unit", f'missing, and needed as the timestamp is {timestamp}; allowed: "s", "ms", "us"'

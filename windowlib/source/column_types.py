@@ -99,8 +99,11 @@ def declared_type(text: str | None) -> pa.DataType | None:
 
     >>> declared_type(" LONG"), declared_type("dec(10, 2)"), declared_type("array<int>"), declared_type(None)
     (DataType(int64), Decimal128Type(decimal128(10, 2)), None, None)
+    >>> declared_type("decimal(20)"), declared_type("numeric")
+    (Decimal128Type(decimal128(20, 0)), Decimal128Type(decimal128(10, 0)))
     """
-    kind = re.sub(r"^(dec|numeric)(?=\()", "decimal", re.sub(r"\s", "", (text or "").casefold()))
+    kind = re.sub(r"^(dec|numeric)(?=\(|$)", "decimal", re.sub(r"\s", "", (text or "").casefold()))
+    kind = re.sub(r"^decimal(?:\((\d+)\))?$", lambda found: f"decimal({found[1] or 10},0)", kind)
     kind = _ALSO_CALLED.get(kind, kind)
     found = arrow_type(kind)
     return None if found == pa.string() and kind != STRING else found

@@ -19,7 +19,7 @@ from windowlib.definition.uses import Uses
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
-from windowlib.plans.sql_kinds import NULL, STRING
+from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
 from windowlib.source.column_types import IN_FOLDERS, declared_type, in_nanos, is_wider, kind_of, misfit, schema_of
 from windowlib.source.delta_source import partition_types
@@ -72,7 +72,9 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
     for file in files:
         text.check_file(source, source.path / file.path)
     kinds = source.kinds
-    return {name: kinds[source.in_files(name)] for name in used}
+    return {
+        name: kinds[column] for name in used if (column := source.in_files(name)) in kinds or name != names.EVENT_TIME
+    }
 
 
 def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str]) -> dict[str, str]:
@@ -177,6 +179,12 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
         unordered = () if uses.runs_operator else without_order(expression, kinds)
         for problem in (*misfits(expression, kinds), *unordered):
             raise SourceError(f"aggregates.{output}: {problem}")
+    for key in source.key:
+        if uses.runs_operator and is_nested(kind := kinds.get(key.casefold(), "")):
+            raise SourceError(
+                f"source.key = {key!r} is {kind} in the files; windows that need the operator element by element take"
+                " keys of single values: name its fields in source.nested"
+            )
     event_id = kinds.get((source.event_id or "").casefold())
     if event_id and not event_id.startswith((*AS_TEXT, "uint")):
         raise SourceError(f"source.event_id = {source.event_id!r} is {event_id} in the files; {NEED_AS_TEXT}")
