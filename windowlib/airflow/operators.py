@@ -123,7 +123,11 @@ class Advance(Traced, Job):
 
 class Together(Advance):
     """Runs several pipelines with one command, and returns its outcomes. The task of each pipeline says what became of
-    it, so this one fails only where the command did not get so far; pipelines without new input have none."""
+    it, so this one fails only where the command did not get so far; pipelines without new input have none.
+
+    On a retry no outcome says that a pipeline is done: an earlier try may have committed batches that no task has
+    reported, so the task of each runs it alone, and finds them.
+    """
 
     errors_at_once = True
 
@@ -132,6 +136,8 @@ class Together(Advance):
         ends = [record for record in records if "exit_code" in record]
         if not ends:
             raise_for(code, last_words(lines), retried=is_retry(context))
+        if is_retry(context):
+            return [one | {"exit_code": None} if one.get("exit_code") == 0 else one for one in records]
         if idle := [one["pipeline"] for one in ends if one["exit_code"] == 0 and not one["batches"]]:
             done_without(context, records, *(f"{task}_{name}" for name in idle for task in IDLE))
         return records
@@ -154,7 +160,7 @@ class AfterTogether(Advance):
         if end["exit_code"] != 0:
             self.command += catching_up(context)
             batches = Job.execute(self, context)
-        elif not batches:  # this task alone was cleared: else together has skipped it
+        if not batches:  # of a retry, or this task alone was cleared: else together has skipped it
             raise AirflowSkipException("nothing is new: nothing was changed")
         published = [{k: v for k, v in one.items() if k != "pipeline"} for one in batches]
         done_without(context, self.published(published, context), decide)

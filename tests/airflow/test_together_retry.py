@@ -1,0 +1,108 @@
+"""Of pipelines that run together: a retry of the common task loses nothing of what the try before it has committed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clicks import CLICKS, clicks
+from windowlib.definition.definition import Definition, load_definition
+
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
+]
+
+ROOT = Path(__file__).parents[2]
+
+
+class Ti:
+    """A task instance at its `try_number`; the tasks of one run of the DAG share what they return."""
+
+    def __init__(self, try_number: int, together: Any = None) -> None:
+        self.try_number, self.together = try_number, together
+        self.pushed = dict[str, Any]()
+
+    def xcom_pull(self, task_ids: str) -> Any:
+        return self.together
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+def context(ti: Ti, outlet_events: dict[Any, Any]) -> dict[str, Any]:
+    """What Airflow gives a task, in a run of the DAG that began a minute ago."""
+    run = type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 60, UTC)})()
+    return {"ti": ti, "dag_run": run, "outlet_events": outlet_events}
+
+
+def ended(task: Any, given: dict[str, Any]) -> list[str]:
+    """The tasks that a task which is done has the scheduler skip."""
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    try:
+        given["ti"].pushed["return_value"] = task.execute(given)
+    except DownstreamTasksSkipped as done:
+        return [str(one) for one in done.tasks]
+    return []
+
+
+def definitions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Definition]:
+    """`clicks` and `hours`, over one source with a file, and `idle`, over one without."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    text = f'engine = "sail"\n{CLICKS}'
+    clicks(folder, 1, text)
+    (folder / "hours.toml").write_text(text.replace('"clicks"', '"hours"', 1), encoding="utf-8")
+    (folder / "empty").mkdir()
+    idle = text.replace('"clicks"', '"idle"', 1).replace('path = "incoming"', 'path = "empty"')
+    (folder / "idle.toml").write_text(idle, encoding="utf-8")
+    return [load_definition(folder / f"{name}.toml") for name in ("clicks", "hours", "idle")]
+
+
+@pytest.mark.fault(
+    "the task of several pipelines is killed after one of them has committed",
+    "the retry reports that one's batch too: it runs alone, and finds it",
+)
+def test_a_retry_reports_what_the_try_before_has_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk import Asset
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from windowlib.airflow.commands import advance_command
+    from windowlib.airflow.operators import AfterTogether, Together
+
+    members = definitions(tmp_path, monkeypatch)
+    # The first try was killed when it had committed the batch of `clicks`: nothing says how that one ended.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([*advance_command(members[0])], check=True, env=environment, stdout=subprocess.DEVNULL)
+
+    together = Ti(try_number=2)
+    skipped = ended(Together(task_id="together", command=advance_command(*members)), context(together, {}))
+    assert skipped == []  # whether a pipeline had news before, its own task finds out
+
+    for one in members[:2]:
+        asset = Asset(f"{one.name}_results")
+        events = {asset: type("Event", (), {"extra": None})()}
+        ti = Ti(1, together.pushed["return_value"])
+        after = AfterTogether(
+            task_id=f"advance_{one.name}",
+            pipeline=one.name,
+            file=one.file,
+            command=advance_command(one),
+            outlets=[asset],
+        )
+        assert ended(after, context(ti, events)) == [f"decide_{one.name}"]
+        assert [batch["batch_id"] for batch in ti.pushed["batches"]] == [1]
+        assert events[asset].extra["batches"] == 1
+    idle = AfterTogether(
+        task_id="advance_idle", pipeline="idle", file=members[2].file, command=advance_command(members[2])
+    )
+    with pytest.raises(AirflowSkipException, match="nothing is new"):  # no event of its asset goes out
+        ended(idle, context(Ti(1, together.pushed["return_value"]), {}))
