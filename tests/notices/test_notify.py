@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,6 +28,7 @@ from windowlib.notices.notify import Ended, notify
 from windowlib.notices.situations import situations
 from windowlib.pages.looked import looked
 from windowlib.pages.overview import overview
+from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
@@ -247,13 +249,19 @@ def test_a_watermark_too_far_behind_the_clock_is_reported_and_when_it_is_not(cli
     assert server.said == [("freshness", "began"), ("freshness", "over")]
 
 
-def test_a_source_silent_for_longer_than_usual_is_reported(clicks, server):
-    tables = Tables(clicks.root)
-    version = delta_commits.create(tables[SOURCE_FILES.name], SOURCE_FILES.schema())
-    for hour in [*range(30), 90]:  # every hour, and once after sixty
+def arrivals(clicks: Definition, hours: Iterable[int]) -> int:
+    """Files that were read, this many hours after the plan; gives the version of their table."""
+    table = Tables(clicks.root)[SOURCE_FILES.name]
+    version = delta_commits.create(table, SOURCE_FILES.schema())
+    for hour in hours:
         at_ns = (NOW_MS + hour * HOUR_MS) * 1_000_000
         row = {"path": f"{hour}.parquet", "size_bytes": 1, "modified_ns": at_ns, "sequence": hour, "batch_id": 1}
-        version = small.append_rows(tables[SOURCE_FILES.name], version, [row])
+        version = small.append_rows(table, version, [row])
+    return version
+
+
+def test_a_source_silent_for_longer_than_usual_is_reported(clicks, server):
+    version = arrivals(clicks, [*range(30), 90])  # every hour, and once after sixty
     newest_ms = NOW_MS + 90 * HOUR_MS
     committed(clicks, newest_ms, source_files=version)
     patient = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"freshness_ms": None})})
@@ -266,6 +274,42 @@ def test_a_source_silent_for_longer_than_usual_is_reported(clicks, server):
     assert overview(at_home).warns
     longer = patient.model_copy(update={"notify": patient.notify.model_copy(update={"silence_ms": 3 * HOUR_MS})})
     assert situations(longer, newest_ms + 2 * HOUR_MS) == []
+
+
+@pytest.mark.parametrize("silence_ms", [None, 6 * HOUR_MS])
+def test_a_silence_lasts_until_a_file_comes(clicks, server, silence_ms):
+    """After eight weeks it was over, as no file had come in them."""
+    committed(clicks, NOW_MS, source_files=arrivals(clicks, range(30)))
+    about = clicks.notify.model_copy(update={"freshness_ms": None, "silence_ms": silence_ms})
+    patient = clicks.model_copy(update={"notify": about})
+    for days in (2, 55, 57, 60, 400):
+        assert notes_of(patient, now_ms=NOW_MS + 24 * days * HOUR_MS) == []
+    assert server.said == [("silence", "began")]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_batch_without_files_does_not_end_a_silence(clicks, server, spark):
+    """With `idle_timeout` a run of a silent source plans one where a window ends."""
+    text = clicks.file.read_text(encoding="utf-8").replace('freshness = "2h"', 'silence = "6h"')
+    clicks.file.write_text(text.replace('rness = "5m"', 'rness = "5m"\nidle_timeout = "1h"'), encoding="utf-8")
+    silent, arrived = load_definition(clicks.file), clicks.file.parent / "incoming" / "1.parquet"
+    os.utime(arrived, (NOW_MS // 1000, NOW_MS // 1000))
+    assert len(advance(silent, lambda: spark, clock=lambda: NOW_MS + 120_000)) == 1
+    later_ms = NOW_MS + 7 * HOUR_MS
+    notes_of(silent, now_ms=later_ms)
+    assert server.said == [("silence", "began")]
+    frozen = plan(silent, lambda: later_ms)
+    assert frozen is not None
+    assert frozen.files == ()
+    notes_of(silent, now_ms=later_ms)
+    assert len(advance(silent, lambda: spark, clock=lambda: later_ms)) == 1
+    notes_of(silent, now_ms=later_ms)
+    assert server.said == [("silence", "began")]
+    os.utime(shutil.copy(arrived, arrived.with_name("2.parquet")), (later_ms // 1000, later_ms // 1000))
+    plan(silent, lambda: later_ms + 120_000)  # what is planned has arrived
+    notes_of(silent, now_ms=later_ms + 120_000)
+    assert server.said[1:] == [("silence", "over")]
 
 
 def test_all_files_that_were_ever_read_were_looked_at_for_a_silence(clicks, monkeypatch: pytest.MonkeyPatch):

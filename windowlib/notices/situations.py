@@ -7,8 +7,8 @@
     freshness   the watermark is further behind the clock than notify.freshness
     clock       the watermark is ahead of the clock: events that come on time are late
 
-Usual is one and a half times the second longest time without a new file in the last eight weeks: one outage in them
-does not count, nights and weekends do. It takes `ENOUGH_GAPS` of such times to know.
+Usual is one and a half times the second longest time without a new file in the eight weeks up to the newest one: one
+outage in them does not count, nights and weekends do. It takes `ENOUGH_GAPS` of such times to know.
 """
 
 from __future__ import annotations
@@ -149,9 +149,11 @@ def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[
 
 
 def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
-    if state.commit is None or state.plan is not None or state.commit.watermark_out_ms == MAX_WATERMARK:
+    if state.commit is None or state.commit.watermark_out_ms == MAX_WATERMARK:
+        return
+    if state.plan is not None and state.plan.files:
         return  # what is planned has arrived
-    arrived_ms = _arrivals(ledger, state, now_ms)
+    arrived_ms = _arrivals(ledger, state)
     if not arrived_ms:
         return
     usual_ms = definition.notify.silence_ms or _usual_silence_ms(arrived_ms)
@@ -177,14 +179,17 @@ def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
     return int(MORE_THAN_USUAL * gaps[-2]) if len(gaps) >= ENOUGH_GAPS else None
 
 
-def _arrivals(ledger: Ledger, state: LedgerState, now_ms: int) -> list[int]:
-    """When files came that were read, of the last eight weeks, in order: by statistics, and rows of folded files.
+def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
+    """When files came that were read, of the eight weeks up to the newest, in order: by statistics, and rows of folded
+    files. They do not count back from now: a source that has been silent for longer would have no file at all.
 
     Where more than `OPENED` files hold those weeks, it is the time of the newest of them.
     """
-    table, since_ns = ledger.tables[SOURCE_FILES.name], (now_ms - USUAL_FOR_MS) * PER_FILE_NS
+    table = ledger.tables[SOURCE_FILES.name]
     files = delta.files(table, state.pinned(SOURCE_FILES.name))
     newest_first = sorted(files, key=lambda file: -file.high.get("modified_ns", 0))
+    newest_ns = newest_first[0].high.get("modified_ns", 0) if newest_first else 0
+    since_ns = newest_ns - USUAL_FOR_MS * PER_FILE_NS
     folded = [file for file in newest_first if file.rows > 1 and file.high.get("modified_ns", 0) >= since_ns]
     if folded[OPENED:]:
         since_ns = folded[OPENED].high["modified_ns"]
