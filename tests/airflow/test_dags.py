@@ -345,7 +345,11 @@ def test_a_deployment_that_wants_approvals_gets_them(asking: None, pipelines: Pa
         dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context)
 
 
-def test_a_preview_that_was_made_is_shown_and_not_made_again(pipelines: Path) -> None:
+@pytest.mark.parametrize(("base_url", "under"), [("", ""), ("https://example.org/team/airflow/", "/team/airflow")])
+def test_a_preview_that_was_made_is_shown_and_not_made_again(
+    pipelines: Path, monkeypatch: pytest.MonkeyPatch, base_url: str, under: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     definition = load_definition(pipelines / "one.toml")
     summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
@@ -353,9 +357,14 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(pipelines: Path) ->
     keep(definition.root, Preview("p1", 1_772_600_000_000, asked, 3, None, summary))
     dag, run = dag_bag().dags["rerun_windows"], RunOf(preview="p1", **{"from": None, "to": None})
     assert dag.get_task("check").execute(run.context)["what"] == asked.title
-    [shown] = dag.get_task("preview").execute(run.context)  # it has no command: one would fail
+    preview = dag.get_task("preview")
+    [shown] = preview.execute(run.context)  # it has no command: one would fail
     assert (shown["preview_id"], shown["changes_nothing"]) == ("p1", False)
     assert "euros" in shown["markdown"]
+    page = f"{under}/windowlib/one/previews/p1"
+    (link,) = preview.operator_extra_links
+    assert link.get_link(preview, ti_key=None) == page
+    assert shown["markdown"].endswith(f"[As a page]({page})")
 
 
 def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -657,6 +666,21 @@ def test_definitions_that_run_together_are_one_dag(pipelines: Path) -> None:
     assert link.get_link(dag.get_task("advance_two"), ti_key=None) == "/windowlib/two/"
     assert link.get_link(dag.get_task("together"), ti_key=None) == "/windowlib/"
     assert all(f"windowlib status {file}" in dag.doc_md for file in files)
+
+
+def test_buttons_lead_to_pages_of_an_airflow_under_a_path(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/team/airflow/")
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    (pipelines / "two.toml").write_text(together("two"), encoding="utf-8")
+    dags = dag_bag().dags
+    for dag, task, page in (
+        ("windows_one", "report", "one/"),
+        ("together_stream", "advance_two", "two/"),
+        ("together_stream", "together", ""),
+    ):
+        of = dags[dag].get_task(task)
+        (link,) = of.operator_extra_links
+        assert link.get_link(of, ti_key=None) == f"/team/airflow/windowlib/{page}"
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,16 @@ def test_what_the_shell_has_decided_ends_the_question(refused: Definition, askin
         answered(refused, "leave waiting", by=None)
 
 
+@pytest.mark.parametrize(("base_url", "under"), [("", ""), ("https://example.org/team/airflow/", "/team/airflow")])
+def test_a_question_leads_to_the_page(
+    refused: Definition, asking: None, monkeypatch, base_url: str, under: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
+    with pytest.raises(Put) as asked:
+        answered(refused, "leave waiting", by=None)
+    assert f"[The page of the pipeline]({under}/windowlib/clicks/)" in str(asked.value)
+
+
 @pytest.mark.fault("an answer comes when another batch waits", "that batch still waits")
 def test_an_answer_concerns_the_batch_that_was_asked_about(refused: Definition) -> None:
     from airflow.sdk.exceptions import AirflowSkipException

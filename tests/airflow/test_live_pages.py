@@ -126,9 +126,7 @@ BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 @pytest.mark.parametrize("under", ["", "/team/airflow"])
 def test_a_browser_is_led_to_the_login_and_back(get: Get, monkeypatch: pytest.MonkeyPatch, under: str) -> None:
-    from windowlib.airflow import plugin
-
-    monkeypatch.setattr(plugin.conf, "get", lambda *_, **__: f"https://example.org{under}/")
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", f"https://example.org{under}/")
     status, _, headers = get("/clicks/results?key.user=a%26b&from=", logged_in=False, headers=BROWSER)
     asked = f"{under}/windowlib/clicks/results?key.user=a%26b&from="
     to = urlsplit(headers["location"])

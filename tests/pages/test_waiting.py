@@ -33,7 +33,7 @@ def test_results_that_keep_a_batch_from_being_published_are_shown(tmp_path: Path
     [row] = shown
     assert row.startswith("Every user is known: user_id <b>, window_start 1970-01-01 00:00:00.02")
     _, asked = question(
-        "clicks", 7, ("approve", "abandon"), ["Every user is known."], {"results that are wrong": shown}
+        "clicks", 7, "/clicks/", ("approve", "abandon"), ["Every user is known."], {"results that are wrong": shown}
     )
     assert f"Some of its results that are wrong:\n\n- {escaped(row)}\n" in asked
     assert "<b>" not in asked

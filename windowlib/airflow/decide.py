@@ -24,6 +24,7 @@ from airflow.sdk import BaseOperator, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow import pipelines
+from windowlib.airflow.addresses import page_of
 from windowlib.airflow.approval import refused_answer, responder, text_of, waits_for_decision
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines
@@ -106,7 +107,7 @@ class Decide(Job, HITLOperator):
         failed = _failed(definition, batch_id, state.rejection)
         file, plan = definition.file, state.plan
         commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
-        self.subject, self.body = question(definition.name, batch_id, commands, failed, rows)
+        self.subject, self.body = question(definition.name, batch_id, page_of(definition.name), commands, failed, rows)
         return HITLOperator.execute(self, context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:

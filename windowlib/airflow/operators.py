@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
 from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
 
+from windowlib.airflow.addresses import home_page, page_of
 from windowlib.airflow.approval import waits_for_decision
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
 from windowlib.airflow.lineage import Traced
@@ -33,9 +34,9 @@ class Page(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
         """Where `windowlib.airflow.plugin` shows the pages of this task's pipeline; of several, the home page."""
         if not operator.dag_id.startswith("together_"):
-            return f"/windowlib/{operator.dag_id.removeprefix('windows_')}/"
+            return page_of(operator.dag_id.removeprefix("windows_"))
         pipeline = operator.task_id.partition("_")[2]
-        return f"/windowlib/{pipeline}/" if pipeline else "/windowlib/"
+        return page_of(pipeline) if pipeline else home_page()
 
 
 def done_without(context: Context, returned: object, *tasks: str) -> NoReturn:

@@ -9,12 +9,14 @@ import time
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote, urlparse
+from urllib.parse import quote
 
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
+
+from windowlib.airflow.addresses import PREFIX, home_page, outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from windowlib.airflow.pipelines import Broken
     from windowlib.definition.definition import Definition
 
-PREFIX = "/windowlib"
 NO_LOGIN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN  # none, or one that this Airflow did not give
 LOGIN = "/api/v2/auth/login"  # Airflow's; leads to the login page of whichever auth manager it has
 PREVIEW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"  # no script at all
@@ -52,14 +53,9 @@ def _is_browser(request: Request) -> bool:
 async def show_login(request: Request, _: Exception) -> RedirectResponse:
     """Airflow's login page, which leads back to the page that was asked for."""
     inside = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    asked = f"{_outside()}{PREFIX}{inside}" + (f"?{request.url.query}" if request.url.query else "")
-    to = f"{_outside()}{LOGIN}?next={quote(asked, safe='')}"
+    asked = f"{outside()}{PREFIX}{inside}" + (f"?{request.url.query}" if request.url.query else "")
+    to = f"{outside()}{LOGIN}?next={quote(asked, safe='')}"
     return RedirectResponse(to, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
-
-
-def _outside() -> str:
-    """The path under which Airflow is reached, without a slash at its end."""
-    return urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
 
 
 User = Annotated[Any, Depends(logged_in)]
@@ -189,7 +185,7 @@ class WindowlibPlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Pipelines",
-            "href": f"{_outside()}{PREFIX}/",
+            "href": home_page(),
             "destination": "nav",
         }
     ]

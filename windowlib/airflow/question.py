@@ -22,18 +22,24 @@ Or in a shell, where this task notices it within minutes:
 
 The **reason** is kept in the ledger, with the name that you are logged in by.
 
-[The page of the pipeline](/windowlib/{name}/)
+[The page of the pipeline]({page})
 """
 
 
 def question(
-    name: str, batch_id: int, commands: tuple[str, str], failed: Sequence[str], rows: Mapping[str, Sequence[str]]
+    name: str,
+    batch_id: int,
+    page: str,
+    commands: tuple[str, str],
+    failed: Sequence[str],
+    rows: Mapping[str, Sequence[str]],
 ) -> tuple[str, str]:
     """Subject and body (Markdown) of what is asked about a batch: a sentence for each check that failed, and some of
-    its `rows` by which they are. `commands` approve and abandon it.
+    its `rows` by which they are. `commands` approve and abandon it; `page` is where the page of the pipeline is.
     """
     return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
         name=name,
+        page=page,
         batch_id=batch_id,
         failed=_listed(failed),
         approve=commands[0],

@@ -10,6 +10,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOper
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
+from windowlib.airflow.addresses import preview_of
 from windowlib.airflow.approval import asked_by, must_ask, policy, refused_answer, responder, text_of
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
@@ -101,7 +102,7 @@ class PreviewRerun(OfPipeline):
             preview_id = super().execute(context)[-1]["preview_id"]
         found = load(definition.root, preview_id)
         text = markdown(found, definition.source.key, definition.pages.hide)
-        self.page = f"/windowlib/{definition.name}/previews/{found.preview_id}"
+        self.page = preview_of(definition.name, found.preview_id)
         said = "".join(f"{one[0].upper()}{one[1:]}.\n\n" for one in checked.get(PROPOSED, ()))
         text = f"{said}{text}\n\n[As a page]({self.page})"
         return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]

@@ -1,0 +1,29 @@
+"""Where the pages in Airflow are: `/windowlib/`, below the path under which Airflow itself is reached."""
+
+from __future__ import annotations
+
+from urllib.parse import urlparse
+
+from airflow.configuration import conf
+
+PREFIX = "/windowlib"
+
+
+def outside() -> str:
+    """The path under which Airflow is reached (`api.base_url`), without a slash at its end."""
+    return urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+
+
+def home_page() -> str:
+    """The page with a row for each pipeline."""
+    return f"{outside()}{PREFIX}/"
+
+
+def page_of(pipeline: str) -> str:
+    """The page of the pipeline of that name."""
+    return f"{home_page()}{pipeline}/"
+
+
+def preview_of(pipeline: str, preview_id: str) -> str:
+    """The page of a rerun's preview."""
+    return f"{page_of(pipeline)}previews/{preview_id}"
