@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.check_samples import FIGURES, HISTORY, check, definition
+from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.commands import to_paste
@@ -344,6 +344,41 @@ def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, 
     assert notice["situation"] == "warning.events.late_share"
     assert notice["command"] == to_paste("checks", clicks.file, "--explain", "events.late_share")
     assert "observed 0.1 (rows_late 98, rows_admitted 980)." in notice["sentence"]
+
+
+def test_the_command_of_a_warning_explains_its_check(clicks, server, tmp_path):
+    """Checks of rows are named after what they expect: the command named one that there is not."""
+    folder = clicks.file.parent
+    between = "expect_column_values_to_be_between"
+    rows = [
+        {"type": between, "kwargs": {"column": "events", "min_value": 0, "max_value": 9}},
+        {"type": between, "kwargs": {"column": "events", "min_value": 5}, "severity": "warning"},
+        {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["z"]}},
+    ]
+    rows[2]["severity"] = "warning"
+    figures = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "rows_read", "max_value": 4}}
+    (folder / "rows.json").write_text(json.dumps({"expectations": rows}), encoding="utf-8")
+    (folder / "figures.json").write_text(json.dumps({"expectations": [{**figures, "severity": "warning"}]}))
+    text = clicks.file.read_text(encoding="utf-8")
+    suites = 'max_duplicate_share = 0.01\nresults_suite = "rows.json"\nfigures_suite = "figures.json"'
+    clicks.file.write_text(text.replace("max_duplicate_share = 0.01", suites), encoding="utf-8")
+    own = load_definition(clicks.file)
+    committed(own, NOW_MS, batch_id=7)
+    check(own, FIGURES, HISTORY, [results_file(tmp_path, [("a", 0, 10), ("b", 0, 10)])])
+    notes_of(own)
+    commands = {one["sentence"].partition(" Expected ")[0]: one["command"] for one in server.got}
+    names = (
+        "own_figures.rows_read",
+        "own_results.column_values_to_be_between_2",
+        "own_results.column_values_to_be_in_set",
+    )
+    for sentence, name in zip(sorted(commands), names, strict=True):
+        assert commands[sentence] == to_paste("checks", own.file, "--explain", name), sentence
+        explained = ran("checks", own.file, "--explain", name)
+        assert (explained.exit_code, "batch 7  failed" in explained.output) == (0, True), explained.output
+    (folder / "rows.json").write_text(json.dumps({"expectations": rows[:1]}), encoding="utf-8")
+    gone = [one.command for one in situations(own, NOW_MS) if one.key.startswith("warning.own_results")]
+    assert {*gone} == {to_paste("checks", own.file)}  # it lists those that there are
 
 
 def test_a_run_that_died_is_reported_by_the_next_plan(clicks, server):

@@ -24,7 +24,7 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     >>> print(without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks")))
     ... # doctest: +ELLIPSIS
     no row of batch 4 could be used; these are they: ...windowlib read clicks.toml quarantine
-    Where the definition was wrong, correct it, then: ...windowlib rollback clicks.toml --to-batch 3 --reason "…"
+    Where the definition was wrong, correct it, then: remove the folder warehouse/clicks
     The next run reads their files again
     >>> figures |= {"rows_admitted": 1, "quarantined_malformed": 8}
     >>> without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks"))
@@ -33,9 +33,13 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     refused = sum(figures.get(f"quarantined_{reason}") or 0 for reason in UNUSABLE)
     if not refused or refused != figures.get("rows_read"):
         return None
-    again = to_paste("rollback", file, "--to-batch", str(report.batch_id - 1), *WHY)
-    if report.watermark_out_ms == MIN_WATERMARK:  # nor was any before: there is nothing to keep
-        again = f"remove the folder {shlex.quote(str(root))}"
+    from windowlib.tables.ledger_history import commits_of
+    from windowlib.tables.opened import Tables
+
+    again = f"remove the folder {shlex.quote(str(root))}"  # where no event was before: there is nothing to keep
+    before = max((one.batch_id for one in commits_of(Tables(root)) if one.batch_id < report.batch_id), default=None)
+    if before is not None and report.watermark_out_ms != MIN_WATERMARK:
+        again = to_paste("rollback", file, "--to-batch", str(before), *WHY)
     return (
         f"no row of batch {report.batch_id} could be used; these are they: {to_paste('read', file, 'quarantine')}\n"
         f"Where the definition was wrong, correct it, then: {again}\nThe next run reads their files again"

@@ -27,6 +27,8 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
+from windowlib.inspection.checks import checks
+from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import column_of, in_words, without_examples
 from windowlib.quality.validations import kept
@@ -68,7 +70,7 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
     return [
         *_decision(definition, state),
         *_died(definition, ledger, state),
-        *_warnings(definition, state),
+        *_warnings(definition, state, now_ms),
         *standing_still(definition, ledger, state, now_ms),
     ]
 
@@ -108,18 +110,37 @@ def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterato
         yield Situation("failure", f"died {state.plan.batch_id}", sentence, state.plan.batch_id, command)
 
 
-def _warnings(definition: Definition, state: LedgerState) -> Iterator[Situation]:
+def _warnings(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[Situation]:
     committed = state.commit.batch_id if state.commit else 0
     newest = next((one for one in kept(definition.root, LOOKED_AT) if one.batch_id <= committed), None)
     if newest is None:
         return
-    for one in in_words(newest.suites, newest.figures):
-        if not one.success and one.severity != "critical":
-            name = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
-            observed = without_examples(one.observed)
-            sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
-            command = to_paste("checks", definition.file, "--explain", name)
-            yield Situation(f"warning.{name}", "", sentence[:LONGEST], newest.batch_id, command)
+    failed = [one for one in in_words(newest.suites, newest.figures) if not one.success and one.severity != "critical"]
+    names = _names(definition, newest.batch_id, now_ms) if failed else {}
+    for one in failed:
+        about = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
+        observed = without_examples(one.observed)
+        sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
+        named = names.get((one.suite, one.observed))
+        command = to_paste("checks", definition.file, *(("--explain", named.pop(0)) if named else ()))
+        yield Situation(f"warning.{about}", "", sentence[:LONGEST], newest.batch_id, command)
+
+
+def _names(definition: Definition, batch_id: int, now_ms: int) -> dict[tuple[str, str], list[str]]:
+    """What the checks are called that a batch did not meet, critical ones left out, by suite and what they observed.
+
+    Empty where a suite was changed and can no longer be read.
+    """
+    try:
+        found = checks(definition, now_ms)
+    except InvalidSpec:
+        return {}
+    names: dict[tuple[str, str], list[str]] = {}
+    for one in found.checks:
+        seen = [seen for seen in one.seen if seen.batch_id == batch_id and not seen.success]
+        if seen and one.severity != "critical":
+            names.setdefault((one.suite, seen[0].observed), []).append(one.name)
+    return names
 
 
 def _freshness(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[Situation]:

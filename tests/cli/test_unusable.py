@@ -1,0 +1,40 @@
+"""What is advised where no row of a batch could be used is a command that runs."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from tests.clicks import arrive, clicks, clock, events
+from windowlib.batches.planning import plan
+from windowlib.cli.main import app
+from windowlib.cli.unusable import without_usable_rows
+from windowlib.runs.advance import advance
+from windowlib.runs.verdicts import abandon
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_the_batch_to_go_back_to_is_one_that_was_committed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch 2 was given up, and 3 could not be used: it advised to go back to 2."""
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = clicks(tmp_path, 1)
+    assert len(advance(definition, lambda: spark, clock=clock)) == 1
+    arrive(tmp_path, 2, [{**one, "user": None} for one in events(2)])
+    plan(definition, clock)
+    abandon(definition, "ann", "the checks refused it", clock)
+    [unusable] = advance(definition, lambda: spark, clock=clock)
+    advice = without_usable_rows(unusable, definition.file, definition.root)
+    assert unusable.batch_id == 3
+    assert advice is not None
+    [command] = [line.partition(", then: ")[2] for line in advice.splitlines() if ", then: " in line]
+    _, *arguments = shlex.split(command)
+    assert arguments[:4] == ["rollback", str(definition.file), "--to-batch", "1"]
+    done = CliRunner().invoke(app, [*arguments, "--who", "ann", "--yes"])
+    assert done.exit_code == 0, done.output
