@@ -308,7 +308,9 @@ def test_what_verify_found_last_is_shown(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pages(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return site([definition(folder, name) for name in NAMES], tmp_path_factory.mktemp("a site"), AS_OF_MS).parent
+    made = site([definition(folder, name) for name in NAMES], tmp_path_factory.mktemp("a site"), AS_OF_MS)
+    assert made.errors == []
+    return made.pages[0].parent
 
 
 @pytest.fixture(scope="module")

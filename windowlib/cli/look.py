@@ -12,7 +12,8 @@ from windowlib.cli.display import console, rows_of, show_explanation, show_rows,
 from windowlib.cli.options import Json, Pipeline, Pipelines
 from windowlib.cli.outcomes import show_found, show_outcome
 from windowlib.cli.progress import progress
-from windowlib.runs.exits import load_pipeline
+from windowlib.cli.several import load_each, print_each
+from windowlib.runs.exits import load_pipeline, worst
 
 
 def read(
@@ -77,20 +78,22 @@ def report(
 ) -> None:
     """Build the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
 
-    Pages are files that open without a server and without a network. Without --out: pages/ next to the tables.
+    Pages are files that open without a server and without a network. Without --out: pages/ next to the tables. What is
+    wrong with one of several does not stop the others, and the exit code is the worst.
 
     [dim]windowlib report clicks.toml[/dim]
     [dim]windowlib report clicks.toml orders.toml --out site[/dim]
     """
-    from windowlib.pages.site import report as build
-    from windowlib.pages.site import site
+    from windowlib.pages.site import reports, site
     from windowlib.tables.ledger import wall_clock_ms
 
-    definitions, now_ms = [load_pipeline(pipeline) for pipeline in pipelines], wall_clock_ms() // 1000 * 1000
+    found, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
     with progress(console(quiet=as_json), "building pages") as say:
-        pages = [site(definitions, out, now_ms)] if out else []
-        for one in () if out else definitions:
-            say(f"building the page of {one.name}")
-            pages.append(build(one, now_ms))
-    for page in pages:
+        if out and found.definitions:
+            built = site(found.definitions, out, now_ms, found.mistakes)
+        else:
+            built = reports(found.definitions, now_ms, say)
+    for page in built.pages:
         show_outcome({"page": str(page)}, f"open {page}", as_json)
+    if codes := [*found.codes, *print_each(built.errors, "report", is_named=len(pipelines) > 1)]:
+        raise typer.Exit(worst(codes))

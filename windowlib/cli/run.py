@@ -12,6 +12,7 @@ from windowlib.cli.notifying import keep_metrics, notify_of, notifying
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
+from windowlib.cli.several import load_each
 from windowlib.cli.unusable import without_usable_rows
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant
@@ -19,6 +20,9 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import about, load_pipeline, print_error, worst
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
     from windowlib.definition.definition import Definition
     from windowlib.runs.attempt import BatchReport
     from windowlib.runs.run import Say
@@ -53,15 +57,14 @@ def run(
     [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """
     chosen = {"engine": engine.value} if engine else {}
-    definitions = [load_pipeline(pipeline).model_copy(update=chosen) for pipeline in pipelines]
     limits = Limits(max_batches, finish, duration_ms("--wait", wait), since)
-    with progress(console(quiet=as_json)) as say:
-        if len(definitions) > 1:
-            if since or wait != NO_WAIT:
-                raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
-            raise typer.Exit(_run_together(definitions, max_batches, finish, as_json, say))
-        with notifying(definitions[0], command="run"):
-            shown = _run_measured(definitions[0], limits, as_json, say)
+    if len(pipelines) > 1:
+        if since or wait != NO_WAIT:
+            raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
+        raise typer.Exit(_run_several(pipelines, chosen, limits, as_json))
+    definition = load_pipeline(pipelines[0]).model_copy(update=chosen)
+    with progress(console(quiet=as_json)) as say, notifying(definition, command="run"):
+        shown = _run_measured(definition, limits, as_json, say)
     if not shown and not as_json:
         typer.echo(NOTHING_NEW)
 
@@ -208,8 +211,24 @@ def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) ->
     return bool(shown)
 
 
-def _run_together(definitions: list[Definition], max_batches: int | None, finish: bool, as_json: bool, say: Say) -> int:
-    """Runs several pipelines; the worst of their exit codes."""
+def _run_several(pipelines: Sequence[Path], chosen: Mapping[str, str], limits: Limits, as_json: bool) -> int:
+    """Runs those of several pipelines whose definitions can be used; the worst of all their exit codes."""
+    from windowlib.engines.choice import check_engine
+
+    def as_asked(definition: Definition) -> Definition:
+        asked = definition.model_copy(update=chosen)
+        check_engine(asked.engine, asked.source, asked.uses)
+        return asked
+
+    found = load_each(pipelines, "run", as_asked)
+    if not found.definitions:
+        return worst(found.codes)
+    with progress(console(quiet=as_json)) as say:
+        return worst([*found.codes, *_run_together(found.definitions, limits, as_json, say)])
+
+
+def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, say: Say) -> list[int]:
+    """Runs several pipelines; the exit code of each."""
     from windowlib.runs.run import Run
     from windowlib.runs.start import run_together
     from windowlib.tables.ledger import Waiting
@@ -218,8 +237,8 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         named = {"pipeline": definition.name, **batch_record(report)}
         show_outcome(named, f"{definition.name}  {batch_line(report)}", as_json)
 
-    runs = [Run.of(one, finish=finish, note=show_note, say=say) for one in definitions]
-    ends = run_together(runs, on_batch=on_batch, max_batches=max_batches)
+    runs = [Run.of(one, finish=limits.finish, note=show_note, say=say) for one in definitions]
+    ends = run_together(runs, on_batch=on_batch, max_batches=limits.max_batches)
     codes = []
     for end in ends:
         name = end.definition.name
@@ -232,4 +251,4 @@ def _run_together(definitions: list[Definition], max_batches: int | None, finish
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}
         show_outcome(ended, None if end.reports or end.error else f"{name}  {NOTHING_NEW}", as_json)
-    return worst(codes)
+    return codes

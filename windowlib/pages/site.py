@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
 from windowlib.pages.looked import Looked, looked
-from windowlib.pages.overview import Overview, in_order
+from windowlib.pages.overview import Overview, in_order, unreadable
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
@@ -17,6 +19,7 @@ from windowlib.tables import disk
 
 FOLDER = "pages"
 PAGE = "index.html"
+WITHIN = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}")  # the page of a pipeline, below the home page
 
 
 def report(definition: Definition, now_ms: int) -> Path:
@@ -26,24 +29,59 @@ def report(definition: Definition, now_ms: int) -> Path:
     return disk.put(definition.root / FOLDER / PAGE, pipeline_page(_pipeline(found), place))
 
 
-def site(definitions: Sequence[Definition], folder: Path, now_ms: int) -> Path:
-    """Writes a home page, a page of each pipeline, and their metrics into a folder; gives the home page's path.
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The pages to open, and what was wrong with the pipelines that could not be looked at."""
 
-    Raises `InvalidSpec` where two have one name.
+    pages: list[Path] = field(default_factory=list)
+    errors: list[tuple[Definition, Exception]] = field(default_factory=list)
+
+
+def reports(definitions: Sequence[Definition], now_ms: int, say: Callable[[str], None]) -> Built:
+    """As `report`, of each pipeline; `say` is called with what is being done."""
+    built = Built()
+    for one in definitions:
+        say(f"building the page of {one.name}")
+        try:
+            built.pages.append(report(one, now_ms))
+        except Exception as error:  # anything at all: the other pipelines must go on
+            built.errors.append((one, error))
+    return built
+
+
+def site(
+    definitions: Sequence[Definition],
+    folder: Path,
+    now_ms: int,
+    mistakes: Mapping[Path, str] = MappingProxyType({}),
+) -> Built:
+    """Writes a home page, a page of each pipeline, and their metrics into a folder; gives the home page.
+
+    A pipeline that cannot be looked at, or whose definition cannot be used (`mistakes`: by its file, why), has a row
+    and a page that say so. Raises `InvalidSpec` where two have one name.
     """
     names = [one.name for one in definitions]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
-    samples, rows = list[metrics.Sample](), list[Overview]()
+    samples, rows, built = list[metrics.Sample](), list[Overview](), Built()
+    broken = [unreadable(file.name if file.stem in names else file.stem, why) for file, why in mistakes.items()]
     for one in definitions:
-        found = looked(one, now_ms)
-        shown = _pipeline(found)
-        samples += _samples(found)
-        rows.append(shown.overview)
-        disk.put(folder / one.name / PAGE, pipeline_page(shown, Place(lambda name: PAGE, home=f"../{PAGE}")))
+        try:
+            found = looked(one, now_ms)
+            shown, of_one = _pipeline(found), _samples(found)
+        except Exception as error:  # anything at all: the other pipelines must go on
+            built.errors.append((one, error))
+            broken.append(unreadable(one.name, str(error) or type(error).__name__))
+        else:
+            samples += of_one
+            rows.append(shown.overview)
+            disk.put(folder / one.name / PAGE, pipeline_page(shown, WITHIN))
+    for row in broken:
+        disk.put(folder / row.name / PAGE, home_page([row], now_ms, WITHIN))
     metrics.write(samples, folder)
     place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
-    return disk.put(folder / PAGE, home_page(in_order(rows), now_ms, place))
+    built.pages.append(disk.put(folder / PAGE, home_page(in_order([*rows, *broken]), now_ms, place)))
+    return built
 
 
 def _samples(found: Looked) -> list[metrics.Sample]:

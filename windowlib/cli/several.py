@@ -1,0 +1,55 @@
+"""What commands for several pipelines have in common: a mistake in one definition is that one's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.runs.exits import about, in_a_sentence, load_pipeline, print_error
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The definitions that can be used; of the others, by file, the sentence that says why not, and the exit codes."""
+
+    definitions: list[Definition] = field(default_factory=list)
+    mistakes: dict[Path, str] = field(default_factory=dict)
+    codes: list[int] = field(default_factory=list)
+
+
+def load_each(
+    pipelines: Sequence[Path], command: str, as_asked: Callable[[Definition], Definition] = lambda one: one
+) -> Loaded:
+    """Loads each definition by itself, and prints the error of one that cannot be used; raises that of a single one.
+
+    `as_asked` makes of a definition what the command asks for, or raises what is wrong with it.
+    """
+    from windowlib.definition.definition import load_definition
+
+    if len(pipelines) == 1:
+        return Loaded([as_asked(load_pipeline(pipelines[0]))])
+    found = Loaded()
+    for file in pipelines:
+        try:
+            found.definitions.append(as_asked(load_definition(file)))
+        except Exception as error:  # anything at all: the other pipelines must go on
+            found.mistakes[file] = in_a_sentence(error)
+            found.codes.append(print_error(error, command))
+    if found.definitions:
+        about(found.definitions[-1], found.definitions[-1].file)
+    return found
+
+
+def print_each(errors: Iterable[tuple[Definition, Exception]], command: str, *, is_named: bool) -> list[int]:
+    """Prints the error of each pipeline, with its name where there are several; their exit codes."""
+    codes = []
+    for definition, error in errors:
+        if is_named:
+            about(definition, definition.file)
+        codes.append(print_error(error, command, definition.name if is_named else ""))
+    return codes
