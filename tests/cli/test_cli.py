@@ -376,6 +376,15 @@ RECORDING = {
 }
 
 
+@pytest.mark.parametrize("option", ["--key", "--timestamp"])
+def test_the_demo_refuses_columns_of_files_that_it_was_not_given(tmp_path: Path, option: str) -> None:
+    """It ran over its own events, as if nothing had been said."""
+    ended = call("demo", option, "client", "--folder", tmp_path / "demo", "--engine", "sail")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert f"{option} names a column of your own files: give their folder too, as in" in ended.stderr
+    assert not (tmp_path / "demo").exists()
+
+
 def test_replay_of_batches(tmp_path: Path) -> None:
     file = tmp_path / "recording.json"
     file.write_text(json.dumps(RECORDING))

@@ -53,7 +53,7 @@ def rerun(
     """
     definition = load_pipeline(pipeline)
     if apply:
-        _only("--apply", start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
+        _only("--apply", reason, start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
         _apply(definition, apply, who, wait, as_json)
         return
     from windowlib.tables.rerun import Rerun
@@ -158,8 +158,12 @@ def asked_range(definition: Definition, start: str | None, end: str | None) -> T
     return time_range(start, end, wall_clock_ms(), definition.furthest_ahead_ms)
 
 
-def _only(option: str, **others: object) -> None:
+def _only(option: str, reason: str, **others: object) -> None:
     from windowlib.tables.rerun import RerunRefused
 
+    if reason:
+        raise RerunRefused(
+            f"{option} keeps the reason that its dry run was given: leave --reason out, or repeat the dry run with it"
+        )
     if any(others.values()):
         raise RerunRefused(f"{option} does what its dry run showed: give no range and no other option with it")

@@ -11,6 +11,8 @@ from rich.console import Console
 
 from windowlib.cli.display import as_json as text
 from windowlib.cli.options import Engine
+from windowlib.definition.commands import to_paste
+from windowlib.model.errors import InvalidSpec
 
 
 class Replayer(StrEnum):
@@ -41,6 +43,10 @@ def demo(
     from windowlib.demo.run import Stage, demo_own_data
     from windowlib.demo.run import demo as play
 
+    for option, column in (("--key", key), ("--timestamp", timestamp)):
+        if column is not None and data is None:
+            example = to_paste("demo", "logs", option, column)
+            raise InvalidSpec(f"{option} names a column of your own files: give their folder too, as in `{example}`")
     if engine is Engine.SAIL:
         from windowlib.engines.sail import session
     else:
