@@ -11,12 +11,15 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.clicks import clicks, clock, tables
+from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import USER, pipeline_folder, print_error
 from windowlib.runs.operations import forecast_rollback, rollback
+from windowlib.runs.verdicts import abandon
 from windowlib.tables import delta, log
 from windowlib.tables.delta_commits import LostFiles
+from windowlib.tables.lost import check_all, check_there
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
@@ -102,6 +105,21 @@ def test_how_to_continue_without_a_backup(spark: SparkSession, after_two: Path, 
     advance(undisturbed, lambda: spark, clock=clock)
     for name in ("results", "open_windows", "late_events"):
         assert counted(pipeline, name) == counted(undisturbed, name)
+
+
+def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipeline: Definition) -> None:
+    """Batch 3 was given up, and 4 wrote the file: it named 3."""
+    plan(pipeline, clock)
+    abandon(pipeline, "ann", "a wrong file", clock)
+    assert [one.batch_id for one in advance(pipeline, lambda: spark, clock=clock)] == [4]
+    lose(pipeline, "results")
+    with pytest.raises(LostFiles, match=r"a batch before 4, .*`\S*windowlib rollback PIPELINE.toml --to-batch 2 "):
+        check_all(Tables(pipeline.root))
+    results = Tables(pipeline.root)["results"]
+    for file in (pipeline.root / "ledger").glob("*.parquet"):  # then there is no way back
+        file.unlink()
+    with pytest.raises(LostFiles, match=r"^a file of table results is gone: .* from a backup of the warehouse$"):
+        check_there(results, delta.files(results, delta.version(results)))
 
 
 def counted(definition: Definition, table: str) -> list[str]:

@@ -33,11 +33,11 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     refused = sum(figures.get(f"quarantined_{reason}") or 0 for reason in UNUSABLE)
     if not refused or refused != figures.get("rows_read"):
         return None
-    from windowlib.tables.ledger_history import commits_of
+    from windowlib.tables.ledger_history import committed_before
     from windowlib.tables.opened import Tables
 
     again = f"remove the folder {shlex.quote(str(root))}"  # where no event was before: there is nothing to keep
-    before = max((one.batch_id for one in commits_of(Tables(root)) if one.batch_id < report.batch_id), default=None)
+    before = committed_before(Tables(root), report.batch_id)
     if before is not None and report.watermark_out_ms != MIN_WATERMARK:
         again = to_paste("rollback", file, "--to-batch", str(before), *WHY)
     return (

@@ -19,6 +19,13 @@ def commits_of(tables: Tables) -> list[Commit]:
     return sorted(found, key=lambda commit: commit.batch_id)
 
 
+def committed_before(tables: Tables, batch_id: int) -> int | None:
+    """The newest batch that was committed before another one; None where there is none. Not each number is a batch's
+    that was: some were abandoned.
+    """
+    return max((one.batch_id for one in commits_of(tables) if one.batch_id < batch_id), default=None)
+
+
 def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
     """The newest batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
     rows = {int(row["batch_id"]): row for row in _committed(tables, ("batch_id", "correction", "decision"))}

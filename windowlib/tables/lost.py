@@ -14,6 +14,7 @@ from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
 from windowlib.tables import delta, log
 from windowlib.tables.delta_commits import LostFiles
+from windowlib.tables.ledger_history import committed_before
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID
@@ -61,18 +62,22 @@ def _sentence(table: Table, gone: list[str]) -> str:
     return (
         f"a file of table {table.folder.name} is gone: {gone[0]}{since} is named by version {newest} ({len(gone)} such"
         f" {'file' if len(gone) == 1 else 'files'}; {by}). Nothing was touched. Restore it to {table.folder} from a"
-        f" backup of the warehouse{_without_backup(added)}"
+        f" backup of the warehouse{_without_backup(table, added)}"
     )
 
 
-def _without_backup(added: log.Entry | None) -> str:
+def _without_backup(table: Table, added: log.Entry | None) -> str:
     """How to continue without a backup, where the file was added by a batch that others came before."""
     batch_id = added.transactions.get(APP_ID) if added else None
-    if batch_id is None or batch_id == 1:
+    try:
+        before = None if batch_id is None else committed_before(Tables(table.folder.parent), batch_id)
+    except FileNotFoundError:  # files of the ledger are gone, too
+        before = None
+    if before is None:
         return ""
     return (
         f"; or go back to a batch before {batch_id}, which wrote it, with"
-        f" `{to_paste('rollback', THIS, '--to-batch', str(batch_id - 1), *WHY)}`: the next run reads again what came"
+        f" `{to_paste('rollback', THIS, '--to-batch', str(before), *WHY)}`: the next run reads again what came"
         " since"
     )
 
