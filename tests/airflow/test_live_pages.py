@@ -23,6 +23,7 @@ from tests import browser
 from tests.clicks import CLICKS, arrive, clicks, events
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.airflow import setup
+from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
@@ -185,6 +186,26 @@ def state_word(page: str) -> str:
     """The word in the badge of a page."""
     [word] = re.findall(r'<span class="badge \w+">([^<]*)</span>', page)
     return str(word)
+
+
+def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
+    tmp_path: Path, live_pages: ModuleType
+) -> None:
+    made = clicks(tmp_path, files=1)
+    subprocess.run([sys.executable, "-m", "tests.on_sail", "1", str(tmp_path)], check=True, capture_output=True)
+    file = tmp_path / "clicks.toml"
+    text = CLICKS.replace('key = ["user"]', 'key = ["account"]').replace('clicks = "count(*)"', 'n = "count(*)"')
+    file.write_text(text, encoding="utf-8")
+    edited = load_definition(file).model_copy(update={"root": made.root})
+    assert "the definition was edited" in live_pages.page(edited, wall_clock_ms())
+    every, one = (live_pages.look_for(edited, asked, wall_clock_ms()) for asked in ({}, {"key.user": "u1"}))
+    users = [set(re.findall(r"<td>(u\d)</td>", page)) for page in (every, one)]
+    assert len(users[0]) > 1
+    assert users[1] == {"u1"}
+    assert "windowlib explain" not in every
+    file.write_text(text + '[pages]\nhide = ["account"]\n', encoding="utf-8")
+    hiding = load_definition(file).model_copy(update={"root": made.root})
+    assert not re.search(r"u\d", live_pages.look_for(hiding, {"key.user": "u1"}, wall_clock_ms()))
 
 
 def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path, live_pages: ModuleType) -> None:

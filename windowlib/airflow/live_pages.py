@@ -6,6 +6,7 @@ What is kept counts for as long as the ledger is at the same version, the same r
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from urllib.parse import quote
 
 from windowlib.airflow.pipelines import Broken, dag_id
 from windowlib.definition.definition import Definition
+from windowlib.definition.formulas import continues, of_tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.model.errors import WindowError
 from windowlib.pages.looked import looked
@@ -106,15 +108,22 @@ def page_of_broken(broken: Broken, now_ms: int) -> str:
 
 def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> str:
     """The page of results by key and time; `asked` are the fields of its form."""
-    columns = [name for name in definition.source.key if name not in definition.pages.hide]
-    key = {name: asked.get(f"{KEY}{name}", "") for name in columns}
     since, until = asked.get("from", "").strip(), asked.get("to", "").strip()
-    rows, problem = Rows((), ()), None
+    shown, rows, problem = definition, Rows((), ()), None
     try:
-        span = asked_range(since or None, until or None)
-        commit = Ledger(definition.root, lambda: now_ms).state().commit
+        if commit := Ledger(definition.root, lambda: now_ms).state().commit:
+            shown = of_tables(definition, json.loads(commit.definition))
+        span, key = asked_range(since or None, until or None), _key(shown, asked)
         wanted = LookedFor(None if span == EVER else span, {name: text for name, text in key.items() if text})
-        rows = results(definition, Tables(definition.root), commit.versions if commit else {}, wanted)
+        rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
+        if commit and not continues(definition, commit.definition, commit.fingerprint):
+            rows = replace(rows, commands=())  # which would be refused
     except WindowError as error:
         problem = str(error)
-    return results_page(definition.name, Found(key, since, until, rows, problem), now_ms, RESULTS)
+    return results_page(definition.name, Found(_key(shown, asked), since, until, rows, problem), now_ms, RESULTS)
+
+
+def _key(definition: Definition, asked: Mapping[str, str]) -> dict[str, str]:
+    """What the form has for each key column that may be asked for."""
+    columns = (name for name in definition.source.key if name not in definition.pages.hide)
+    return {name: asked.get(f"{KEY}{name}", "") for name in columns}

@@ -164,9 +164,13 @@ def late_what_if(
 
 
 def _cut(pipeline: Path) -> Cut:
+    from windowlib.batches.planning import ledger_of
     from windowlib.inspection.lineage.cuts import cut
+    from windowlib.inspection.lineage.lacking import check_columns
 
-    return cut(load_pipeline(pipeline))
+    definition = load_pipeline(pipeline)
+    check_columns(definition, ledger_of(definition).state().commit, outputs=False)
+    return cut(definition)
 
 
 def _group_record(group: LateGroup) -> dict[str, Any]:

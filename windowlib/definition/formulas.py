@@ -138,6 +138,29 @@ def as_stored(definition: Definition, stored: Stored) -> Definition:
     return found.with_fields(partials=numbered, added=tuple(stored.get(ADDED, ())))
 
 
+def of_tables(definition: Definition, stored: Stored) -> Definition:
+    """The definition with the key and the columns that tables have, though it was edited: what shows them needs these.
+
+    Where it hides any column, those that it no longer names are hidden, too: they may have had another name.
+    """
+    found, key, expressions = as_stored(definition, stored), stored["key"], stored[AGGREGATES]
+    if [*found.source.key] == key and found.expressions.keys() <= expressions.keys():
+        return found
+    gone = {*key, *expressions} - {*definition.source.key, *definition.expressions}
+    order = [
+        *(name for name in definition.expressions if name in expressions),
+        *sorted(expressions.keys() - definition.expressions.keys()),
+    ]
+    hide = (*definition.pages.hide, *sorted(gone)) if definition.pages.hide else ()
+    return definition.with_fields(
+        source=definition.source.model_copy(update={"key": tuple(key)}),
+        expressions={name: expressions[name] for name in order},
+        partials=tuple(stored.get(PARTIALS, ())),
+        added=tuple(stored.get(ADDED, ())),
+        pages=definition.pages.model_copy(update={"hide": hide}),
+    )
+
+
 def planned(definition: Definition, stored: Stored, batch_id: int, *, reads: bool) -> Definition:
     """The definition that a batch after a stored one is planned with: one that reads files adds its new columns."""
     of_state = as_stored(definition, stored)

@@ -10,7 +10,7 @@ from enum import StrEnum
 from windowlib.batches.may_run import decision_command
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
-from windowlib.definition.formulas import as_stored
+from windowlib.definition.formulas import of_tables
 from windowlib.definition.instants import instant
 from windowlib.inspection.status import Status, Unfinished
 from windowlib.inspection.status import status as look
@@ -39,7 +39,7 @@ class State(StrEnum):
 class Looked:
     """A pipeline as it was found at `now_ms`: what an overview, and more, is made from.
 
-    `definition` has the columns that the tables have; those that are new come with a later batch.
+    `definition` has the key and the columns that the tables have; those that are new come with a later batch.
     """
 
     definition: Definition
@@ -76,7 +76,7 @@ def looked(definition: Definition, now_ms: int) -> Looked:
     ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state, error = ledger.state(), last_error.last(definition.root)
     return Looked(
-        definition=as_stored(definition, json.loads(state.commit.definition)) if state.commit else definition,
+        definition=of_tables(definition, json.loads(state.commit.definition)) if state.commit else definition,
         now_ms=now_ms,
         tables=ledger.tables,
         ledger=state,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS
@@ -139,12 +139,18 @@ def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
         late=late,
         what_if=_what_if(found),
         decided=_decided(found),
-        results=results(definition, tables, versions),
+        results=_results(found, versions),
         verified=verified(definition, found.status.verified),
         runs_looked_at=len(shown),
         set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],
         situations=[one.line for one in found.status.situations],
     )
+
+
+def _results(found: Looked, versions: Mapping[str, int]) -> Rows:
+    """The newest results; without commands where the definition was edited, which would be refused."""
+    made = results(found.definition, found.tables, versions)
+    return made if found.status.same_definition else replace(made, commands=())
 
 
 def _waiting(found: Looked) -> Waiting | None:

@@ -21,7 +21,7 @@ from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
 from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, raw_row
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
-from windowlib.inspection.lineage.lacking import not_filled
+from windowlib.inspection.lineage.lacking import check_columns, not_filled
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
@@ -99,8 +99,10 @@ class Explained:
 def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None) -> Explained:
     """What is known of a key's windows around a time, after batch `as_of` or the newest one.
 
-    Raises `CannotLook` where the batch does not exist, or the key is not one value for each key column.
+    Raises `CannotLook` where there is no such batch, the key is not one value for each column, or the tables differ.
     """
+    newest = ledger_of(definition).state().commit
+    check_columns(definition, newest, outputs=True)
     check_key(definition, key_texts)
     if not EVER.from_ms <= at_ms < EVER.to_ms:
         raise CannotLook(f"no window can hold {instant(at_ms)}")
@@ -113,7 +115,7 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
     if key is None:
         notes.append(f"no window has been made by batch {tables.batch.batch_id}")
     else:
-        windows, newest = KeyWindows(tables, key), ledger_of(definition).state().commit
+        windows = KeyWindows(tables, key)
         around = windows.around(at_ms)
         found = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]
         notes += [] if found else _elsewhere(tables, key)

@@ -1,4 +1,6 @@
-"""Which columns a result lacks, because they were added to its pipeline after events of its window had come."""
+"""Which columns a result lacks, because they were added to its pipeline after events of its window had come; and which
+the tables lack, because the definition was edited.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,28 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from windowlib.batches.may_run import columns_to_add
+from windowlib.batches.may_run import columns_to_add, edited, migrate_command
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import ADDED, filled_since
+from windowlib.definition.formulas import ADDED, AGGREGATES, continues, filled_since
+from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.plans.added import FILLED
 from windowlib.tables.ledger_rows import Commit
+
+
+def check_columns(definition: Definition, commit: Commit | None, *, outputs: bool) -> None:
+    """Raises `CannotLook` where the tables of the newest batch have another key than the definition, which was edited;
+    with `outputs` also where they lack one of its aggregates.
+    """
+    if commit is None or continues(definition, commit.definition, commit.fingerprint):
+        return
+    stored = json.loads(commit.definition)
+    lacking = outputs and definition.expressions.keys() - stored[AGGREGATES].keys()
+    if lacking or {*definition.source.key} != {*stored["key"]}:
+        raise CannotLook(
+            f"{definition.file} was changed since batch {commit.batch_id}, and names columns that the tables do not"
+            f" have, or not those of their key: {edited(definition, commit)}. Undo the change, or have the tables built"
+            f" again under the new definition: `{migrate_command(definition.file)}`"
+        )
 
 
 def not_filled(definition: Definition, commit: Commit | None, published: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,0 +1,76 @@
+"""A definition that was edited and not migrated: what is asked of columns that tables lack is refused in a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from windowlib.cli.main import app
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+KEY = 'key = ["user"]', 'key = ["account"]', 'key was ["user"], is ["account"]'
+MORE = 'key = ["user"]', 'key = ["user", "id"]', 'key was ["user"], is ["user", "id"]'
+COUNT = 'clicks = "count(*)"', 'n = "count(*)"', 'aggregates.n was not given, is "count(*)"'
+AT = "2026-03-02T03:00Z"
+
+
+def asked(folder: Path, edit: tuple[str, str, str] | None, command: str, *options: str) -> Result:
+    """What a command says of the pipeline after three batches, once its definition was edited."""
+    file = folder / "clicks.toml"
+    if edit:
+        file.write_text(file.read_text(encoding="utf-8").replace(*edit[:2]), encoding="utf-8")
+    given = [*command.split(), str(file), *options]
+    return CliRunner().invoke(app, given, env={"WINDOWLIB_WAREHOUSE": "", "COLUMNS": "500"})
+
+
+@pytest.mark.parametrize("edit", [KEY, MORE, COUNT], ids=["key", "another key column", "count"])
+def test_explain_names_the_columns_and_the_batch_since_which_they_were_edited(
+    folder: Path, edit: tuple[str, str, str]
+) -> None:
+    found = asked(folder, edit, "explain", "--key", "u1", "--at", AT)
+    assert found.exit_code == 2
+    assert isinstance(found.exception, SystemExit)
+    assert "clicks.toml was changed since batch 3" in found.stderr
+    assert edit[2] in found.stderr
+    assert "windowlib migrate" in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("edit", [KEY, MORE], ids=["key", "another key column"])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("late list", ()),
+        ("late list", ("--by", "key")),
+        ("late list", ("--json",)),
+        ("late what-if", ("--allow", "3h")),
+    ],
+)
+def test_late_events_of_another_key_are_refused_alike(
+    folder: Path, edit: tuple[str, str, str], command: str, options: tuple[str, ...]
+) -> None:
+    found = asked(folder, edit, command, *options)
+    assert found.exit_code == 2
+    assert edit[2] in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_late_events_have_no_aggregates_so_a_renamed_one_is_in_no_way(folder: Path) -> None:
+    assert asked(folder, COUNT, "late list").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        None,
+        ('gap = "10m"', 'gap = "20m"', ""),
+        ('total = "sum(value)"', 'total = "sum(value)"\nmost = "max(value)"', ""),
+    ],
+    ids=["none", "gap", "a column that comes with the next batch"],
+)
+def test_explain_goes_on_where_the_tables_have_all_columns(folder: Path, edit: tuple[str, str, str] | None) -> None:
+    found = asked(folder, edit, "explain", "--key", "u1", "--at", AT)
+    assert found.exit_code == 0, found.output
