@@ -10,9 +10,10 @@ import pytest
 from deltalake import Schema
 
 from windowlib.pages import changes as module
-from windowlib.pages.changes import changes
+from windowlib.pages.changes import Replaced, changes
 from windowlib.pages.newest import Run
 from windowlib.tables import data_files, delta_commits
+from windowlib.tables.decision import Decision
 from windowlib.tables.opened import Tables
 
 NOW_MS, MINUTE_MS, BATCHES = 1_772_712_000_000, 60_000, 6
@@ -67,3 +68,19 @@ def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables,
     found = changes(tables, runs[:4], NOW_MS, is_whole=False)
     assert found is not None
     assert (found.batches, found.total("changed"), found.is_cut) == (3, 6 + 5 + 4, True)
+
+
+def test_what_a_rollback_made_of_results_is_not_known_where_their_old_version_is_gone(
+    fed: tuple[Tables, list[Run]],
+) -> None:
+    tables, runs = fed
+    delta_commits.create(tables["results"], Schema.from_arrow(SCHEMA))
+    back = Decision("rollback", "ann", "not right", to_batch_id=5)
+    runs[0] = replace(runs[0], decision=back, versions={**runs[0].versions, "results": 0})
+    runs[1] = replace(runs[1], versions={**runs[1].versions, "results": 7})
+    found = changes(tables, runs, NOW_MS)
+    assert found is not None
+    assert [*found.replaced] == [Replaced(6, "roll back to batch 5", None)]
+    alone = changes(tables, runs[:1], NOW_MS)
+    assert alone is not None
+    assert [one.rows for one in alone.replaced] == [None]

@@ -1,26 +1,33 @@
 """What became of results since a moment: rows added, changed and removed, by window day and by cause.
 
-Counted in the log of `result_changes`, whose entries say how many rows each file has: no file is opened.
+Counted in the log of `result_changes`, whose entries say how many rows each file has: no file is opened. What a
+rollback or an adoption made of results is not in it: these are compared.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from deltalake.exceptions import DeltaError
+
 from windowlib.definition.durations import UNITS
+from windowlib.model.errors import WindowError
 from windowlib.pages.newest import Run
-from windowlib.tables import log
+from windowlib.tables import delta, log
+from windowlib.tables.foreign import RowChange, rows_changed
 from windowlib.tables.meaning import ADDED, CHANGED, REMOVED
-from windowlib.tables.opened import Tables
+from windowlib.tables.opened import Table, Tables
 
 DAY_MS = UNITS["d"]
 COMMITS_READ = 1_500  # entries of the log
 FIRST_FIRING = "firing"
+REPLACING = ("rollback", "adopt")  # decisions that change results, and are in no row of `result_changes`
+ROWS_COMPARED = 100_000  # of results, for each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +42,19 @@ class DayChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A rollback or an adoption. `rows` are those of results that it added and removed; None: not known any more."""
+
+    batch_id: int
+    title: str
+    rows: RowChange | None
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """What happened since `since_ms` (inclusive): `days` newest first; `first_firings` are rows that fired first.
 
+    Of both, what was undone since is not counted; `replaced`, newest first, says what that made of results.
     `is_cut`: there was more in that day than is counted, so `since_ms` is later.
     """
 
@@ -46,6 +63,7 @@ class Changes:
     first_firings: int
     days: Sequence[DayChange]
     is_cut: bool = False
+    replaced: Sequence[Replaced] = ()
 
     def total(self, what: str) -> int:
         """All rows added, changed or removed of results that were there before, or by other causes than firing."""
@@ -70,7 +88,40 @@ def changes(tables: Tables, runs: Sequence[Run], now_ms: int, *, is_whole: bool 
     first = sum(count for (_, cause, change), count in rows.items() if (cause, change) == (FIRST_FIRING, ADDED))
     if is_cut:
         since_ms = recent[counted - 1].at_ms if counted else now_ms
-    return Changes(since_ms, counted, first, _days(rows), is_cut)
+    return Changes(since_ms, counted, first, _days(rows), is_cut, [*_replaced(tables["results"], runs, counted)])
+
+
+def last_changed_ms(runs: Sequence[Run]) -> int | None:
+    """When results changed last, of batches newest first; None where none of them has changed any."""
+    for run, before in zip(runs, [*runs[1:], None], strict=False):
+        if run.figures.get("changes_rows_written") or (_replaces(run) and before and _moved(before, run)):
+            return run.at_ms
+    return None
+
+
+def _replaces(run: Run) -> bool:
+    return run.decision is not None and run.decision.kind in REPLACING
+
+
+def _moved(before: Run, run: Run) -> bool:
+    return before.versions.get("results") != run.versions.get("results")
+
+
+def _replaced(results: Table, runs: Sequence[Run], counted: int) -> Iterator[Replaced]:
+    """What rollbacks and adoptions among the newest batches made of results."""
+    for run, before in zip(runs[:counted], [*runs[1:], None], strict=False):
+        if run.decision and _replaces(run):
+            yield Replaced(run.batch_id, run.decision.title, _compared(results, before, run))
+
+
+def _compared(results: Table, before: Run | None, run: Run) -> RowChange | None:
+    if before is None:
+        return None
+    try:
+        then, now = (delta.files(results, one.versions.get("results")) for one in (before, run))
+    except (DeltaError, FileNotFoundError, WindowError):
+        return None  # the log was shortened
+    return rows_changed(results, then, now, ROWS_COMPARED)
 
 
 def _counted(runs: Sequence[Run], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:

@@ -203,9 +203,15 @@ def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence
 def newest_event_ms(definition: Definition, runs: Sequence[Run]) -> int | None:
     """The newest event time that some batches have admitted; None where they have none."""
     ahead_ms = definition.watermark.out_of_orderness_ms + 1
-    found = [run.figures["watermark_candidate_ms"] for run in runs if "watermark_candidate_ms" in run.figures]
-    known = [candidate + ahead_ms for candidate in found if candidate is not None and candidate != MAX_WATERMARK]
-    return max(known, default=None)
+    return max((found for run in runs if (found := _newest_of(run, ahead_ms)) is not None), default=None)
+
+
+def _newest_of(run: Run, ahead_ms: int) -> int | None:
+    """That of a batch; one of an earlier release says it by what it made of the watermark, unless an operator did."""
+    if (newest_ms := run.figures.get("newest_event_ms")) is not None or run.decision:
+        return newest_ms
+    candidate_ms = run.figures.get("watermark_candidate_ms")
+    return None if candidate_ms in (None, MAX_WATERMARK) else candidate_ms + ahead_ms
 
 
 def hour_notes(definition: Definition) -> Iterator[str]:

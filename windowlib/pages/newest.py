@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from windowlib.tables import data_files, delta, row_groups, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
+from windowlib.tables.ledger_history import in_force
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.migration import FINISHED
@@ -79,6 +80,12 @@ class Tail:
     said: Sequence[Said] = ()
     refused_at_ms: int | None = None  # when the checks refused the batch that was prepared last
     is_whole: bool = True  # nothing came before
+
+    @property
+    def in_force(self) -> Sequence[Run]:
+        """The batches whose outcome the tables hold, newest first: not those that were undone since."""
+        kept = {*in_force({run.batch_id: run.decision for run in self.runs})}
+        return [run for run in self.runs if run.batch_id in kept]
 
 
 def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tail:

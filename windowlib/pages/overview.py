@@ -9,6 +9,7 @@ from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
+from windowlib.pages.changes import last_changed_ms
 from windowlib.pages.looked import Looked, State, looked, state_of
 from windowlib.pages.newest import RUNS_SHOWN, Run
 from windowlib.pages.warned import warned
@@ -34,8 +35,8 @@ class Overview:
     """The row. Times are ms; `final_ms` is exclusive: windows that end at or before it change by reruns alone.
 
     `data` is the range of all published results, `late_share` that of the newest batches together (`RUNS_SHOWN` at
-    most), `changed_ms` when results last changed. `weight` orders what warns: checks that failed lately count one each,
-    a silent source or a watermark far behind `RECENT`.
+    most, none that was undone), `changed_ms` when results last changed. `weight` orders what warns: checks that failed
+    lately count one each, a silent source or a watermark far behind `RECENT`.
     """
 
     name: str
@@ -75,7 +76,7 @@ class Overview:
 def overview(found: Looked) -> Overview:
     """The row of a pipeline."""
     state, why = state_of(found)
-    commit, time, runs = found.ledger.commit, found.status.time, found.tail.runs[:RUNS_SHOWN]
+    commit, time, runs = found.ledger.commit, found.status.time, found.tail.in_force[:RUNS_SHOWN]
     watermark_ms = commit.watermark_out_ms if commit else None
     strip = [mark(one) for one in found.checked[:STRIP]]
     warnings = list(_warnings(found, strip[:RECENT]))
@@ -86,7 +87,7 @@ def overview(found: Looked) -> Overview:
         watermark_ms=watermark_ms,
         final_ms=final_up_to(commit),
         held_by=time.explanation if time else [],
-        changed_ms=next((run.at_ms for run in found.tail.runs if run.figures.get("changes_rows_written")), None),
+        changed_ms=last_changed_ms(found.tail.runs),
         run_ms=commit.at_ms if commit else None,
         data=data_range(found.tables, commit),
         late_share=late_share(runs),

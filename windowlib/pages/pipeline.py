@@ -116,7 +116,7 @@ class Pipeline:
 def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
     """All about a pipeline that was looked at; with `keep` the next look finds what was counted (`hour_counts`)."""
     definition, tables, runs = found.definition, found.tables, found.tail.runs
-    shown, versions = runs[:RUNS_SHOWN], runs[0].versions if runs else {}
+    shown, versions = found.tail.in_force[:RUNS_SHOWN], runs[0].versions if runs else {}
     refused_rows, late = refused(definition, tables, shown) if runs else [], late_hours(definition, tables, versions)
     on_page = [*(anchor_of(one.reason) for one in refused_rows), *(["late"] if late else []), "results"]
     marks = {one.batch_id: mark(one) for one in found.checked}
@@ -202,7 +202,8 @@ def _what_if(found: Looked) -> WhatIf | None:
 def _late_span(found: Looked, run: Run) -> TimeRange:
     """The event times whose late events are few enough to be looked at one by one."""
     files = delta.files(found.tables["late_events"], run.versions.get("late_events"))
-    if sum(file.rows for file in files) <= LATE_READ or (newest_ms := newest_event_ms(found.definition, [run])) is None:
+    newest_ms = newest_event_ms(found.definition, found.tail.in_force[:RUNS_SHOWN])
+    if sum(file.rows for file in files) <= LATE_READ or newest_ms is None:
         return EVER
     span = EVER
     for days in WHAT_IF_DAYS:

@@ -137,14 +137,18 @@ def check_files_exist(table: Table, wanted: Iterable[DataFile], so_that: str) ->
         )
 
 
-def rows_changed(table: Table, before: Sequence[DataFile], after: Sequence[DataFile]) -> RowChange:
-    """The rows that come and go between two sets of a table's files; only files that differ are read."""
+def rows_changed(
+    table: Table, before: Sequence[DataFile], after: Sequence[DataFile], at_most: int = MOST_ROWS_COMPARED
+) -> RowChange:
+    """The rows that come and go between two sets of a table's files; only files that differ are read, of no more than
+    `at_most` rows.
+    """
     name, old, new = table.folder.name, {f.path: f for f in before}, {f.path: f for f in after}
     gone = [f for path, f in old.items() if path not in new]
     come = [f for path, f in new.items() if path not in old]
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
     there = all((table.folder / f.path).exists() for f in (*gone, *come))
-    if rows_gone + rows_come > MOST_ROWS_COMPARED or not there:
+    if rows_gone + rows_come > at_most or not there:
         return RowChange(name, rows_come, rows_gone, exact=False)
     less, more = _rows(table, gone), _rows(table, come)
     return RowChange(name, (more - less).total(), (less - more).total())

@@ -29,28 +29,27 @@ def committed_before(tables: Tables, batch_id: int) -> int | None:
 def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
     """The newest batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
     rows = {int(row["batch_id"]): row for row in _committed(tables, ("batch_id", "correction", "decision"))}
-    for batch_id in _in_force({number: decision_of(row) for number, row in rows.items()}):
+    for batch_id in in_force({number: decision_of(row) for number, row in rows.items()}):
         if (done := rerun_of(rows[batch_id])) and done.preview_id == preview_id:
             return batch_id
     return None
 
 
-def _in_force(decisions: Mapping[int, Decision | None]) -> Iterator[int]:
-    """The batches whose outcome the tables hold, newest first: what was before a rollback is what was before the batch
-    that it went back to.
+def in_force(decisions: Mapping[int, Decision | None]) -> Iterator[int]:
+    """The batches whose outcome the tables hold, newest first: what was before a rollback is the batch that it went
+    back to, and what was before that.
 
     >>> back = Decision("rollback", "ann", "not right", to_batch_id=1)
-    >>> [*_in_force({1: None, 2: None, 3: back, 4: None})]
-    [4, 1]
+    >>> [*in_force({1: None, 2: None, 3: back, 4: None})]
+    [4, 3, 1]
     """
     newest = max(decisions, default=0)
     for batch_id in sorted(decisions, reverse=True):
         if batch_id > newest:
             continue
+        yield batch_id
         if (decision := decisions[batch_id]) and decision.to_batch_id is not None:
             newest = decision.to_batch_id
-        else:
-            yield batch_id
 
 
 def _committed(tables: Tables, columns: Collection[str]) -> Iterator[Mapping[str, Any]]:

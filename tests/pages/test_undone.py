@@ -1,0 +1,113 @@
+"""What an operator has moved or undone: the page says what the tables hold, and what became of results."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.clicks import PLAN_TIME_MS, START_MS, clock, events
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.pages.hours import newest_event_ms
+from windowlib.pages.looked import looked
+from windowlib.pages.newest import Run
+from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.site import report
+from windowlib.runs.advance import advance
+from windowlib.runs.advance_watermark import advance_watermark
+from windowlib.runs.operations import adopt, forecast_rollback, rollback
+from windowlib.tables.decision import Decision
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+WEEK_MS, NOW_MS = 7 * 24 * 3_600_000, PLAN_TIME_MS + 60_000
+
+
+def of(folder: Path) -> Definition:
+    return load_definition(folder / "clicks.toml").model_copy(update={"root": folder / "warehouse" / "clicks"})
+
+
+def facts(definition: Definition, now_ms: int = NOW_MS) -> Pipeline:
+    return pipeline(looked(definition, now_ms))
+
+
+def page_of(definition: Definition, now_ms: int = NOW_MS) -> str:
+    return html.unescape(report(definition, now_ms).read_text(encoding="utf-8"))
+
+
+def newest_of(*files: int) -> int:
+    """The newest event of some files that has a key."""
+    return max(row["at_ms"] for number in files for row in events(number) if row["user"])
+
+
+@pytest.fixture
+def moved(folder: Path, spark: SparkSession) -> Definition:
+    """After three batches the watermark was moved a week ahead."""
+    definition = of(folder)
+    advance_watermark(definition, START_MS + WEEK_MS, "ann", "closed", clock)
+    advance(definition, lambda: spark, clock=clock)
+    return definition
+
+
+def test_the_newest_event_is_an_event_though_the_watermark_was_moved(folder: Path, moved: Definition) -> None:
+    found = facts(moved)
+    assert found.newest_event_ms == newest_of(1, 2, 3)
+    assert sum(hour.events or 0 for hour in found.hours) > 0
+    text = moved.file.read_text(encoding="utf-8")
+    moved.file.write_text(text.replace('out_of_orderness = "5m"', 'out_of_orderness = "50m"'), encoding="utf-8")
+    assert facts(of(folder)).newest_event_ms == newest_of(1, 2, 3)
+
+
+def test_a_batch_of_an_earlier_release_says_its_newest_event_by_what_it_made_of_the_watermark(folder: Path) -> None:
+    definition = of(folder)
+    old = Run(1, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 700_000 - 1})
+    decided = Decision("advance_watermark", "ann", "closed", to_ms=900_000)
+    said = Run(2, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 900_000}, decision=decided)
+    assert newest_event_ms(definition, [said, old]) == 700_000 + 5 * 60_000
+    assert newest_event_ms(definition, [said]) is None
+
+
+def test_what_was_undone_is_not_counted(moved: Definition) -> None:
+    first = next(one.run.figures for one in facts(moved).runs if one.run.batch_id == 1)
+    rollback(moved, 1, "ann", "a wrong file", clock)
+    found = facts(moved)
+    assert found.newest_event_ms == newest_of(1)
+    assert found.hours
+    assert max(hour.start_ms for hour in found.hours) <= newest_of(1)
+    assert found.runs_looked_at == 2
+    assert found.overview.late_share == first["rows_late"] / first["rows_admitted"]
+    assert sum(one.count for one in found.refused) == first["rows_quarantined"]
+    assert [one.run.batch_id for one in found.runs] == [5, 4, 3, 2, 1]  # all that was done
+
+
+@pytest.mark.parametrize("days_later", [0, 1])
+def test_a_rollback_says_what_it_made_of_results(moved: Definition, days_later: int) -> None:
+    """The batches that it undoes may be of the day before."""
+    [forecast] = [one for one in forecast_rollback(moved, 2, clock).rows or () if one.table == "results"]
+    assert forecast.removed > 0
+    then_ms = PLAN_TIME_MS + days_later * 25 * 3_600_000
+    rollback(moved, 2, "ann", "a wrong file", lambda: then_ms)
+    page, rows = page_of(moved, then_ms + 60_000), f"{forecast.added:,} added, {forecast.removed:,} removed."
+    assert f"Batch 5, roll back to batch 2. Rows of results: {rows}" in page
+    assert "No result that was published before was changed" not in page
+    assert facts(moved, then_ms + 60_000).overview.changed_ms == then_ms
+
+
+def test_an_adoption_says_what_it_made_of_results(folder: Path) -> None:
+    definition = of(folder)
+    gone = DeltaTable(definition.root / "results").delete("user = 'u1'")["num_deleted_rows"]
+    adopt(definition, "ann", "not wanted", clock)
+    said = f"Batch 4, adopt what another program changed. Rows of results: 0 added, {gone:,} removed."
+    assert said in page_of(definition)
+
+
+def test_an_adoption_of_other_tables_changes_no_result(folder: Path) -> None:
+    definition = of(folder)
+    changed_ms = facts(definition).overview.changed_ms
+    DeltaTable(definition.root / "seen_ids").delete("event_id = '1-0'")
+    later_ms = PLAN_TIME_MS + 30_000
+    adopt(definition, "ann", "not wanted", lambda: later_ms)
+    assert "adopt what another program changed. Rows of results: 0 added, 0 removed." in page_of(definition)
+    assert facts(definition).overview.changed_ms == changed_ms
