@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import reruns
 from windowlib.reruns import previews, source, words
+from windowlib.reruns.page import preview_page
 from windowlib.reruns.previews import Preview, Summary
 from windowlib.reruns.source import KnownFile
 from windowlib.tables.ledger_rows import SourceFile
@@ -121,6 +123,19 @@ def test_a_page_says_that_nothing_changes_or_what_changes_most() -> None:
     table = "| change | user | window (UTC) | n | s |\n|---|---|---|---|---|\n| changed | a\\|b | w1 |"
     assert f"### Largest changes\n\n{table}" in full
     assert "Reason: a wrong file  \nPreview `p1` of 1970-01-01 00:02:00 UTC, after batch 4" in full
+
+
+@pytest.mark.parametrize("hide", [(), ("user",), ("total",)])
+def test_a_key_that_is_hidden_is_in_no_title(tmp_path: Path, hide: tuple[str, ...]) -> None:
+    asked = Rerun(0, 60_000, "slow", "bob", late_only=True, key=("u42",))
+    made = replace(preview(), rerun=asked)
+    definition = clicks(tmp_path, files=0, definition=f"{CLICKS}[pages]\nhide = {list(hide)}\n")
+    texts = [words.markdown(made, ["user"], hide), preview_page(definition, made), words.title(asked, ["user"], hide)]
+    for text in texts:
+        assert ("u42" in text) is ("user" not in hide)
+        assert ("key hidden" in text) is ("user" in hide)
+    assert words.title(replace(asked, key=()), ["user"], hide).endswith(", key erased since")
+    assert words.title(replace(asked, key=None), ["user"], hide).endswith("00:01:00 UTC")
 
 
 def test_a_preview_changes_nothing_only_if_nothing_that_is_kept_changes() -> None:

@@ -42,6 +42,7 @@ class Check(BaseOperator):
         from windowlib.definition.definition import load_definition
         from windowlib.definition.instants import iso_instant
         from windowlib.model.errors import WindowError
+        from windowlib.reruns.words import title
         from windowlib.tables.rerun import check_can_rerun
 
         params = context["params"]
@@ -52,10 +53,11 @@ class Check(BaseOperator):
             policy(definition)
         except WindowError as error:
             raise Final(in_lines(str(error))) from None
-        for one in [*proposed, f"{definition.name}: {wanted.title}"]:
+        what = title(wanted, definition.source.key, definition.pages.hide)
+        for one in [*proposed, f"{definition.name}: {what}"]:
             self.log.info("%s", one)
         bounds = {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms)}
-        return {**bounds, "what": wanted.title, PROPOSED: list(proposed)}
+        return {**bounds, "what": what, PROPOSED: list(proposed)}
 
 
 class PreviewPage(BaseOperatorLink):

@@ -24,6 +24,7 @@ from windowlib.pages.rows import LateHour, Refused, Rows, in_flight, late_hours,
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified
 from windowlib.pages.waiting import put_away
+from windowlib.reruns.words import title
 from windowlib.tables import delta
 from windowlib.tables.statistics import overlapping
 
@@ -48,20 +49,12 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A run in the list: what it did, its accounts and its checks."""
+    """A run in the list: its accounts, its checks, and what it was (`title`) where it did not just read what is new."""
 
     run: Run
     mark: Mark | None
     accounts: Sequence[Account]
-
-    @property
-    def title(self) -> str | None:
-        """What it was, where it did not just read what is new."""
-        if self.run.rerun:
-            return self.run.rerun.title
-        if self.run.decision:
-            return self.run.decision.title
-        return "the end of the input: every window fires" if self.run.finished else None
+    title: str | None
 
     @property
     def why(self) -> str | None:
@@ -133,7 +126,7 @@ def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
         hour_notes=[*hour_notes(definition)],
         gap_step_ms=step_ms(definition.spec),
         trends=trends(shown, {one.batch_id for one in found.checked if one.failed}),
-        runs=[Listed(run, marks.get(run.batch_id), accounts(run.figures)) for run in runs[:LISTED]],
+        runs=[_listed(definition, run, marks.get(run.batch_id)) for run in runs[:LISTED]],
         checks=histories(definition, found.checked, on_page),
         refused=refused_rows,
         late=late,
@@ -145,6 +138,18 @@ def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
         set_aside=[f"{one.path}: {one.reason} ({one.who})" for one in found.status.set_aside],
         situations=[one.line for one in found.status.situations],
     )
+
+
+def _listed(definition: Definition, run: Run, found: Mark | None) -> Listed:
+    what = _title(definition, run) or ("the end of the input: every window fires" if run.finished else None)
+    return Listed(run, found, accounts(run.figures), what)
+
+
+def _title(definition: Definition, run: Run) -> str | None:
+    """What an operator asked for or decided, without what `[pages]` hides."""
+    if run.rerun:
+        return title(run.rerun, definition.source.key, definition.pages.hide)
+    return run.decision.title if run.decision else None
 
 
 def _results(found: Looked, versions: Mapping[str, int]) -> Rows:
@@ -176,9 +181,9 @@ def _decided(found: Looked) -> list[Decided]:
     """Reruns and decisions, newest first."""
     said = [Decided(one.at_ms, one.title, one.who, one.reason) for one in found.tail.said]
     asked = [
-        Decided(run.at_ms, asked.title, asked.who, asked.reason)
+        Decided(run.at_ms, what, asked.who, asked.reason)
         for run in found.tail.runs
-        if (asked := run.rerun or run.decision)
+        if (asked := run.rerun or run.decision) and (what := _title(found.definition, run))
     ]
     return sorted([*said, *asked], key=lambda one: -one.at_ms)[:LISTED]
 

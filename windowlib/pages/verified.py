@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.pages.rows import Rows, shown
+from windowlib.reruns.words import HIDDEN
 from windowlib.tables.verifications import Verification
 
 SHOWN = 20
@@ -41,15 +42,23 @@ def verified(definition: Definition, last: Verification | None) -> Verified | No
 
 def _differences(definition: Definition, last: Verification) -> Rows:
     keys = definition.source.key
-    found = [_row(json.loads(one)) for one in last.differences[:SHOWN]]
+    found = [_row(json.loads(one), definition.pages.hide) for one in last.differences[:SHOWN]]
     return shown(definition, found, ["difference", "table", *keys, "window", "column", "expected", "found"])
 
 
-def _row(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A difference as a row; values are texts."""
-    bounds = " to ".join(_bound(value) for value in found["window"].values())
-    values = {name: "" if found[name] is None else str(found[name]) for name in ("column", "expected", "found")}
-    return {**found["key"], **values, "difference": found["kind"], "table": found["table"], "window": bounds}
+def _row(found: Mapping[str, Any], hide: Collection[str]) -> dict[str, Any]:
+    """A difference as a row; values are texts, those of columns in `hide` are not shown."""
+    bounds, column = " to ".join(_bound(value) for value in found["window"].values()), found["column"] or ""
+    values = {side: HIDDEN if column in hide else _text(found[side], hide) for side in ("expected", "found")}
+    about = {"difference": found["kind"], "table": found["table"], "window": bounds, "column": column}
+    return {**found["key"], **values, **about}
+
+
+def _text(value: Any, hide: Collection[str]) -> str:
+    """What a column should be, or is; of a whole row the values by column."""
+    if isinstance(value, dict):
+        value = {name: HIDDEN if name in hide else one for name, one in value.items()}
+    return "" if value is None else str(value)
 
 
 def _bound(value: Any) -> str:

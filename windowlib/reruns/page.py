@@ -9,7 +9,7 @@ import jinja2
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant
-from windowlib.reruns.words import NOTHING, facts, largest, notes
+from windowlib.reruns.words import NOTHING, facts, largest, notes, title
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -25,6 +25,7 @@ def preview_page(definition: Definition, preview: Preview) -> str:
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
+        title=title(preview.rerun, definition.source.key, definition.pages.hide),
         apply=to_paste("rerun", definition.file, "--apply", preview.preview_id),
         preview=preview,
         made=instant(preview.at_ms),

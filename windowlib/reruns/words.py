@@ -11,6 +11,7 @@ from windowlib.plans import reruns
 
 if TYPE_CHECKING:
     from windowlib.reruns.previews import Preview
+    from windowlib.tables.rerun import Rerun
 
 HIDDEN = "hidden"  # in place of a value that the definition hides
 WORDS = {reruns.ADDED: "added", reruns.REMOVED: "removed"}  # for those that are kept
@@ -39,6 +40,11 @@ def facts(preview: Preview) -> Iterator[tuple[str, str]]:
         yield name, f"{_number(was)} before, {_number(now)} after ({_change(was, now)})"
     rows = summary.rows_to_write
     yield "rows", ", ".join(f"{count:,} into {table}" for table, count in rows.items() if count) or "none"
+
+
+def title(rerun: Rerun, keys: Sequence[str], hide: Sequence[str] = ()) -> str:
+    """What a rerun does; without the values of its key where a key column is in `hide`."""
+    return rerun.titled(HIDDEN) if {*keys} & {*hide} else rerun.title
 
 
 def notes(preview: Preview) -> list[str]:
@@ -74,9 +80,9 @@ def largest(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> 
 
 def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> str:
     """A preview as a page; without values of columns in `hide`."""
-    rerun = preview.rerun
+    rerun, what = preview.rerun, title(preview.rerun, keys, hide)
     lines = [
-        f"## {rerun.title[0].upper()}{rerun.title[1:]}",
+        f"## {what[0].upper()}{what[1:]}",
         "",
         f"Reason: {escaped(rerun.reason) or 'none given'}  ",
         f"Preview `{preview.preview_id}` of {instant(preview.at_ms)}, after batch {preview.base_batch_id}",

@@ -57,8 +57,12 @@ class Rerun:
     @property
     def title(self) -> str:
         """What is done, in words."""
+        return self.titled("" if self.key is None else ", ".join(self.key))
+
+    def titled(self, key: str) -> str:
+        """The same, with other words for the values of its key, if it is of one."""
         what = "readmit late events of" if self.late_only else "rerun"
-        whose = "" if self.key is None else f", key {', '.join(self.key) or 'erased since'}"
+        whose = "" if self.key is None else f", key {key if self.key else 'erased since'}"
         return f"{what} {instant(self.from_ms)} to {instant(self.to_ms)}{whose}"
 
     def to_json(self) -> str:

@@ -1,0 +1,73 @@
+"""What `[pages] hide` names is on no page: no key in what was rerun, no value in what verify found."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import PLAN_TIME_MS, START_MS, clicks, clock
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.inspection.verify.report import Difference
+from windowlib.pages.looked import looked
+from windowlib.pages.pipeline import pipeline
+from windowlib.pages.site import report
+from windowlib.pages.verified import verified
+from windowlib.runs.advance import advance
+from windowlib.tables.rerun import Rerun
+from windowlib.tables.verifications import Verification
+
+NOW_MS, DAY_MS = PLAN_TIME_MS + 60_000, 24 * 3_600_000
+
+
+def hiding(folder: Path, *names: str) -> Definition:
+    file = folder / "clicks.toml"
+    text = file.read_text(encoding="utf-8").partition("[pages]")[0]
+    file.write_text(f"{text}[pages]\nhide = {json.dumps(names)}\n", encoding="utf-8")
+    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "clicks"})
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
+    rerun = Rerun(START_MS, START_MS + DAY_MS, "slow", "ann", late_only=True, key=("u1",))
+    advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
+    said = "readmit late events of 2026-03-02 00:00:00 UTC to 2026-03-03 00:00:00 UTC, key"
+    for hidden, key in (((), "u1"), (("total",), "u1"), (("user",), "hidden")):
+        definition = hiding(folder, *hidden)
+        found = pipeline(looked(definition, NOW_MS))
+        assert found.runs[0].title == f"{said} {key}"
+        assert found.decided[0].what == f"{said} {key}"
+    assert not re.search(r"\bu\d\b", html.unescape(report(definition, NOW_MS).read_text(encoding="utf-8")))
+
+
+def test_a_difference_has_no_value_of_a_hidden_column(tmp_path: Path) -> None:
+    clicks(tmp_path, files=0)
+    rows = [
+        Difference("different", "results", {"user": "ann"}, {"window_start_ms": 0}, "total", 4711, None),
+        Difference("different", "results", {"user": "ann"}, {"window_start_ms": 0}, "clicks", 2, 3),
+        Difference("missing", "open_windows", {"user": "ann"}, {"s": 0}, None, {"clicks": 5, "total": 4711}, None),
+    ]
+    differences = [json.dumps(asdict(one)) for one in rows]
+    at = datetime(2026, 3, 5, tzinfo=UTC)
+    last = Verification(at, 1, "different", None, None, 1, 0, 1, 9, {"results": 2}, {"results": 1}, differences, [])
+    found = verified(hiding(tmp_path, "total"), last)
+    assert found is not None
+    assert [cells[-3:] for cells in found.differences.cells] == [
+        ["total", "hidden", "hidden"],
+        ["clicks", "2", "3"],
+        ["", "{'clicks': 5, 'total': 'hidden'}", ""],
+    ]
+    shown = verified(hiding(tmp_path), last)
+    assert shown is not None
+    assert [cells[-2:] for cells in shown.differences.cells] == [
+        ["4711", ""],
+        ["2", "3"],
+        ["{'clicks': 5, 'total': 4711}", ""],
+    ]
