@@ -20,7 +20,7 @@ from windowlib.pages.pipeline import pipeline
 from windowlib.pages.site import report
 from windowlib.pages.verified import verified
 from windowlib.runs.advance import advance
-from windowlib.tables.rerun import Rerun
+from windowlib.tables.rerun import Rerun, RerunRefused
 from windowlib.tables.verifications import Verification
 
 NOW_MS, DAY_MS = PLAN_TIME_MS + 60_000, 24 * 3_600_000
@@ -45,6 +45,20 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
         assert found.runs[0].title == f"{said} {key}"
         assert found.decided[0].what == f"{said} {key}"
     assert not re.search(r"\bu\d\b", html.unescape(report(definition, NOW_MS).read_text(encoding="utf-8")))
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_key_is_not_in_why_a_rerun_was_given_up(folder: Path, spark: SparkSession) -> None:
+    rerun = Rerun(START_MS, START_MS + DAY_MS, "slow", "ann", late_only=True, key=("u99",))
+    with pytest.raises(RerunRefused, match="key u99: no such late event"):
+        advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
+    for names, is_shown in (((), True), (("user",), False)):
+        definition = hiding(folder, *names)
+        [given_up] = pipeline(looked(definition, NOW_MS)).decided
+        assert given_up.what == "abandon batch 4"
+        assert ("key u99" in given_up.reason) is is_shown
+        assert ("u99" in report(definition, NOW_MS).read_text(encoding="utf-8")) is is_shown
 
 
 def test_a_difference_has_no_value_of_a_hidden_column(tmp_path: Path) -> None:

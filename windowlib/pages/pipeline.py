@@ -24,8 +24,9 @@ from windowlib.pages.rows import LateHour, Refused, Rows, in_flight, late_hours,
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified
 from windowlib.pages.waiting import put_away
-from windowlib.reruns.words import title
+from windowlib.reruns.words import HIDDEN, title
 from windowlib.tables import delta
+from windowlib.tables.ledger_rows import BY_ITSELF
 from windowlib.tables.statistics import overlapping
 
 LISTED = 20  # runs, each with its accounts
@@ -178,8 +179,12 @@ def _waiting(found: Looked) -> Waiting | None:
 
 
 def _decided(found: Looked) -> list[Decided]:
-    """Reruns and decisions, newest first."""
-    said = [Decided(one.at_ms, one.title, one.who, one.reason) for one in found.tail.said]
+    """Reruns and decisions, newest first. Why a run gave up a rerun may list windows."""
+    hides = bool(found.definition.pages.hide)
+    said = [
+        Decided(one.at_ms, one.title, one.who, HIDDEN if hides and one.who == BY_ITSELF else one.reason)
+        for one in found.tail.said
+    ]
     asked = [
         Decided(run.at_ms, what, asked.who, asked.reason)
         for run in found.tail.runs
