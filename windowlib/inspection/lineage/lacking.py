@@ -26,9 +26,9 @@ def check_columns(definition: Definition, commit: Commit | None, *, outputs: boo
     lacking = outputs and definition.expressions.keys() - stored[AGGREGATES].keys()
     if lacking or {*definition.source.key} != {*stored["key"]}:
         raise CannotLook(
-            f"{definition.file} was changed since batch {commit.batch_id}, and names columns that the tables do not"
-            f" have, or not those of their key: {edited(definition, commit)}. Undo the change, or have the tables built"
-            f" again under the new definition: `{migrate_command(definition.file)}`"
+            f"{definition.file} was changed since batch {commit.batch_id}, and its columns are not those of the tables:"
+            f" {edited(definition, commit)}. Undo the change, or have the tables built again under the new definition:"
+            f" `{migrate_command(definition.file)}`"
         )
 
 
