@@ -293,5 +293,5 @@ def test_what_cannot_be_erased_is_said(spark: SparkSession, folder: Path) -> Non
     forget(definition, lambda: spark, asked())
     again = forget(definition, lambda: spark, asked())  # the source still has it; the tables do not
     assert again.erasure.removed == {}
-    assert again.erasure.batch_id is None
+    assert again.erasure.batch_id == 6
     check_only_new(definition)

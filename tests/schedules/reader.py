@@ -50,12 +50,12 @@ class Truth:
 
 @dataclass(slots=True)
 class Erased:
-    """A value that was erased, and where the ledger stood when that was first seen; of the batch, None without one."""
+    """A value that was erased by a batch, and where the ledger stood when that was first seen."""
 
     value: int
-    batch_id: int | None
+    batch_id: int
     sequence: int
-    is_done: bool
+    is_done: bool = False
 
 
 @dataclass(slots=True)
@@ -114,8 +114,7 @@ class Reader:
         for path in paths:
             for row in pq.ParquetFile(log.folder / path).read().to_pylist():
                 of = next(value for value in EVERY_VALUE if digest_of(row["secret"], value) == row["digest"])
-                done = row["batch_id"] is None and of not in self.truth.values
-                self.erased.append(Erased(of, row["batch_id"], self._sequence, done))
+                self.erased.append(Erased(of, row["batch_id"], self._sequence))
 
     def _watch_built(self, folder: Path) -> None:
         try:
@@ -173,9 +172,6 @@ class Reader:
         before, self._versions = self._versions, versions
         self.truths[batch_id] = self._truth(batch_id, opened["plan"], before, self._unread(opened["prepare"], versions))
         self.newest, self._open = batch_id, {}
-        for one in self.erased:  # no table held it: a run that was at work may have read it, which the command says
-            if one.batch_id is None and one.sequence >= self._claims.get(opened["prepare"]["epoch"], 0):
-                one.is_done &= one.value not in self.truth.values
         back = self.truth.values & {one.value for one in self.erased if one.is_done}
         assert not back, f"batch {batch_id} brings {back} back, which were erased"
         assert row["to_sequence"] == len(self.truth.files), f"{self.truth.files} are not {row['to_sequence']} files"

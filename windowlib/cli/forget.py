@@ -164,9 +164,8 @@ def _lost(cuts: Any) -> str:
 def _done(definition: Definition, made: Certificate) -> str:
     one = made.erasure
     until = f"events of this key up to {instant(one.up_to_ms)} are not read again"
-    if one.batch_id is None:
-        return f"no table held it; {until}"
-    return f"batch {one.batch_id} has taken it out; {until}. {_state(made)[0].upper()}{_state(made)[1:]}" + (
+    what = f"batch {one.batch_id} has taken it out" if one.removed else "no table held it"
+    return f"{what}; {until}. {_state(made)[0].upper()}{_state(made)[1:]}" + (
         "" if made.old_files_gone else f" (retention.cuts = {str(definition.retention.cuts)!r})"
     )
 
@@ -176,4 +175,4 @@ def _state(made: Certificate) -> str:
         return "not finished: give the command again, or run the pipeline"
     if made.old_files_gone:
         return "no older file is left"
-    return "older files hold it until windowlib maintain has deleted them"
+    return "older files may hold it until windowlib maintain has deleted them"

@@ -9,17 +9,18 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.tables import erasures, maintained
 from windowlib.tables.erasures import Erasure
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.meaning import FORGET, RESULT_CHANGES
+from windowlib.tables.opened import Tables
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """An erasure, and how far it has come by now.
 
-    `is_published`: its rows are out of the tables. `old_files_gone`: no older file is left, and neither are the
-    rows that informed followers of it.
+    `is_published`: its rows are out of the tables, and its values out of what lies next to them. `old_files_gone`: no
+    file of an older cut is left, and neither are the rows that informed followers of it.
     """
 
     erasure: Erasure
@@ -33,27 +34,26 @@ def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[C
 
     One that was killed or overtaken is left out where the command was given again.
     """
-    ledger = ledger_of(definition, clock)
+    tables = ledger_of(definition, clock).tables
     found: list[Certificate] = []
-    for one in certified(ledger, erasures.erasures(ledger.root)):
+    for one in certified(tables, erasures.erasures(tables.root)):
         found = [earlier for earlier in found if not _is_given_again(earlier, one)]
         found.append(one)
     return found
 
 
-def certified(ledger: Ledger, made: Sequence[Erasure]) -> Iterator[Certificate]:
+def certified(tables: Tables, made: Sequence[Erasure]) -> Iterator[Certificate]:
     """How far each of some erasures has come."""
-    done = {one.batch_id: one.decision.digest for one in commits_of(ledger.tables) if one.decision}
-    kept_from = newest.kept_from if (newest := maintained.last(ledger.root)) else 0
+    commits = commits_of(tables)
+    done = {one.batch_id: one.decision.digest for one in commits if one.decision}
+    kept_from = newest.kept_from if (newest := maintained.last(tables.root)) else 0
     for one in made:
         number = one.batch_id
-        if number is None:
-            yield Certificate(one, True, True)
-        elif done.get(number) != one.digest:
+        if number is not None and done.get(number) != one.digest:
             yield Certificate(one, False, False)
         else:
-            announcements = (ledger.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
-            yield Certificate(one, True, kept_from >= number and not any(announcements))
+            announcements = (tables.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
+            yield Certificate(one, True, kept_from >= erasures.first_without(one, commits) and not any(announcements))
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:

@@ -20,7 +20,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.erasure import outside
 from windowlib.erasure import tables as of_tables
-from windowlib.erasure.certificates import Certificate, certified
+from windowlib.erasure.certificates import Certificate, certificates, certified
 from windowlib.erasure.source import Held, Target, held
 from windowlib.erasure.tables import Found, Sought
 from windowlib.erasure.texts import Mention
@@ -28,7 +28,7 @@ from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
 from windowlib.migrations.batch import AtRest, settled, stands
 from windowlib.migrations.files import Standing
 from windowlib.model.errors import WindowError
-from windowlib.plans.erased import digest, is_hashable
+from windowlib.plans.erased import is_hashable
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.maintenance import maintain
@@ -174,12 +174,17 @@ def _look(place: _Place, key: Key, spark: GetSpark, asked: Asked, attempt: str |
     kept = held(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
     found = of_tables.find(here, Sought(key, kept.ids, asked.now), attempt)
-    if not (found or others or kept.rows):
+    if not (found or others or kept.rows or _is_begun(place.definition, target)):
         raise NothingToForget(
             f"neither the tables nor the source hold the key {key}: nothing was changed. Keys are compared exactly,"
             " letter by letter"
         )
     return _Looked(here, target, found, others, kept)
+
+
+def _is_begun(definition: Definition, target: Target) -> bool:
+    """Whether an erasure of the key was killed, maybe when nothing but its batch was left to do."""
+    return any(one.erasure.digest == target.digest and not one.is_published for one in certificates(definition))
 
 
 def _cuts(ledger: Ledger) -> list[int]:
@@ -210,7 +215,7 @@ def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate
         lost = _cuts(ledger)[:-1] if asked.now else []
         if asked.now:
             maintain(definition, asked.who, asked.clock, only_newest=True)
-    [certificate] = certified(ledger, [made])
+    [certificate] = certified(ledger.tables, [made])
     return replace(certificate, cuts_lost=lost)
 
 
@@ -224,16 +229,14 @@ def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpa
         if not asked.now:
             removals += of_tables.removals(here, looked.found.get(RESULTS.name), batch_id, attempt)
         ledger.check(claim.epoch)
-        made = _erasure(looked, batch_id if looked.found else None, asked)
+        made = _erasure(looked, batch_id, asked)
         erasures.keep(ledger.root, made)
         for begun in migration.migrations(ledger.root):
             migration.forget(ledger.root, begun)  # what it has built holds the key; it starts from scratch
         outside.find(ledger.tables, key, remove=True)
-        if looked.found:
-            decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
-            publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, pipeline.commit, removals, decision)))
-        else:
-            ledger.check(claim.epoch)  # a run that has taken over may have read the key before the list had it
+        # Where no table holds the key, the batch changes none, and says that older cuts may have it.
+        decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
+        publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, pipeline.commit, removals, decision)))
     except Exception:
         if ledger.state().last_batch_id < batch_id:  # the batch is not fixed
             written = {**looked.found, RESULT_CHANGES.name: _with(looked.found.get(RESULT_CHANGES.name), removals)}
@@ -242,15 +245,14 @@ def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpa
     return made
 
 
-def _erasure(looked: _Looked, batch_id: int | None, asked: Asked) -> Erasure:
-    key, secret = looked.target.key, looked.target.secret
+def _erasure(looked: _Looked, batch_id: int, asked: Asked) -> Erasure:
     return Erasure(
         at=utc(asked.clock()),
         who=asked.who,
         reason=asked.reason,
-        columns=[*key.columns],
-        secret=secret,
-        digest=digest(secret, [*key.python_values().values()]),
+        columns=[*looked.target.key.columns],
+        secret=looked.target.secret,
+        digest=looked.target.digest,
         up_to_ms=looked.target.up_to_ms,
         later_ms=sorted(looked.kept.later_ms),
         batch_id=batch_id,

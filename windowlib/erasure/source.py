@@ -46,6 +46,11 @@ class Target:
     secret: str
     up_to_ms: int
 
+    @property
+    def digest(self) -> str:
+        """The hash of the key, by which its events are left out from then on."""
+        return erased.digest(self.secret, [*self.key.python_values().values()])
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -94,10 +99,10 @@ def _files(
 
 
 def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_at: Sequence[str]) -> Held:
-    secret, values, event_id = target.secret, target.key.python_values(), definition.source.event_id
+    values, event_id = target.key.python_values(), definition.source.event_id
     equal = (F.col(quoted(name)) == F.lit(value) for name, value in values.items())
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
-    by_hash = erased.digest_of(raw.frame, [*values], secret) == F.lit(erased.digest(secret, [*values.values()]))
+    by_hash = erased.digest_of(raw.frame, [*values], target.secret) == F.lit(target.digest)
     ids = F.collect_set(F.col(quoted(event_id)).cast("string")) if event_id else F.lit(None)
     time_ms = admission.timestamp_ms(times_of(definition.source, definition.spec.assigner), raw.frame)
     found = (

@@ -18,7 +18,7 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.restore import Forecast, NothingToDo, changed
-from windowlib.tables import delta, disk, log
+from windowlib.tables import delta, disk, erasures, log
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
@@ -122,19 +122,7 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
             raise NothingToDo(f"no batch {to_batch_id} is committed; the newest are: {ids}")
         if state.commit is not None and state.commit.batch_id == to_batch_id:
             raise NothingToDo(f"batch {to_batch_id} is the newest: there is nothing to undo")
-        for between in (one for number, one in known.items() if number > to_batch_id and one.decision):
-            back = f"`{to_paste('rollback', THIS, '--to-batch', str(between.batch_id), *WHY)}` goes back to it"
-            if between.decision and between.decision.switches:
-                undo = to_paste("migrate", THIS, "--undo", *WHY)
-                raise CannotUndo(
-                    f"batch {between.batch_id} lies between, a migration ({between.decision.title}): a rollback does"
-                    f" not go across it. `{undo}` takes the newest migration back; {back}"
-                )
-            if between.decision and between.decision.kind == "forget":
-                raise CannotUndo(
-                    f"batch {between.batch_id} lies between, by which a key was erased: a rollback does not go across"
-                    f" it, as the key would be back. {back}; a rerun recomputes a range of time before it"
-                )
+        _check_between(ledger, to_batch_id, known)
         check_kept(ledger.root, to_batch_id, f"no way back to batch {to_batch_id}")
         for name in COMMIT_ORDER:
             _own_files(ledger, name, state.pinned(name))
@@ -145,6 +133,30 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
         return _Target(files, commit)
 
     return target
+
+
+def _check_between(ledger: Ledger, to_batch_id: int, known: Mapping[int, Commit]) -> None:
+    """Raises `CannotUndo` where a migration or an erasure lies between a batch and now."""
+    for between in (one for number, one in known.items() if number > to_batch_id and one.decision):
+        back = f"`{to_paste('rollback', THIS, '--to-batch', str(between.batch_id), *WHY)}` goes back to it"
+        if between.decision and between.decision.switches:
+            undo = to_paste("migrate", THIS, "--undo", *WHY)
+            raise CannotUndo(
+                f"batch {between.batch_id} lies between, a migration ({between.decision.title}): a rollback does"
+                f" not go across it. `{undo}` takes the newest migration back; {back}"
+            )
+        if between.decision and between.decision.kind == "forget":
+            raise CannotUndo(
+                f"batch {between.batch_id} lies between, by which a key was erased: a rollback does not go across"
+                f" it, as the key would be back. {back}; a rerun recomputes a range of time before it"
+            )
+    of_no_batch = (one for one in erasures.erasures(ledger.root) if one.batch_id is None)
+    first = max((erasures.first_without(one, [*known.values()]) for one in of_no_batch), default=0)
+    if to_batch_id < first:
+        raise CannotUndo(
+            f"after batch {first} a key was erased: a rollback does not go across that, as the key would be back; a"
+            " rerun recomputes a range of time before it"
+        )
 
 
 def _own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:

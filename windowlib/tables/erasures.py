@@ -18,7 +18,7 @@ from windowlib.definition.instants import time_of
 from windowlib.plans.erased import Erased, ErasedOf
 from windowlib.tables import data_files, delta, small
 from windowlib.tables.ledger import DecidedMeanwhile
-from windowlib.tables.ledger_rows import SourceFile
+from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.migration import pipeline_of
 from windowlib.tables.opened import Table
 from windowlib.tables.outside import ERASURES
@@ -31,7 +31,7 @@ class Erasure:
     """One erasure: of events up to `up_to_ms`, and of those at `later_ms`.
 
     `removed` are rows by table; `source` the rows of the key that each file of the source still holds. `batch_id` is
-    the batch that took the rows out of the tables, None where they had none.
+    the batch that took the rows out of the tables; earlier releases have made none, and say None, where they had none.
     """
 
     at: datetime
@@ -66,6 +66,16 @@ def erasures(root: Path) -> list[Erasure]:
     table = Table(pipeline_of(root) / ERASURES.name)
     rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
     return [_erasure(row) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def first_without(one: Erasure, commits: Sequence[Commit]) -> int:
+    """The first of all batches whose cut is without the key, as are those after it; older cuts may have it.
+
+    Where an earlier release has made none, it is the newest batch at the time of the erasure.
+    """
+    if one.batch_id is not None:
+        return one.batch_id
+    return max((commit.batch_id for commit in commits if commit.at_ms <= time_of(one.at)), default=0)
 
 
 def secret_of(known: Sequence[Erasure]) -> str:

@@ -1,0 +1,129 @@
+"""A key that no table holds now and an older cut does: it does not come back, and the certificate says what is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import START_MS, arrive, clicks, clock, events
+from tests.erasure.everywhere import places
+from tests.erasure.test_forget import asked, maintain_all
+from tests.killed import Killed, stopped
+from windowlib.definition.definition import Definition
+from windowlib.erasure import forget as erasing
+from windowlib.erasure.certificates import Certificate, certificates
+from windowlib.erasure.forget import NothingToForget, forecast, forget
+from windowlib.runs.advance import advance
+from windowlib.runs.operations import forecast_rollback, rollback
+from windowlib.tables import erasures
+from windowlib.tables.foreign import CannotUndo
+from windowlib.tables.read import read_table
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+EVE = {"id": "eve", "user": "eve", "at_ms": START_MS + 9 * 3_600_000, "value": 1}
+OF_EVE = asked(key=["eve"])
+
+
+@pytest.fixture
+def undone(spark: SparkSession, folder: Path) -> Definition:
+    """A pipeline whose batch 4 has read a key that no batch before has, and whose batch 5 undoes that."""
+    definition = clicks(folder, 0)
+    arrive(folder, 4, [*events(4), EVE])
+    advance(definition, lambda: spark, clock=clock)
+    assert "eve" in users(definition)
+    rollback(definition, 3, "ann", "4.parquet was a test", clock)
+    assert "eve" not in users(definition)
+    return definition
+
+
+def users(definition: Definition) -> set[Any]:
+    names = ("results", "open_windows")
+    return {row["user"] for name in names for row in read_table(definition, name).to_pylist()}
+
+
+def newest(definition: Definition) -> Certificate:
+    return certificates(definition)[-1]
+
+
+@pytest.mark.fault(
+    "a key is erased that only batches had which a rollback has undone",
+    "no rollback brings it back, and the certificate names the older files until maintenance has deleted them",
+)
+def test_no_rollback_brings_it_back(spark: SparkSession, undone: Definition) -> None:
+    made = forget(undone, lambda: spark, OF_EVE)
+    assert made.erasure.removed == {}
+    assert made.is_published
+    assert not made.old_files_gone
+    advance(undone, lambda: spark, clock=clock)
+    for decide in (rollback, forecast_rollback):
+        with pytest.raises(CannotUndo, match="lies between, by which a key was erased: a rollback does not go across"):
+            decide(undone, 4, *(("ann", "back", clock) if decide is rollback else ()))
+    assert "eve" not in users(undone)
+    assert not newest(undone).old_files_gone
+    maintain_all(undone)
+    assert places(undone.root, "eve") == []
+    assert newest(undone).old_files_gone
+
+
+def test_at_once_no_older_cut_has_it(spark: SparkSession, undone: Definition) -> None:
+    made = forget(undone, lambda: spark, replace(OF_EVE, now=True))
+    assert made.old_files_gone
+    assert made.cuts_lost == [1, 2, 3, 4, 5]
+    assert places(undone.root, "eve") == []
+
+
+def test_an_erasure_of_an_earlier_release_without_a_batch(spark: SparkSession, undone: Definition) -> None:
+    with stopped("ledger:prepare"):
+        forget(undone, lambda: spark, OF_EVE)
+    [row] = erasures.erasures(undone.root)
+    erasures.keep(undone.root, replace(row, batch_id=None, at=datetime.now(UTC)))
+    assert not newest(undone).old_files_gone
+    with pytest.raises(CannotUndo, match="after batch 5 a key was erased: a rollback does not go across that"):
+        rollback(undone, 4, "ann", "back", clock)
+    maintain_all(undone)
+    assert newest(undone).old_files_gone
+
+
+# -- killed -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.fault(
+    "`windowlib forget` is killed once the list of erased keys has one that no table holds",
+    "the certificate says that it is not finished; given again, it is, although the source no longer holds the key",
+)
+@pytest.mark.parametrize("step", ["before what lies next to the tables", "after it"])
+def test_killed_it_is_not_certified(
+    spark: SparkSession, undone: Definition, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if step == "after it":
+        with stopped("ledger:prepare"):
+            forget(undone, lambda: spark, OF_EVE)
+    else:
+        die_in_find(spark, undone, monkeypatch)
+    assert not newest(undone).is_published
+    (undone.source.path / "4.parquet").unlink()
+    assert forecast(undone, lambda: spark, OF_EVE).removed == {}
+    made = forget(undone, lambda: spark, OF_EVE)
+    assert made.is_published
+    assert [one.is_published for one in certificates(undone)] == [True]
+    with pytest.raises(NothingToForget):
+        forget(undone, lambda: spark, OF_EVE)
+
+
+def die_in_find(spark: SparkSession, definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = erasing.outside.find
+
+    def die(*of: Any, remove: bool) -> dict[str, int]:
+        if remove:
+            raise Killed
+        return find(*of, remove=remove)
+
+    monkeypatch.setattr(erasing.outside, "find", die)
+    with pytest.raises(Killed):
+        forget(definition, lambda: spark, OF_EVE)
+    monkeypatch.undo()
