@@ -15,6 +15,7 @@ from operator import and_
 from typing import TYPE_CHECKING
 
 from windowlib.definition.definition import Definition
+from windowlib.definition.uses import Uses
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.plans import admission, erased, names
@@ -32,6 +33,9 @@ from windowlib.tables.set_aside import files_set_aside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+OPENS = Uses((), {}, None, runs_operator=False)  # of a file that fitted when it was read: that it can be opened
 
 
 class HashesDiffer(WindowError):
@@ -83,19 +87,25 @@ def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
     """The files that can be read, numbered, and why others cannot."""
-    read = [file.now for file in known_files(definition.source, tables, commit) if file.now]
-    paths, aside = {file.path for file in read}, files_set_aside(definition.root)
+    known = known_files(definition.source, tables, commit)
+    read = {file.now.path: file.now for file in known if file.now}
+    changed = [file.now for file in known if file.now and file.rewritten]
     waiting = listing.waiting_files(definition.source, tables, commit, check=False)
-    new = [file for file in waiting if file.path not in paths]
-    not_looked_at = [f"{path} is set aside" for path in sorted(aside)]
+    new = listing.numbered([file for file in waiting if file.path not in read], commit.to_sequence)
+    not_looked_at = [f"{path} is set aside" for path in sorted(files_set_aside(definition.root))]
     fits = []
-    for file in listing.numbered(new, commit.to_sequence):
-        try:
-            check_readable(definition.source, definition.uses, [file], types)
-            fits.append(file)
-        except (SourceError, StateMismatch) as error:
-            not_looked_at.append(f"{file.path} has not been read yet, and cannot be ({error})")
-    return [*read, *fits], not_looked_at
+    for files, said, uses, pinned in (
+        ([file for file in read.values() if file not in changed], "was read, and cannot be now", OPENS, None),
+        (changed, "has changed since it was read, and cannot be now", definition.uses, types),
+        (new, "has not been read yet, and cannot be", definition.uses, types),
+    ):
+        for file in files:
+            try:
+                check_readable(definition.source, uses, [file], pinned, read)
+                fits.append(file)
+            except (SourceError, StateMismatch) as error:
+                not_looked_at.append(f"{file.path} {said} ({error})")
+    return fits, not_looked_at
 
 
 def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_at: Sequence[str]) -> Held:

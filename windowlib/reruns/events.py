@@ -99,7 +99,8 @@ def _look(inputs: Inputs, files: Sequence[SourceFile]) -> Seen:
     """What files hold that are read again."""
     assert inputs.before is not None
     pinned = json.loads(inputs.before.definition).get("source_types")
-    check_readable(inputs.definition.source, inputs.definition.uses, files, pinned)
+    read = {file.path for file in files} - {file.path for file in inputs.plan.files}
+    check_readable(inputs.definition.source, inputs.definition.uses, files, pinned, read)
     folder = inputs.staging / inputs.staged.unused("changed")
     raw = source.rows(inputs.spark, inputs.definition.source, files, folder, pinned)
     judge = _judge(inputs)

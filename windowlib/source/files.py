@@ -6,7 +6,7 @@ Which files are new, and whether they have changed: `windowlib.source.listing`. 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,12 +28,17 @@ from windowlib.tables.ledger_rows import SourceFile
 
 
 def check_readable(
-    source: Source, uses: Uses, files: Sequence[SourceFile], pinned: Mapping[str, str] | None
+    source: Source,
+    uses: Uses,
+    files: Sequence[SourceFile],
+    pinned: Mapping[str, str] | None,
+    read: Collection[str] = (),
 ) -> dict[str, str]:
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
     `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
-    (`windowlib.source.column_types`). For json and csv the declared types count.
+    (`windowlib.source.column_types`). For json and csv the declared types count. `read` are the paths of files that
+    were read before, which cannot be set aside.
     """
     if source.format in ("json", "csv"):
         return _types_of_text(source, uses.columns, files)
@@ -44,7 +49,7 @@ def check_readable(
     in_folders = folder_types(source, [file.path for file in files])
     empty: dict[str, Path] = {}
     for file in files:
-        path, types = source.path / file.path, _types_in(source, file, in_folders)
+        path, types = source.path / file.path, _types_in(source, file, in_folders, read)
         for name in uses.columns:
             if name == names.EVENT_TIME and name not in types:
                 continue  # then it is windowlib's own
@@ -57,7 +62,8 @@ def check_readable(
             else:
                 seen.setdefault(name, types[name])
             if name in seen:
-                _check_fits(source, file.path, name, seen[name], types[name])
+                leave_out = _aside(source, file.path, read, "; or leave it out")
+                _check_fits(source, file.path, name, seen[name], types[name], leave_out)
     if untyped := [name for name in empty if name not in seen]:
         raise SourceError(
             f"column {untyped[0]!r} has no type in {empty[untyped[0]]}, nor in any file before it: all of it is null."
@@ -77,16 +83,20 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
     }
 
 
-def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str]) -> dict[str, str]:
+def _aside(source: Source, file: str, read: Collection[str], words: str) -> str:
+    """The command by which runs go on without a file, after some words; nothing for one of those that were read."""
+    return "" if file in read else f"{words}: `{to_paste('set-aside', source.file, file, *WHY)}`"
+
+
+def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], read: Collection[str]) -> dict[str, str]:
     """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
     path = source.path / file.path
     try:
         schema = schema_of(path)
     except (OSError, pa.ArrowInvalid) as error:
         raise SourceError(
-            f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it, or set it aside:"
-            f" `{to_paste('set-aside', source.file, file.path, *WHY)}`;"
-            " nothing of this batch has been committed."
+            f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it"
+            f"{_aside(source, file.path, read, ', or set it aside')}; nothing of this batch has been committed."
         ) from error
     if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
         raise SourceError(
@@ -101,7 +111,7 @@ def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str]) -
     return {source.named(name): kind for name, kind in own.items()}
 
 
-def _check_fits(source: Source, file: str, name: str, recorded: str, found: str) -> None:
+def _check_fits(source: Source, file: str, name: str, recorded: str, found: str, leave_out: str) -> None:
     """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first."""
     if found == recorded and not in_nanos(found):
         return
@@ -111,10 +121,8 @@ def _check_fits(source: Source, file: str, name: str, recorded: str, found: str)
     if why:
         raise StateMismatch(
             f"column {name!r} of {path} {why}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{_declaring(column, recorded, found)}; or"
-            f" leave it out: `{to_paste('set-aside', source.file, file, *WHY)}`;"
-            " or start a pipeline under another name for the new type;"
-            " nothing of this batch has been committed"
+            f"{_declaring(column, recorded, found)}{leave_out};"
+            " or start a pipeline under another name for the new type; nothing of this batch has been committed"
         )
 
 

@@ -1,0 +1,47 @@
+"""What the source holds of a key where a file of it cannot be read: the others are looked at, and it is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import START_MS, clicks, clock
+from tests.erasure.test_forget import asked, check_only_new
+from windowlib.erasure.forget import forecast, forget
+from windowlib.runs.advance import advance
+from windowlib.source.found import SourceError
+from windowlib.tables.rerun import Rerun
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+
+@pytest.mark.fault(
+    "a file of the source that was read can no longer be, and a key is erased",
+    "the file is named; the key goes from everything else",
+)
+@pytest.mark.parametrize("how", ["rewritten", "as it was by size and time"])
+def test_a_file_that_was_read_and_no_longer_can_be(spark: SparkSession, folder: Path, how: str) -> None:
+    definition, path = clicks(folder, 0), folder / "incoming" / "1.parquet"
+    size = 0 if how == "rewritten" else path.stat().st_size
+    path.write_bytes(bytes(size))
+    os.utime(path, ns=(1, 1))
+    shown = forecast(definition, lambda: spark, asked())
+    made = forget(definition, lambda: spark, asked())
+    assert made.is_published
+    assert {*made.erasure.source} == {*shown.source} == {"2.parquet", "3.parquet"}
+    [sentence] = made.erasure.not_looked_at
+    words = "has changed since it was read, and cannot be now" if how == "rewritten" else "was read, and cannot be now"
+    assert sentence.startswith(f"1.parquet {words} ({path} is not a readable Parquet file")
+    assert "set-aside" not in sentence  # which is refused
+    check_only_new(definition)
+
+
+def test_a_rerun_does_not_say_to_set_a_file_aside_that_was_read(spark: SparkSession, folder: Path) -> None:
+    definition = clicks(folder, 0)
+    (folder / "incoming" / "1.parquet").write_bytes(b"")
+    everything = Rerun(START_MS - 24 * 3_600_000, START_MS + 48 * 3_600_000, "look again", "ann")
+    with pytest.raises(SourceError, match=r"not a readable Parquet file \(.*\)\. Remove or repair it; nothing of this"):
+        advance(definition, lambda: spark, clock=clock, rerun=everything)
