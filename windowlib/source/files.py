@@ -64,14 +64,19 @@ def check_readable(
             if name in seen:
                 leave_out = _aside(source, file.path, read, "; or leave it out")
                 _check_fits(source, file.path, name, seen[name], types[name], leave_out)
+    _check_typed(source, empty, seen)
+    _check_types(source, uses, seen)
+    return seen
+
+
+def _check_typed(source: Source, empty: Mapping[str, Path], seen: Mapping[str, str]) -> None:
+    """Raises `SourceError` for a column that is all null in a file, which is given, and has no type in any other."""
     if untyped := [name for name in empty if name not in seen]:
         raise SourceError(
             f"column {untyped[0]!r} has no type in {empty[untyped[0]]}, nor in any file before it: all of it is null."
             " Write it with its type; or read this file together with one that has it: source.max_files_per_run in"
             f" {source.file}; nothing of this batch has been committed"
         )
-    _check_types(source, uses, seen)
-    return seen
 
 
 def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFile]) -> dict[str, str]:
