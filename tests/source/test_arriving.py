@@ -305,6 +305,19 @@ def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     assert [row["back"] for row in read_table(definition, "set_aside").to_pylist()] == [False]
 
 
+@pytest.mark.fault("a file that cannot be read is a link", "it is set aside by its own name, wherever it leads")
+@pytest.mark.parametrize("leads", ["out of the folder", "to the next file"])
+def test_a_link_is_set_aside_by_its_own_name(tmp_path: Path, leads: str) -> None:
+    definition, link = broken(tmp_path)
+    to = tmp_path / "incoming" / "3.parquet" if leads == "to the next file" else tmp_path / "landing"
+    link.rename(to)
+    link.symlink_to(to)
+    for given in (str(link), "2.parquet", f"../{link.parent.name}/2.parquet"):
+        assert set_aside(definition, given, "ann", "cut off") == "2.parquet"
+        assert [*files_set_aside(definition.root)] == ["2.parquet"]
+        assert take_back(definition, given, "ann", "repaired") == "2.parquet"
+
+
 def test_a_planned_batch_is_planned_again_without_it(
     due_files: Callable[[Definition], list[str]], tmp_path: Path
 ) -> None:

@@ -46,11 +46,12 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
 
 
 def path_in(definition: Definition, file: str) -> str:
-    """A file's path relative to the source folder. Raises `SourceError` where there is no such file."""
+    """A file's path relative to the source folder, of a link its own. Raises `SourceError` where there is none."""
     folder = definition.source.path
     for path in (folder / file, Path(file).absolute()):
-        if path.is_file() and path.resolve().is_relative_to(folder.resolve()):
-            return str(path.resolve().relative_to(folder.resolve()))
+        own = path.parent.resolve() / path.name  # a run knows a link by its name, wherever it leads
+        if path.is_file() and own.is_relative_to(folder.resolve()):
+            return str(own.relative_to(folder.resolve()))
     raise SourceError(f"{file}: no such file in the source folder {folder}; give its path relative to that folder")
 
 
