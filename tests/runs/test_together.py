@@ -21,6 +21,8 @@ from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.several import sharing_refusal
 from windowlib.model.errors import InvalidSpec
+from windowlib.runs import attempt
+from windowlib.runs import together as running
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Run
 from windowlib.runs.together import Ended, advance_together
@@ -352,6 +354,45 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
     for one, other in zip(definitions, alone, strict=True):
         assert windows(one) == windows(other), one.name
         assert ledger_of(one).state().plan is None
+
+
+@pytest.mark.fault(
+    "a source file is rewritten or deleted while a run of several pipelines waits for its engine, or for a claim",
+    "each plans again what is there, as it does alone",
+)
+@pytest.mark.parametrize("what", ["rewritten", "deleted", "deleted, and nothing is left"])
+@pytest.mark.parametrize("when", ["the engine starts", "claims are waited for", "a batch begins"])
+def test_a_file_that_changes_before_a_batch_begins(
+    spark: SparkSession, tmp_path: Path, what: str, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definitions, file, rows = some(tmp_path), tmp_path / "incoming" / "1.parquet", events(1)[:30]
+    arrives(tmp_path, *((1,) if "nothing" in what else (1, 2)))
+    changes = [lambda: arrive(tmp_path, 1, rows) if what == "rewritten" else file.unlink()]
+
+    def changed(call: Any) -> Any:
+        def then(*of: Any) -> Any:
+            made = call(*of)
+            if changes:
+                changes.pop()()
+            return made
+
+        return then
+
+    if when == "claims are waited for":
+        monkeypatch.setattr(running, "claimed_in_time", changed(running.claimed_in_time))
+    elif when == "a batch begins":
+        monkeypatch.setattr(attempt, "standing", changed(attempt.standing))
+    notes: list[str] = []
+    runs = [Run.of(one, clock, note=notes.append) for one in definitions]
+    opened = changed(lambda: spark) if when == "the engine starts" else lambda: spark
+    ends = advance_together(runs, opened)
+    assert changes == []
+    left = {"rewritten": [1, 2], "deleted": [1]}.get(what, [])
+    assert batches(ends) == [left] * len(definitions)
+    read = [sum(report.figures["rows_read"] or 0 for report in end.reports) for end in ends]
+    there = {"rewritten": len(rows) + len(events(2)), "deleted": len(events(2))}.get(what, 0)
+    assert read == [there] * len(definitions)
+    assert [ledger_of(one).state().plan for one in definitions] == [None] * len(definitions)
 
 
 def windows(definition: Definition) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_may_run, other_terms
@@ -106,19 +106,21 @@ def next_due(run: Run, claim: Claim) -> Due | None:
     """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
 
     A plan that was made under other terms, or whose files have changed, and led to nothing that is prepared, is
-    replaced.
+    replaced, by what is there now: what `look` has kept for several pipelines is as old as the plan may be.
     """
     due = _frozen(run)
     if due is None or due.state.prepared or (stale := _why_stale(run.definition, due.plan)) is None:
         return due
 
+    now = replace(run, look=source.found_files)
+
     def make(state: LedgerState) -> Plan | None:
-        return plan_again(run.definition, run.ledger.tables, state, due.plan, run.ledger.clock, run.look)
+        return plan_again(run.definition, run.ledger.tables, state, due.plan, run.ledger.clock, now.look)
 
     state, plan = run.ledger.replace_plan(due.plan, make, claim.epoch)
     becomes = "is planned again" if plan else "is abandoned, as nothing is left to do"
     run.note(f"{run.definition.name}: batch {due.plan.batch_id} {stale}: it {becomes}")
-    return Due(plan, state) if plan else next_due(run, claim)
+    return Due(plan, state) if plan else next_due(now, claim)
 
 
 def _why_stale(definition: Definition, plan: Plan) -> str | None:

@@ -84,6 +84,7 @@ def _rounds(
     """The batches of pipelines at work, each when it is committed: what dead runs have left, then round by round."""
     for member in members:
         yield from ((member, report) for report in member.rolls_forward())
+    listing.forget()  # starting the engine and waiting for claims may have taken minutes
     sharing = Sharing(members[0].run.note)
     while members := [member for member in members if member.begins(spark, max_batches)]:
         listing.forget()
