@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,16 +30,25 @@ EVE = {"id": "eve", "user": "eve", "at_ms": START_MS + 9 * 3_600_000, "value": 1
 OF_EVE = asked(key=["eve"])
 
 
-@pytest.fixture
-def undone(spark: SparkSession, folder: Path) -> Definition:
+@pytest.fixture(scope="module")
+def after_five(spark: SparkSession, after_three: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pipeline whose batch 4 has read a key that no batch before has, and whose batch 5 undoes that."""
+    folder = tmp_path_factory.mktemp("after") / "five"
+    shutil.copytree(after_three, folder)
     definition = clicks(folder, 0)
     arrive(folder, 4, [*events(4), EVE])
     advance(definition, lambda: spark, clock=clock)
     assert "eve" in users(definition)
     rollback(definition, 3, "ann", "4.parquet was a test", clock)
     assert "eve" not in users(definition)
-    return definition
+    return folder
+
+
+@pytest.fixture
+def undone(after_five: Path, tmp_path: Path) -> Definition:
+    """A copy of it, for one test."""
+    shutil.copytree(after_five, tmp_path / "pipeline")
+    return clicks(tmp_path / "pipeline", 0)
 
 
 def users(definition: Definition) -> set[Any]:

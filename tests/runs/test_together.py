@@ -360,10 +360,18 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
     "a source file is rewritten or deleted while a run of several pipelines waits for its engine, or for a claim",
     "each plans again what is there, as it does alone",
 )
-@pytest.mark.parametrize("what", ["rewritten", "deleted", "deleted, and nothing is left"])
-@pytest.mark.parametrize("when", ["the engine starts", "claims are waited for", "a batch begins"])
+@pytest.mark.parametrize(
+    ("when", "what"),
+    [
+        ("the engine starts", "rewritten"),
+        ("the engine starts", "deleted"),
+        ("claims are waited for", "deleted, and nothing is left"),
+        ("a batch begins", "rewritten"),
+        ("a batch begins", "deleted, and nothing is left"),
+    ],
+)
 def test_a_file_that_changes_before_a_batch_begins(
-    spark: SparkSession, tmp_path: Path, what: str, when: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, when: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definitions, file, rows = some(tmp_path), tmp_path / "incoming" / "1.parquet", events(1)[:30]
     arrives(tmp_path, *((1,) if "nothing" in what else (1, 2)))
