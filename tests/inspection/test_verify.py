@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,10 @@ from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
 from windowlib.inspection.verify.verify import check_can_verify, verify
+from windowlib.model.assigners import Session
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange
+from windowlib.replay.batches import Event
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import DIFFERS, USER
 from windowlib.runs.operations import rollback
@@ -441,3 +444,15 @@ def test_what_an_engine_cannot_compute_is_refused_before_anything_is_read(tmp_pa
     outcome = CliRunner().invoke(app, ["verify", str(file), "--engine", "sail"])
     assert (outcome.exit_code, outcome.stdout) == (USER, "")
     assert 'use engine = "spark"' in outcome.stderr
+
+
+def test_an_event_just_before_a_session_is_missed(spark: Any, tmp_path: Path) -> None:
+    """Of a range too, around which the reading begins where the session does that lacks it."""
+    chain = [Event("a", at, 1, f"c{at}", 10) for at in range(21, 62, 8)]
+    files = [[*chain, Event("b", 240, 1, "b", 10)], [Event("a", 15, 100, "first", 10)]]
+    played = Drawn(Session(10), 0, 0, 5, files[::-1]).play(tmp_path, spark)
+    assert played.standing().results == {("a", 15, 71): (7, 106)}
+    start = datetime.fromtimestamp(0.021, UTC)
+    edit(played.definition, "results", lambda row: [row | {"window_start": start, "events": 6, "total": 6}])
+    found = verify(played.definition, Asked(TimeRange(60, 90)), spark, clock)
+    assert kinds_of(found) == {(MISSING, "results", None), (UNEXPECTED, "results", None)}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests import rerun_oracle as oracle
 from tests.rerun_oracle import Asked, Pipeline, Row, Standing
 from tests.strategies import examples, sessions, slidings, tumblings
-from windowlib.model.assigners import Assigner, DynamicSession
+from windowlib.model.assigners import Assigner, DynamicSession, Session
 from windowlib.replay.batches import Event
 from windowlib.replay.spark_batches import EVENTS, SparkEngine
 from windowlib.reruns.dry_run import preview
@@ -238,3 +238,14 @@ def test_late_events_readmitted(spark: Any, drawn: Drawn, data: st.DataObject) -
         one = data.draw(st.sampled_from(places))
         key = data.draw(st.sampled_from([None, one.key]))
         check_rerun(played, Asked(one.time_ms - data.draw(st.integers(0, 20)), one.time_ms + 9, True, key))
+
+
+@pytest.mark.parametrize("assigner", [Session(10), DynamicSession("gap_ms")])
+def test_an_event_that_only_touches_what_was_read_is_found(spark: Any, tmp_path: Path, assigner: Assigner) -> None:
+    """It lies just before a session that begins where the reading around the range does, in a file of its own."""
+    chain = [Event("a", at, 1, f"c{at}", 10) for at in range(21, 62, 8)]
+    files = [[*chain, Event("b", 240, 1, "b", 10)], [Event("a", 15, 100, "late", 10)]]
+    played = Drawn(assigner, 0, 0, 5, files).play(tmp_path, spark)
+    assert played.standing().late == {("2.parquet", 0)}
+    check_rerun(played, Asked(60, 90))
+    assert played.standing().results["a", 15, 71] == (7, 106)

@@ -78,6 +78,18 @@ def needed(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
     return TimeRange(counted.from_ms - assigner.size_ms + 1, counted.to_ms + assigner.size_ms - 1)
 
 
+def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
+    """The times of all events that touch a chain of sessions which reaches so far.
+
+    Where each element has a gap of its own, those whose session only begins before are found by their files' gaps.
+
+    >>> touching(Session(gap_ms=5), TimeRange(20, 30))
+    TimeRange(from_ms=15, to_ms=31)
+    """
+    gap_ms = assigner.gap_ms if isinstance(assigner, Session) else 0
+    return TimeRange(windows.from_ms - gap_ms, windows.to_ms + 1)
+
+
 def first_slack_ms(assigner: Assigner) -> int:
     """How far around a range the chains of sessions that reach into it are looked for first.
 

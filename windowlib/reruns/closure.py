@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
 from windowlib.model.assigners import Sliding, Tumbling
-from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted
+from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted, touching
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
@@ -91,7 +91,7 @@ def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> 
         sliced = _sliced(inputs, read)
         closure = _chains(inputs, sliced, read.rows, asked, span)
         reached = closure.windows
-        if closure.is_empty or (span.from_ms <= reached.from_ms and reached.to_ms < span.to_ms):
+        if closure.is_empty or span.holds(touching(assigner, reached)):
             return closure, sliced
         slack_ms *= 2
         span = TimeRange(min(span.from_ms, reached.from_ms - slack_ms), max(span.to_ms, reached.to_ms + slack_ms))

@@ -32,7 +32,7 @@ from windowlib.inspection.verify.recorded import ReadFile, Recorded, recorded
 from windowlib.inspection.verify.report import UNEXPECTED, Difference, Verified
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
-from windowlib.model.rerun import TimeRange, first_slack_ms, needed
+from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
@@ -185,8 +185,7 @@ def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
                 ours = found.chains.where(asked.meets(CHAIN_START_MS, CHAIN_END_MS))
                 met.append(ours.selectExpr(f"{CHAIN_START_MS} AS window_start_ms", f"{CHAIN_END_MS} AS window_end_ms"))
             reached = tables.span_of(met, asked.span)
-            enough_before = span.from_ms == EVER.from_ms or span.from_ms < reached.from_ms
-            if not enough_before or not (span.to_ms == EVER.to_ms or reached.to_ms < span.to_ms):
+            if not span.holds(_around(touching(assigner, reached), 0)):
                 slack_ms *= 4
                 first, last = min(span.from_ms, reached.from_ms), max(span.to_ms, reached.to_ms)
                 span = _around(TimeRange(first, last), slack_ms)
