@@ -293,6 +293,18 @@ def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder
         check_followers(new)
 
 
+def test_a_file_that_is_renamed_after_a_dry_run_was_read(spark: SparkSession, folder: Path) -> None:
+    old, new = clicks(folder, 0), clicks(folder, 0, KINDS["aggregate"])
+    for archive in ("old", "older"):
+        build(new, lambda: spark, ASKED)
+        (folder / "incoming" / archive).mkdir()
+        for path in (folder / "incoming").rglob("2.parquet"):
+            path.rename(folder / "incoming" / archive / "2.parquet")
+    migrate(new, spark)
+    run(new, spark)
+    assert len(read_table(old, "source_files").to_pylist()) == FILES
+
+
 @pytest.mark.fault(
     "a migration and its dry run, or two of them, compare the same tables at once",
     "each shows what it would by itself",

@@ -54,6 +54,7 @@ class Happens:
     rerun: Correction | None = None
     lateness_min: int | None = None  # what every definition allows from this run on; None: as before
     added: tuple[str, ...] = ()  # the columns that every definition gets before this run
+    renamed: tuple[str, ...] = ()  # files that were read and lie in a folder of their own from this run on
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,21 @@ def case(seed: int, size: Size = FULL) -> Case:
     names = ("one", "two") if chance.random() < size.group else ("one",)
     definitions = tuple(_definition(chance, name, delay, with_ids, skew, idle) for name in names)
     runs = tuple(_runs(chance, size, [one.rules.windows for one in definitions]))
-    return _with_columns_added(random.Random(f"added {seed}"), Case(seed, definitions, runs))
+    renamed = _with_files_renamed(random.Random(f"renamed {seed}"), Case(seed, definitions, runs))
+    return _with_columns_added(random.Random(f"added {seed}"), renamed)
+
+
+def _with_files_renamed(chance: random.Random, drawn: Case) -> Case:
+    """The same, half of the time with some files renamed before one of its runs, and left as they are from then on."""
+    if chance.random() < 0.5 or len(drawn.runs) == 1:
+        return drawn
+    number = chance.randrange(1, len(drawn.runs))
+    before, later = drawn.runs[:number], [run.rerun for run in drawn.runs[number:] if run.rerun]
+    read = {rows[0].place[0] for run in before for rows in run.files} - {run.rerun.lost for run in before if run.rerun}
+    touched = {one.lost for one in later} | {row.place[0] for one in later for row in one.repaired}
+    renamed = tuple(name for name in sorted(read - touched) if chance.random() < 0.7)
+    runs = tuple(replace(run, renamed=renamed if run is drawn.runs[number] else ()) for run in drawn.runs)
+    return replace(drawn, runs=runs)
 
 
 def _with_columns_added(chance: random.Random, drawn: Case) -> Case:

@@ -108,6 +108,8 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
         for one in case.definitions if happens.added else ():
             add(folder, one.name, happens.added)
             truths[one.name].wanted += happens.added
+        for name in happens.renamed:
+            rename(folder, name)
         for file in happens.files:
             write(folder, file)
         made = engine(happens.engine, Asked(folder, names, happens.now_ms, happens.finish))
@@ -135,6 +137,12 @@ def add(folder: Path, name: str, columns: tuple[str, ...]) -> None:
     """The author edits a definition: more columns."""
     with (folder / f"{name}.toml").open("a", encoding="utf-8") as file:
         file.writelines(f'{column} = "{AGGREGATES[column]}"\n' for column in columns)
+
+
+def rename(folder: Path, name: str) -> None:
+    """A file of the source that was read, in another folder."""
+    (folder / "incoming" / "archive").mkdir(exist_ok=True)
+    (folder / "incoming" / name).rename(folder / "incoming" / "archive" / name)
 
 
 def write(folder: Path, rows: tuple[Row, ...], *, after_ns: int = 0) -> None:

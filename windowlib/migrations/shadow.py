@@ -30,11 +30,9 @@ from windowlib.reruns.source import count, known_files, listed
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Note
 from windowlib.runs.verdicts import approve
-from windowlib.source.known import known_files as known_paths
 from windowlib.source.place import check_place
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
-from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.migration import Migration, begin, finished, forget, mark, migrations, switched
 
 if TYPE_CHECKING:
@@ -211,9 +209,9 @@ def check_read_all(definition: Definition, ledger: Ledger, commit: Commit, shado
     """Raises `MigrationRefused` where the old tables have read a file that the new ones have not."""
     if definition.source.format == "delta":
         return
-    new = known_paths(shadow.ledger.tables, shadow.commit.versions.get(SOURCE_FILES.name))
-    known = known_files(definition.source, ledger.tables, commit)
-    lacking = [one for one in known if one.now and one.now.path not in new]
+    new = known_files(definition.source, shadow.ledger.tables, shadow.commit)
+    known, there = known_files(definition.source, ledger.tables, commit), {one.place for one in new}
+    lacking = [one for one in known if one.now and one.place not in there]
     if lacking:
         raise MigrationRefused(
             f"{count(lacking)} were read under the old definition and cannot be read under the new one yet, as they are"

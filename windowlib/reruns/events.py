@@ -19,20 +19,18 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
 from windowlib.plans.rejects import quarantined
 from windowlib.plans.step import Step
+from windowlib.reruns.places import PLACE, of_files, placed, rows_of
 from windowlib.reruns.source import KnownFile, check_files
 from windowlib.source import intake
 from windowlib.source import rows as source
 from windowlib.source.files import check_readable
 from windowlib.source.intake import Seen
-from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.rerun import RerunRefused
-from windowlib.tables.statistics import of_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 EVENT_MS = "unix_millis(event_time)"
-PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
 CHOSEN = names.internal("chosen")
 
 
@@ -70,7 +68,7 @@ class Events:
 
 def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
     """The files, rewritten ones with the span of their events as they are now."""
-    rewritten = [file.now for file in known if file.rewritten and file.now]
+    rewritten = [file for file in known if file.rewritten]
     if not rewritten:
         return known
     spans = _spans(_look(inputs, rewritten))
@@ -85,7 +83,7 @@ def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[Know
     otherwise = [file for file in files if file.otherwise and not file.rewritten and file.now]
     if not otherwise:
         return files
-    seen, paths = _look(inputs, [file.now for file in otherwise if file.now]), {file.path for file in otherwise}
+    seen, paths = _look(inputs, otherwise), {file.path for file in otherwise}
     if all(file.otherwise and file.otherwise.columns_alone for file in otherwise):
         refused = of_files(inputs, "quarantine", sorted(paths))
         malformed = 0 if refused is None else refused.where("reason = 'malformed'").count()
@@ -95,14 +93,14 @@ def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[Know
     return [replace(file, events_now=spans.get(file.path)) if file.path in paths else file for file in files]
 
 
-def _look(inputs: Inputs, files: Sequence[SourceFile]) -> Seen:
+def _look(inputs: Inputs, files: Sequence[KnownFile]) -> Seen:
     """What files hold that are read again."""
     assert inputs.before is not None
     pinned = json.loads(inputs.before.definition).get("source_types")
-    read = {file.path for file in files} - {file.path for file in inputs.plan.files}
-    check_readable(inputs.definition.source, inputs.definition.uses, files, pinned, read)
-    folder = inputs.staging / inputs.staged.unused("changed")
-    raw = source.rows(inputs.spark, inputs.definition.source, files, folder, pinned)
+    now = [file.now for file in files if file.now]
+    read = {file.path for file in now} - {file.path for file in inputs.plan.files}
+    check_readable(inputs.definition.source, inputs.definition.uses, now, pinned, read)
+    raw = rows_of(inputs, files, pinned)
     judge = _judge(inputs)
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
     return intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
@@ -143,17 +141,15 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     files = _read_otherwise(inputs, files)
     changed = [file.path for file in files if file.changed]
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
-        raise RerunRefused(f"{first.path} {first.how_changed}: rerun its time range before readmitting late events")
+        raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
     check_files(inputs.definition.source, files, covered, inputs.rerun.accept_gap)
     step = scratch(inputs)
-    present = [file.now for file in files if file.now]
-    if not present:
+    if not any(file.now for file in files):
         stored = inputs.tables.rows("open_windows")
         if stored is not None:
             step = replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))
         return Events(files, step)
-    folder = inputs.staging / inputs.staged.unused("read")
-    raw = source.rows(inputs.spark, inputs.definition.source, present, folder, inputs.source_types)
+    raw = rows_of(inputs, files, inputs.source_types)
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
     if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
@@ -162,7 +158,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     rows = _without_excluded(inputs, rows, files, raw, late, step)
     again = None
     if late is not None and inputs.definition.source.event_id:
-        again = _there_again(inputs, rows, _placed(inputs, late.where(CHOSEN), raw))
+        again = _there_again(inputs, rows, placed(inputs, late.where(CHOSEN), raw))
         rows = rows.join(again, PLACE, "left_anti")
         again = source.with_path(inputs.spark, again, raw.paths).withColumnRenamed(names.SOURCE_ROW, "source_row")
     if not changed:
@@ -198,21 +194,15 @@ def _without_excluded(
     if (refused := of_files(inputs, "quarantine", unchanged)) is not None:
         excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
     if excluded:
-        rows = rows.join(_placed(inputs, step.engine.union(excluded), raw), PLACE, "left_anti")
+        rows = rows.join(placed(inputs, step.engine.union(excluded), raw), PLACE, "left_anti")
     if not inputs.rerun.late_only:
         return rows
     if late is None:
         return rows.withColumn(CHOSEN, F.lit(False))
     listed = names.internal("is_chosen")
-    chosen = _placed(inputs, late.where(CHOSEN), raw).distinct().withColumn(listed, F.lit(True))
+    chosen = placed(inputs, late.where(CHOSEN), raw).distinct().withColumn(listed, F.lit(True))
     marked = rows.join(chosen, PLACE, "left").withColumn(CHOSEN, F.coalesce(listed, F.lit(False)))
     return marked.drop(listed)
-
-
-def _placed(inputs: Inputs, these: DataFrame, raw: source.Rows) -> DataFrame:
-    """The places of rows of a table (source_file, source_row), as the rows of the source have them."""
-    uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
-    return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
 
 
 def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
@@ -277,12 +267,3 @@ def is_chosen(inputs: Inputs, covered: TimeRange) -> str:
         text = value.replace("\\", "\\\\").replace("'", "\\'")
         conditions.append(f"cast({quoted(name)} AS string) = '{text}'")
     return " AND ".join(conditions)
-
-
-def of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
-    """The rows of `late_events` or `quarantine` that came from these files of the source."""
-    rows = inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))
-    if rows is None:
-        return None
-    named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
-    return rows.join(F.broadcast(named), "source_file", "left_semi")

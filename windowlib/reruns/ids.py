@@ -12,7 +12,8 @@ from windowlib.batches.rejects import forgotten_up_to
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
-from windowlib.reruns.events import Changed, of_files
+from windowlib.reruns.events import Changed
+from windowlib.reruns.places import of_files
 from windowlib.source import rows as source
 from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.publish import Changes

@@ -190,7 +190,7 @@ def _source_files(inputs: Inputs, found: Findings, changed: Changed | None) -> C
     )
     for row in (*data_files.rows(table, known, SOURCE_FILES.columns), *taken):
         if (file := now.get(row["path"])) and changed:
-            figures = changed.seen.files.get(file.path, FileFigures())
+            figures = changed.seen.files.get(row["path"], FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
             row |= {"sha256": _checksum(inputs, file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}

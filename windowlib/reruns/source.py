@@ -34,7 +34,8 @@ NAMED = 5  # files that a message names
 class KnownFile:
     """A file that was read: as it was, and as it is now (None: gone). Times are those of its admitted events.
 
-    A removal `replaced` it: it is gone for good, and others are in its place. Those were empty before.
+    Renamed, it keeps the `path` under which all tables know it; `now` has the other. A removal `replaced` it: it is
+    gone for good, and others are in its place. Those were empty before.
     """
 
     then: SourceFile
@@ -52,9 +53,14 @@ class KnownFile:
         return self.then.path
 
     @property
+    def place(self) -> str:
+        """Where it is now; of one that is gone, where it was."""
+        return (self.now or self.then).path
+
+    @property
     def rewritten(self) -> bool:
-        """Whether it is there, and not the one that was read."""
-        return self.now is not None and self.now != self.then
+        """Whether it is there, and not the one that was read; renamed, it is the same."""
+        return self.now is not None and replace(self.now, path=self.path) != self.then
 
     @property
     def changed(self) -> bool:
@@ -101,7 +107,7 @@ def files_of(of: Source, tables: Tables, commit: Commit, plan: Plan) -> list[Kno
 
 
 def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
-    """Every file that was read, in arrival order; one that was renamed or unpacked again as it is there now."""
+    """Every file that was read, in arrival order; one that was unpacked again as it is there now."""
     table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
     before = known_paths(tables, at)
     there = _there(of, before)
@@ -109,10 +115,9 @@ def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
     with Contents.of(of, tables.root) as contents:
         found_as = {found.path: found for found in there} | renamed(contents, there, before.values())
         for row in data_files.rows(table, delta.files(table, at), SOURCE_FILES.columns):
-            found = found_as.get(row["path"])
-            then = before[row["path"]]
+            found, then = found_as.get(row["path"]), before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):
-                then = found.state
+                then = replace(found.state, path=then.path)
             was = SourceFile(*then.identity, row["sequence"])
             now = None if found is None else SourceFile(*found.state.identity, row["sequence"])
             times = row["min_timestamp_ms"], row["max_timestamp_ms"]
@@ -161,7 +166,7 @@ def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, acce
             first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
             enough = f"--from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
             raise RerunRefused(
-                f"{of.path / file.path} {file.how_changed}, and has or had events from"
+                f"{of.path / file.place} {file.how_changed}, and has or had events from"
                 f" {first} to {last}, outside of what this rerun recomputes ({instant(covered.from_ms)} to"
                 f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the"
                 f" {'file' if file.otherwise is None else 'definition'}"
@@ -171,7 +176,7 @@ def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, acce
 def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
     """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span."""
     unknown = span.to_ms - events.from_ms
-    path = of.path / file.path
+    path = of.path / file.place
     if of.format not in ("parquet", "delta") or not path.is_file():
         return unknown
     footer = pq.ParquetFile(path).metadata

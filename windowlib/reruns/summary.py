@@ -11,8 +11,8 @@ from windowlib.plans import names
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
-from windowlib.reruns.events import of_files
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened, rows_of
+from windowlib.reruns.places import of_files
 from windowlib.reruns.previews import Summary
 from windowlib.source.listing import waiting_files
 

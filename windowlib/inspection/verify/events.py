@@ -21,13 +21,13 @@ from windowlib.plans import admission, names
 from windowlib.plans.added import by_batch
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
+from windowlib.reruns.places import PLACE, rows_of
 from windowlib.source import rows as source
 from windowlib.tables.statistics import of_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
 PATH, CORRECTED_BY, LISTED = names.internal("path"), names.internal("corrected_by"), names.internal("listed")
 READ_BY = names.internal("read_by")  # as BATCH, for the marks of added aggregates
 BATCH, LATE_IN, READMITTED_BY, IS_LATE = map(names.internal, ("batch", "late_in", "readmitted_by", "is_late"))
@@ -52,9 +52,7 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
         return None
     size_tasks(inputs.spark, sum(file.known.rows for file in files), inputs.definition.spark.conf)
     step = scratch(inputs, recorded.past.now.watermark_ms)
-    present = [file.known.now for file in files if file.known.now]
-    folder = inputs.staging / inputs.staged.unused("read")
-    raw = source.rows(inputs.spark, inputs.definition.source, present, folder, inputs.source_types)
+    raw = rows_of(inputs, [file.known for file in files], inputs.source_types)
     judge = replace(admission_of(inputs), late_up_to_ms=MIN_WATERMARK, future_after_ms=None)
     rows = admission.events(raw.frame, judge, step.engine)
     definition = inputs.definition

@@ -254,6 +254,6 @@ def _not_compared(definition: Definition, read: Read) -> list[str]:
 
 
 def _named(files: Sequence[ReadFile]) -> str:
-    shown = ", ".join(file.known.path for file in files[:NAMED])
+    shown = ", ".join(file.known.place for file in files[:NAMED])
     more = f" and {len(files) - NAMED:,} more" if len(files) > NAMED else ""
     return f"{shown}{more}"

@@ -1,0 +1,61 @@
+"""Files that were renamed after they were read: reruns, late events and `verify` know them by both names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.reruns.hours import Hours
+from windowlib.tables.rerun import RerunRefused
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+FIRST = [("1", "ann", "10:05", 1), ("2", "ann", "10:10", 2)]
+REPEATS = [("1", "ann", "10:05", 1), ("3", "bob", "15:00", 5)]
+LATE = [("4", "ann", "10:20", 100), ("5", "bob", "15:30", 5)]
+
+
+@pytest.fixture
+def hours(spark: SparkSession, tmp_path: Path) -> Hours:
+    """After a run, and two files moved into a folder."""
+    made = Hours(tmp_path, spark).read(FIRST, REPEATS, LATE)
+    assert (made.refused(), made.late()) == ({("2.parquet", 0): "duplicate"}, {("3.parquet", 0): None})
+    made.move(2, 3)
+    assert made.run() == []
+    return made
+
+
+def test_verify_finds_what_was_read_under_another_name(hours: Hours) -> None:
+    assert hours.differences() == []
+
+
+def test_a_rerun_neither_counts_a_duplicate_nor_forgets_a_late_event(hours: Hours) -> None:
+    assert hours.rerun("10:00", "11:00").figures["late_readmitted"] == 1
+    assert hours.results() == {("ann", "10:00"): (3, 103)}
+    assert hours.refused() == {("2.parquet", 0): "duplicate"}
+    assert hours.late() == {("3.parquet", 0): 4}
+    assert hours.differences() == []
+    with pytest.raises(RerunRefused, match="no such late event is without a window"):
+        hours.rerun("10:00", "11:00", late_only=True)
+
+
+def test_its_late_events_can_be_readmitted_alone(hours: Hours) -> None:
+    hours.rerun("10:00", "11:00", late_only=True)
+    assert hours.results() == {("ann", "10:00"): (3, 103)}
+    assert hours.late() == {("3.parquet", 0): 4}
+    assert hours.differences() == []
+
+
+def test_it_is_changed_under_its_new_name(hours: Hours) -> None:
+    """Read otherwise, it is another file than it was; what is kept of it keeps its name."""
+    file = hours.definition.file
+    file.write_text(file.read_text() + '[source.dialect]\ntime_zone = "UTC"\n', encoding="utf-8")
+    hours.rerun("10:00", "16:00")
+    assert hours.results() == {("ann", "10:00"): (3, 103)}
+    assert hours.refused() == {("2.parquet", 0): "duplicate"}
+    assert hours.late() == {}  # an event of a file that was judged again is an event like others
+    assert {row["path"]: row["sha256"] is None for row in hours.rows("source_files")} == {
+        f"{number}.parquet": False for number in (1, 2, 3)
+    }
+    assert hours.differences() == []
