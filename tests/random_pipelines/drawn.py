@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 
 from tests.clicks import MINUTE_MS, START_MS
-from tests.random_pipelines.truth import AGGREGATES, Correction, Row, Rules, Windows
+from tests.random_pipelines.truth import AGGREGATES, Correction, Place, Row, Rules, Windows
 
 HOUR_MS = 60 * MINUTE_MS
 LATENESSES = (0, 0, 10, 45, 200)  # in minutes
@@ -89,8 +89,27 @@ def case(seed: int, size: Size = FULL) -> Case:
     names = ("one", "two") if chance.random() < size.group else ("one",)
     definitions = tuple(_definition(chance, name, delay, with_ids, skew, idle) for name in names)
     runs = tuple(_runs(chance, size, [one.rules.windows for one in definitions]))
-    renamed = _with_files_renamed(random.Random(f"renamed {seed}"), Case(seed, definitions, runs))
+    repeated = _with_ids_repeated(random.Random(f"repeated {seed}"), Case(seed, definitions, runs))
+    renamed = _with_files_renamed(random.Random(f"renamed {seed}"), repeated)
     return _with_columns_added(random.Random(f"added {seed}"), renamed)
+
+
+def _with_ids_repeated(chance: random.Random, drawn: Case) -> Case:
+    """The same, a third of the time with ids of which a quarter are those of rows before, in any file."""
+    if chance.random() < 0.67:
+        return drawn
+    before, ids = list[str](), dict[Place, tuple[str | None, str | None]]()
+    for row in (row for run in drawn.runs for file in run.files for row in file if row.id is not None):
+        ids[row.place] = row.id, chance.choice(before) if before and chance.random() < 0.25 else row.id
+        before.append(str(ids[row.place][1]))
+
+    def repeated(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        known = [(row, *ids.get(row.place, (None, None))) for row in rows]
+        return tuple(row._replace(id=new) if row.id == old else row for row, old, new in known)
+
+    runs = [replace(run, files=tuple(map(repeated, run.files))) for run in drawn.runs]
+    reruns = [run.rerun and replace(run.rerun, repaired=repeated(run.rerun.repaired)) for run in runs]
+    return replace(drawn, runs=tuple(replace(run, rerun=one) for run, one in zip(runs, reruns, strict=True)))
 
 
 def _with_files_renamed(chance: random.Random, drawn: Case) -> Case:
@@ -198,9 +217,9 @@ def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Hap
 def _of_a_file(
     chance: random.Random, lying: dict[int, tuple[Row, ...]], asked: Correction, *, moves: bool
 ) -> Correction:
-    """A rerun after a file was rewritten or lost: of all its times, and what else is asked. The file has neither
-    times far ahead nor ids of others, of which those of another judgement would be refused."""
-    fit = [number for number, rows in lying.items() if all(_is_plain(row) for row in rows)]
+    """A rerun after a file was rewritten or lost: of all its times, and what else is asked. The file has no times far
+    ahead, which would be refused by another clock."""
+    fit = [number for number, rows in lying.items() if not any(row.ahead for row in rows)]
     if not fit:
         return asked
     number = chance.choice(fit)
@@ -217,17 +236,14 @@ def _of_a_file(
     )
 
 
-def _is_plain(row: Row) -> bool:
-    number, place = row.order
-    return not row.ahead and row.id in (None, f"{number}-{place}")
-
-
 def _repaired(chance: random.Random, row: Row, *, moves: bool) -> Row:
     odd = chance.random()
     if odd < 0.3:
         return row._replace(value=chance.choice((None, chance.randrange(1000))))
     if odd < 0.4 and moves and row.at_ms is not None:
         return row._replace(at_ms=row.at_ms + chance.randrange(-30, 30) * MINUTE_MS)
+    if odd > 0.9 and row.id is not None:
+        return row._replace(id=chance.choice((None, f"{row.id} again")))
     return row
 
 

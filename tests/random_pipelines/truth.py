@@ -9,6 +9,8 @@ published of it is worked out from them. Rules of a batch:
   ``watermark - lateness`` of the batch's start is late: its events are, unless another window takes them
 * then the watermark moves to the newest event less ``delay + 1``; windows that it has reached are published if they
   are new or have new events, and those past their cleanup go
+* after a file was rewritten or lost its rows, and those of others in the range that were duplicates, are judged again:
+  an event of another file stays one; of the others the first to arrive that has an id
 * another lateness comes into force before the events: what is past it goes, and what has gone stays late
 * count windows are bounded by the numbers of their events, in order of arrival; nothing is late for them
 * a column that was added comes with the next batch that reads files; a window has it where all of its events have
@@ -121,6 +123,7 @@ class Published:
     batch: int
 
 
+JUDGED = ("duplicate", "hole")  # what a row may be once, and not when it is judged again
 Change = tuple[int, str, str, Bounds, tuple[Any, ...]]  # batch, change, cause, window, values
 
 
@@ -139,6 +142,7 @@ class Truth:
     replaces: dict[Bounds, set[Bounds]] = field(default_factory=dict)
     late: dict[Place, int | None] = field(default_factory=dict)  # and the rerun since which it is in a window
     refused: dict[Place, str] = field(default_factory=dict)
+    repeated: list[Row] = field(default_factory=list)  # refused as duplicates
     feed: list[Change] = field(default_factory=list)
     admitted: list[Row] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
@@ -221,6 +225,7 @@ class Truth:
                 self.ids.add(row.id)
             if why:
                 self.refused[row.place] = why
+                self.repeated += [row] if why == "duplicate" else []
             else:
                 assert row.at_ms is not None
                 events.append(row)
@@ -374,13 +379,34 @@ class Truth:
 
     def _replace(self, wanted: Correction) -> None:
         """A rewritten file is read as it is now: none of its rows is a late event any more."""
-        repaired = {row.place: row for row in wanted.repaired}
-        kept = [row for row in self.admitted if row.place[0] != wanted.lost]
-        self.admitted = [repaired.get(row.place, row) for row in kept]
-        self.late = {place: batch for place, batch in self.late.items() if place not in repaired}
-        holes = {row.place for row in self.admitted if row.place in repaired and not self.rules.windows.of(row)}
+        if not wanted.repaired and not wanted.lost:
+            return
+        files = {wanted.lost, *(row.place[0] for row in wanted.repaired)}
+        new = [row for row in wanted.repaired if self._refusal(row, self.planned_ms) is None]
+        holes = {row.place for row in new if not self.rules.windows.of(row)}
+        again = [row for row in new if row.place not in holes]
+        again += [row for row in self.repeated if row.place[0] not in files and self._covers(wanted, row)]
+        judged = {row.place for row in again} | {row.place for row in wanted.repaired}
+        self.refused = {place: why for place, why in self.refused.items() if place not in judged or why not in JUDGED}
         self.refused |= dict.fromkeys(holes, "hole")
-        self.admitted = [row for row in self.admitted if row.place not in holes]
+        self.late = {place: batch for place, batch in self.late.items() if place not in judged}
+        self.admitted = [row for row in self.admitted if row.place[0] not in files]
+        self.repeated = [row for row in self.repeated if row.place not in judged]
+        self.ids = {row.id for row in self.admitted if row.id is not None}
+        for row in sorted(again, key=lambda row: row.order):
+            if self.rules.with_ids and row.id in self.ids:
+                self.refused[row.place] = "duplicate"
+                self.repeated.append(row)
+                continue
+            self.ids |= {row.id} - {None}
+            self.admitted.append(row)
+
+    def _covers(self, wanted: Correction, row: Row) -> bool:
+        """Whether a rerun computes all windows of a row again."""
+        windows = self.rules.windows.of(row)
+        if self.rules.windows.merge or self.rules.windows.slide_ms < (self.rules.windows.size_ms or 0):
+            return row.at_ms in range(wanted.from_ms, wanted.to_ms)
+        return any(start < wanted.to_ms and wanted.from_ms < end for start, end in windows)
 
     def readmitted(self, wanted: Correction) -> set[Place]:
         """The late events in no window that a rerun counts."""

@@ -17,6 +17,7 @@ from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 from windowlib.reruns.events import CHOSEN, Events, asked_of, read_events, rules_of
+from windowlib.reruns.judged import with_repeats
 from windowlib.reruns.source import KnownFile, reading
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.statistics import overlapping_ms
@@ -77,13 +78,14 @@ def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tu
     assigner = inputs.definition.spec.assigner
     assert isinstance(assigner, Tumbling | Sliding)
     covered = readmitted(assigner, asked)
+    known = with_repeats(inputs, known, covered)
     files = reading(inputs.definition.source, assigner, known, needed(assigner, asked))
     return Closure(covered, inputs.definition.plan.bounds), read_events(inputs, files, covered)
 
 
 def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
     """Reads around the range until no chain reaches further than what has been read; gives slices for events."""
-    assigner = inputs.definition.spec.assigner
+    assigner, known = inputs.definition.spec.assigner, with_repeats(inputs, known, asked)
     slack_ms = first_slack_ms(assigner)
     span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
     while True:

@@ -17,8 +17,8 @@ from windowlib.plans import admission, names
 from windowlib.plans.admission import Admission
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
-from windowlib.plans.rejects import quarantined
 from windowlib.plans.step import Step
+from windowlib.reruns.judged import REPEATED, Judged, are_judged_again, judge, judged, with_repeated
 from windowlib.reruns.places import PLACE, of_files, placed, rows_of
 from windowlib.reruns.source import KnownFile, check_files
 from windowlib.source import intake
@@ -35,26 +35,17 @@ CHOSEN = names.internal("chosen")
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """What changed files hold now: figures, the rows that reach no window, and the others."""
-
-    seen: Seen
-    refused: DataFrame
-    events: DataFrame
-
-
-@dataclass(frozen=True, slots=True)
 class Events:
     """The files that a rerun reads, and what of them counts: `rows` are events, or slices of them (None: no row).
 
-    `step` is the plan's view, with the types that the rows give; `changed` is None where no file has changed. `again`
-    are the places (source_file, source_row) of late events that are there once more, and stay late.
+    `step` is the plan's view, with the types that the rows give; `judged` is None where all files are as they were.
+    `again` are the places (source_file, source_row) of late events that are there once more, and stay late.
     """
 
     files: Sequence[KnownFile]
     step: Step
     rows: DataFrame | None = None
-    changed: Changed | None = None
+    judged: Judged | None = None
     again: DataFrame | None = None
 
     @property
@@ -133,39 +124,42 @@ def asked_of(inputs: Inputs) -> TimeRange:
 def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> Events:
     """The events of the files that count.
 
-    Rows that were refused as duplicates or as too far in the future stay refused; late ones that the rerun does
-    not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
+    Rows that were refused as too far in the future stay refused; so do duplicates, unless a file has changed or is
+    gone. Late ones that the rerun does not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
     """
     from windowlib.plans.aggregates import typed, typed_as_stored
 
     files = _read_otherwise(inputs, files)
-    changed = [file.path for file in files if file.changed]
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
         raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
     check_files(inputs.definition.source, files, covered, inputs.rerun.accept_gap)
-    step = scratch(inputs)
+    step, judges_again = scratch(inputs), are_judged_again(inputs, files)
     if not any(file.now for file in files):
         stored = inputs.tables.rows("open_windows")
         if stored is not None:
             step = replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))
-        return Events(files, step)
+        return Events(files, step, judged=Judged(covered) if judges_again else None)
     raw = rows_of(inputs, files, inputs.source_types)
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
     if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
     late = _late(inputs, [file.path for file in files if file.now and not file.changed], covered)
-    rows = _without_excluded(inputs, rows, files, raw, late, step)
+    refused = "'future'" if judges_again else "'duplicate', 'future'"
+    rows = _without_excluded(inputs, rows, files, raw, late, refused)
+    if judges_again:
+        rows = with_repeated(inputs, rows, files, raw, covered)
     again = None
     if late is not None and inputs.definition.source.event_id:
-        again = _there_again(inputs, rows, placed(inputs, late.where(CHOSEN), raw))
+        events = rows.where(~F.col(REPEATED)) if judges_again else rows
+        again = _there_again(inputs, events, placed(inputs, late.where(CHOSEN), raw))
         rows = rows.join(again, PLACE, "left_anti")
         again = source.with_path(inputs.spark, again, raw.paths).withColumnRenamed(names.SOURCE_ROW, "source_row")
-    if not changed:
-        return Events(files, step, rows.where(f"{names.REASON} IS NULL"), again=again)
-    rows = _without_repeated(inputs, rows)
-    counted = rows.where(f"{names.REASON} IS NULL")
-    return Events(files, step, counted, _changed(inputs, rows, raw, changed), again)
+    found = None
+    if judges_again:
+        rows = judge(inputs, rows, files, raw, covered)
+        found = judged(inputs, rows, files, raw, _judge(inputs), covered)
+    return Events(files, step, rows.where(f"{names.REASON} IS NULL"), found, again)
 
 
 def rules_of(inputs: Inputs) -> RerunRules:
@@ -185,16 +179,16 @@ def _judge(inputs: Inputs) -> Admission:
 
 
 def _without_excluded(
-    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, late: DataFrame | None, step: Step
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, late: DataFrame | None, refused: str
 ) -> DataFrame:
-    """Rows without those that stay refused or late; with `late_only` also CHOSEN."""
+    """Rows without those that stay refused, for these reasons (SQL), or late; with `late_only` also CHOSEN."""
     unchanged = [file.path for file in files if file.now and not file.changed]
-    rows_of = ["source_file", "source_row"]
-    excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*rows_of)]
-    if (refused := of_files(inputs, "quarantine", unchanged)) is not None:
-        excluded.append(refused.where("reason IN ('duplicate', 'future')").select(*rows_of))
+    place = ["source_file", "source_row"]
+    excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*place)]
+    if (known := of_files(inputs, "quarantine", unchanged)) is not None:
+        excluded.append(known.where(f"reason IN ({refused})").select(*place))
     if excluded:
-        rows = rows.join(placed(inputs, step.engine.union(excluded), raw), PLACE, "left_anti")
+        rows = rows.join(placed(inputs, engine_of(inputs.spark).union(excluded), raw), PLACE, "left_anti")
     if not inputs.rerun.late_only:
         return rows
     if late is None:
@@ -221,28 +215,6 @@ def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
     kept = marked.groupBy(identifier, time).agg(F.expr(f"coalesce({counted}, min({names.ARRIVAL}))").alias(first))
     again = marked.join(kept, [identifier, time]).where(f"{is_late} AND {names.ARRIVAL} <> {first}").select(*PLACE)
     return inputs.staged.write_and_read(again, inputs.staged.unused("again"))
-
-
-def _without_repeated(inputs: Inputs, rows: DataFrame) -> DataFrame:
-    from windowlib.plans.duplicates import mark_duplicates
-
-    event_id = inputs.definition.source.event_id
-    if not event_id:
-        return rows
-    name = inputs.staged.unused("repeated")
-    return mark_duplicates(rows, event_id, None, lambda ids: inputs.staged.write_and_read(ids, name))
-
-
-def _changed(inputs: Inputs, rows: DataFrame, raw: source.Rows, changed: Sequence[str]) -> Changed:
-    """Looks at the rows of changed files as a batch would."""
-    paths = {uri: path for uri, path in raw.paths.items() if path in changed}
-    of_changed = rows.where(F.col(names.SOURCE_FILE).isin(list(paths)))
-    refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id)
-    return Changed(
-        intake.look(of_changed, _judge(inputs), inputs.definition.storage.state_partition_ms, paths),
-        source.with_path(inputs.spark, refused, raw.paths),
-        of_changed.where(f"{names.REASON} IS NULL"),
-    )
 
 
 def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:

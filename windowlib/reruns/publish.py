@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.names import FILE
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
-from windowlib.reruns.events import Changed, rules_of
+from windowlib.reruns.events import rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
 from windowlib.reruns.ids import seen_ids
 from windowlib.source.contents import checksum
@@ -51,14 +51,13 @@ class Published:
 def publish(inputs: Inputs, found: Findings) -> Published:
     """Moves what was found into tables."""
     results, in_flight, late = dict[str, Changes](), Changes(), Late(Changes())
-    changed = found.read.changed
     if not found.closure.is_empty:
         results = _results(inputs, found)
     if not found.closure.is_empty or found.step.lateness_changed:
         in_flight = _in_flight(inputs, found)
     sources = {}
-    if changed or inputs.plan.replaces:
-        sources = _changed_files(inputs, found, changed)
+    if found.read.judged or inputs.plan.replaces:
+        sources = _changed_files(inputs, found)
     if sources or not found.closure.is_empty:
         late = _late_events(inputs, found)
     changes = joined([results, {"open_windows": in_flight, "late_events": late.changes}, sources])
@@ -169,32 +168,39 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     return Late(Changes(added, touched), **counters.values())
 
 
-def _changed_files(inputs: Inputs, found: Findings, changed: Changed | None) -> dict[str, Changes]:
+def _changed_files(inputs: Inputs, found: Findings) -> dict[str, Changes]:
     """What is kept of changed files: their size and times, the rows they have refused, the ids they have brought.
 
-    Of those that others have replaced nothing is kept.
+    Of those that others have replaced nothing is kept. Rows of other files that are no longer duplicates are events.
     """
+    spans = found.read.judged.spans_released() if found.read.judged else {}
     return {
-        "source_files": _source_files(inputs, found, changed),
-        "quarantine": _quarantine(inputs, found, changed),
-        "seen_ids": seen_ids(inputs, changed, found.step),
+        "source_files": _source_files(inputs, found, spans),
+        "quarantine": _quarantine(inputs, found, [*spans]),
+        "seen_ids": seen_ids(inputs, found.read.judged, found.step),
     }
 
 
-def _source_files(inputs: Inputs, found: Findings, changed: Changed | None) -> Changes:
+def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRange]) -> Changes:
     table, known = inputs.opened[SOURCE_FILES.name], inputs.tables.files(SOURCE_FILES.name)
     now = {file.path: file.now for file in found.read.files if file.changed}
+    if not (now or released or inputs.plan.replaces):
+        return Changes()
     rows, gone = [], {*inputs.plan.replaces}
     taken = (
         {"path": file.path, "sequence": file.sequence, "batch_id": inputs.plan.batch_id} for file in inputs.plan.files
     )
     for row in (*data_files.rows(table, known, SOURCE_FILES.columns), *taken):
-        if (file := now.get(row["path"])) and changed:
-            figures = changed.seen.files.get(row["path"], FileFigures())
+        if (file := now.get(row["path"])) and found.read.judged:
+            figures = found.read.judged.seen.files.get(row["path"], FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
             row |= {"sha256": _checksum(inputs, file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
             row |= {"read_as": read_as(inputs.definition.source)}
+        elif span := released.get(row["path"]):
+            first_ms, last_ms = row["min_timestamp_ms"], row["max_timestamp_ms"]
+            row["min_timestamp_ms"] = span.from_ms if first_ms is None else min(first_ms, span.from_ms)
+            row["max_timestamp_ms"] = span.to_ms - 1 if last_ms is None else max(last_ms, span.to_ms - 1)
         if row["path"] not in gone:
             rows.append(row)
     added = [data_files.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
@@ -206,13 +212,16 @@ def _checksum(inputs: Inputs, path: str) -> str | None:
     return None if source.format == "delta" else checksum(source.path / path)
 
 
-def _quarantine(inputs: Inputs, found: Findings, changed: Changed | None) -> Changes:
-    paths = [file.path for file in found.read.files if file.changed or file.replaced]
-    touched = of_sources(inputs.tables.files("quarantine"), paths)
+def _quarantine(inputs: Inputs, found: Findings, released: Sequence[str]) -> Changes:
+    """Rows of changed and replaced files out, and of others (`released`) those that count; what is refused now in."""
+    judged, paths = found.read.judged, [file.path for file in found.read.files if file.changed or file.replaced]
+    touched = of_sources(inputs.tables.files("quarantine"), [*paths, *released])
     stays = inputs.tables.rows("quarantine", touched)
-    refused = changed.refused if changed and any(changed.seen.reasons.values()) else None
+    refused = judged.refused if judged and any(judged.seen.reasons.values()) else None
     if stays is not None:
         named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
         others = stays.join(F.broadcast(named), "source_file", "left_anti")
+        if judged and judged.released is not None:
+            others = others.join(judged.released, ["source_file", "source_row"], "left_anti")
         refused = others if refused is None else others.unionByName(refused)
     return Changes([] if refused is None else inputs.staged.append(refused, "quarantine"), touched)

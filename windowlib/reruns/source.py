@@ -44,6 +44,7 @@ class KnownFile:
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
     events_now: TimeRange | None = None  # of a changed file, once it has been looked at
+    repeats: TimeRange | None = None  # of rows that were refused as duplicates, where these are judged again
     replaced: bool = False
     read_as: str | None = None  # how its rows were read (`windowlib.definition.terms`); None: not known
     otherwise: Otherwise | None = None  # how they are read now, where that is another way
@@ -88,8 +89,8 @@ class KnownFile:
         return TimeRange(min(e.from_ms for e in known), max(e.to_ms for e in known)) if known else None
 
     def meets(self, span: TimeRange, reach_ms: int = 0) -> bool:
-        """Whether it has or had an event in the span, or up to `reach_ms` before it."""
-        known = (self.events_then, self.events_now)
+        """Whether it has or had an event in the span, or up to `reach_ms` before it; or may have one by now."""
+        known = (self.events_then, self.events_now, self.repeats)
         return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
 
 

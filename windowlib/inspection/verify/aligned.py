@@ -1,7 +1,8 @@
 """Tumbling and sliding windows as they should be, from all events at once.
 
 An event is in a window that holds its time, if the window was not late when the event's batch began, or if a rerun has
-recomputed the window since. An event whose every window was late is in none of them, unless a rerun has readmitted it.
+recomputed the window since. An event whose every window was late is in none of them, unless a rerun has readmitted it;
+one that `late_events` does not have was refused as a duplicate then, and counts since a rerun of its time.
 Events are first added up by slice and, only where that makes a difference, by batch.
 """
 
@@ -14,6 +15,7 @@ from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
+from windowlib.inspection.verify.settled import PastRerun
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import names
@@ -34,7 +36,7 @@ GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
     """The windows and slices that meet what is asked for, and none of the `unsure` spans."""
     step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
-    slices = inputs.staged.write_and_read(_slices(given, grid), inputs.staged.unused("slices"))
+    slices = inputs.staged.write_and_read(_slices(given, grid, past.reruns), inputs.staged.unused("slices"))
     last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # the last start of a window that has fired
     bounds = step.engine.with_values(slices, {"_last_fired": last_ms, "_late_out": past.now.late_up_to_ms})
     chosen = f"{asked.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
@@ -61,7 +63,7 @@ def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, u
     return Expected(step, results, in_flight, late)
 
 
-def _slices(given: Counted, grid: Grid) -> DataFrame:
+def _slices(given: Counted, grid: Grid, reruns: Sequence[PastRerun]) -> DataFrame:
     """Events added up: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed; also _first and _last,
     the starts of the windows over the slice, and _last_end.
 
@@ -73,6 +75,10 @@ def _slices(given: Counted, grid: Grid) -> DataFrame:
     least = F.col(SLICE) + grid.slice_ms - grid.size_ms
     first = -aligned_start_ms(-least, grid.slide_ms, -grid.offset_ms)
     placed = given.rows.withColumn(SLICE, start).withColumns({FIRST: first, LAST: last})
+    if times := [_counts_since(rerun) for rerun in reruns if not rerun.late_only]:
+        unlisted = f"{READMITTED_BY} = 0 AND NOT {IS_LATE} AND {LAST} + {grid.size_ms} - 1 <= {LATE_IN}"
+        since = F.expr(f"if({unlisted}, greatest(0L, {', '.join(times)}), {READMITTED_BY})")
+        placed = placed.withColumn(READMITTED_BY, since)
     plain = f"{FIRST} + {grid.size_ms} - 1 > {LATE_IN} AND {READMITTED_BY} = 0"
     by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in ((BATCH, "0L"), (LATE_IN, NEVER))}
     known = step.engine.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
@@ -80,3 +86,10 @@ def _slices(given: Counted, grid: Grid) -> DataFrame:
     groups = [F.col(name).alias("_" + name.removeprefix(names.RESERVED)) for name in GROUPS]
     summed = known.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)
     return summed.withColumn("_last_end", F.col("_last") + grid.size_ms)
+
+
+def _counts_since(rerun: PastRerun) -> str:
+    """The rerun, where it has read an event of the times that it covers, else 0; as SQL."""
+    time, span = names.TIMESTAMP_MS, rerun.span
+    inside = f"{time} >= {span.from_ms} AND {time} < {span.to_ms}"
+    return f"if({BATCH} <= {rerun.batch_id} AND {inside}, {rerun.batch_id}L, 0L)"

@@ -1,0 +1,122 @@
+"""Event ids that occur in several files, of which one is repaired or lost: in every case one row counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.reruns.hours import SLIDING, Hours
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+END = [("end", "bob", "20:00", 5)]
+
+
+@pytest.mark.parametrize("horizon", ["", 'dedup_horizon = "1h"'])
+def test_an_id_of_a_file_elsewhere_stays_a_duplicate(spark: SparkSession, tmp_path: Path, horizon: str) -> None:
+    """Another row of its file is repaired; also after the id was forgotten."""
+    first, second = [("1", "ann", "08:05", 1), ("2", "bob", "08:10", 1)], [("1", "ann", "12:05", 1)]
+    hours = Hours(tmp_path, spark, horizon=horizon).read(first, [*second, ("3", "ann", "12:10", 2)], END)
+    assert ("1" in hours.seen()) == (not horizon)
+    hours.write(2, *second, ("3", "ann", "12:10", 20))
+    hours.rerun("12:00", "13:00")
+    assert hours.results() == {("ann", "08:00"): (1, 1), ("bob", "08:00"): (1, 1), ("ann", "12:00"): (1, 20)}
+    assert hours.refused() == {("2.parquet", 0): "duplicate"}
+    assert hours.differences() == []
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Path, lost: bool) -> None:
+    """The one that was counted is no longer in its file, or that is gone."""
+    kept = [("2", "ann", "10:06", 10)]
+    hours = Hours(tmp_path, spark).read(
+        [("1", "ann", "10:05", 1), *kept], [("3", "ann", "10:10", 100), ("1", "ann", "10:50", 1)], END
+    )
+    assert hours.refused() == {("2.parquet", 1): "duplicate"}
+    if lost:
+        (hours.incoming / "1.parquet").unlink()
+    else:
+        hours.write(1, *kept)
+    hours.rerun("10:00", "11:00", accept_gap=lost)
+    assert hours.results() == {("ann", "10:00"): (2, 101) if lost else (3, 111)}
+    assert hours.refused() == {}
+    assert hours.seen() == {"3": "10:10", "1": "10:50", "end": "20:00"} | ({} if lost else {"2": "10:06"})
+    times = {row["path"]: f"{row['max_timestamp_ms'] // 60_000 % 60:02}" for row in hours.rows("source_files")}
+    assert times["2.parquet"] == "50"
+    assert hours.differences() == []
+    if not lost:
+        hours.rerun("10:00", "11:00")
+        assert hours.results() == {("ann", "10:00"): (3, 111)}
+
+
+def test_the_row_that_remains_lies_outside_of_the_range(spark: SparkSession, tmp_path: Path) -> None:
+    """Its windows are not recomputed, so it stays refused."""
+    repeated = [("3", "ann", "10:10", 100), ("1", "ann", "11:50", 1)]
+    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)], repeated, END)
+    hours.write(1, ("2", "ann", "10:06", 10))
+    hours.rerun("10:00", "11:00")
+    assert hours.results() == {("ann", "10:00"): (2, 110)}
+    assert hours.refused() == {("2.parquet", 1): "duplicate"}
+    assert hours.differences() == []
+
+
+def test_an_event_that_is_counted_stays_so(spark: SparkSession, tmp_path: Path) -> None:
+    """Though an earlier file has its id, too, since it was repaired."""
+    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1)], [("2", "ann", "10:10", 2)], END)
+    hours.write(1, ("1", "ann", "10:05", 1), ("2", "ann", "10:15", 200))
+    hours.rerun("10:00", "11:00")
+    assert hours.results() == {("ann", "10:00"): (2, 3)}
+    assert hours.refused() == {("1.parquet", 1): "duplicate"}
+    assert hours.differences() == []
+
+
+def test_an_event_moves_by_repairs(spark: SparkSession, tmp_path: Path) -> None:
+    """It is not a duplicate of itself where it was before."""
+    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1)], END)
+    hours.write(1, ("1", "ann", "12:05", 1))
+    hours.rerun("10:00", "13:00")
+    hours.write(1, ("1", "ann", "12:05", 2))
+    hours.rerun("12:00", "13:00")
+    assert hours.results() == {("ann", "12:00"): (1, 2)}
+    assert hours.refused() == {}
+    hours.write(3, ("1", "ann", "21:00", 7), ("4", "ann", "22:00", 7))
+    hours.run()
+    assert hours.refused() == {("3.parquet", 0): "duplicate"}
+
+
+def test_an_id_that_no_file_has_any_more_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
+    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)], END)
+    hours.write(1, ("2", "ann", "10:06", 10))
+    hours.rerun("10:00", "11:00")
+    hours.write(3, ("1", "ann", "20:10", 1), ("4", "ann", "22:00", 1))
+    hours.run()
+    assert hours.refused() == {}
+    assert hours.results()["ann", "20:00"] == (1, 1)
+
+
+def test_the_row_that_remains_was_late_as_well(spark: SparkSession, tmp_path: Path) -> None:
+    """Of windows that overlap: it has come long after all of them."""
+    hours = Hours(tmp_path, spark, SLIDING).read(
+        [("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)], END, [("1", "ann", "10:50", 1)]
+    )
+    hours.write(1, ("2", "ann", "10:06", 10))
+    hours.rerun("10:00", "11:00")
+    assert hours.results()["ann", "10:00"] == (2, 11)
+    assert hours.refused() == {}
+    assert hours.differences() == []
+
+
+def test_ids_that_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    """Of a repaired file's own repeated id one row counts; one that repeats an event elsewhere stays refused."""
+    elsewhere, twice = ("1", "ann", "12:04", 1), [("2", "ann", "12:05", 1), ("2", "ann", "12:05", 1)]
+    hours = Hours(tmp_path, spark, horizon='dedup_horizon = "1h"').read(
+        [("1", "ann", "08:05", 1)], [elsewhere, *twice, ("3", "ann", "12:10", 2)], twice, END
+    )
+    refused = dict.fromkeys([("2.parquet", 0), ("2.parquet", 2), ("3.parquet", 0), ("3.parquet", 1)], "duplicate")
+    assert (hours.refused(), hours.seen()) == (refused, {"end": "20:00"})
+    hours.write(2, elsewhere, *twice, ("3", "ann", "12:10", 20))
+    hours.rerun("12:00", "13:00")
+    assert hours.results() == {("ann", "08:00"): (1, 1), ("ann", "12:00"): (2, 21)}
+    assert hours.refused() == refused
+    assert hours.differences() == []
