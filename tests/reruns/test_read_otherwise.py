@@ -182,6 +182,30 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_columns_that_were_added_before_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of one time are numbered by all columns: the late event that is readmitted is the one that waits."""
+    line = '{{"user": "{}", "at": "2026-03-02T{}:00Z", "value": {}, "size": {}}}\n'
+    arrive(tmp_path, "1.json", line.format("ann", "08:00", 0, 0))
+    definition = text(tmp_path, "json")
+    advance(definition, lambda: spark, clock=lambda: NOW_MS)
+    late = [("ann", "00:10", 1, 9), ("bob", "00:10", 2, 5), ("ann", "09:00", 0, 0)]
+    arrive(tmp_path, "2.json", "".join(line.format(*row) for row in late))
+    advance(definition, lambda: spark, clock=lambda: NOW_MS, finish=True)
+    assert [(row["user"], row["source_row"]) for row in shown(definition, "late_events")] == [("ann", 0), ("bob", 1)]
+    other = text(tmp_path, "json").file.read_text().replace("schema = { ", 'schema = { size = "bigint", ')
+    definition.file.write_text(other, encoding="utf-8")
+    definition = load_definition(definition.file).model_copy(update={"root": definition.root})
+    of_ann = Rerun(EARLY.from_ms, EARLY.to_ms, "a test", "ann", late_only=True, key=("ann",))
+    with pytest.raises(RerunRefused, match=r"2\.json would be read otherwise .* before readmitting late events"):
+        advance(definition, lambda: spark, clock=lambda: NOW_MS, rerun=of_ann)
+    found = verify(definition, Asked(None), spark, lambda: NOW_MS)
+    assert (found.files, found.differences) == (1, [])
+    rerun(definition, spark, DAY, DAY + timedelta(hours=10))
+    assert totals(definition) == [0, 0, 1, 2]
+    assert verify(definition, Asked(None), spark, lambda: NOW_MS).differences == []
+
+
+@pytest.mark.slow
 def test_files_of_an_earlier_dialect(spark: SparkSession, tmp_path: Path) -> None:
     """What lies at other times is rerun; the file itself would be malformed, and is refused by name."""
     arrive(tmp_path, "1.csv", "user,at,value\nann,2026-03-02T00:10:00Z,1\n")

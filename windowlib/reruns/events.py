@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 EVENT_MS = "unix_millis(event_time)"
 CHOSEN = names.internal("chosen")
+BY_NUMBER = {"duplicate", "future"}  # reasons for which a row, known by its number, stays refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,18 @@ def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
 def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[KnownFile]:
     """The files, with the span of their events where they would be read otherwise than they were.
 
-    Where nothing but other columns are read, and no row is malformed for that, they are read as they were.
+    Where nothing but other columns are read, no row is malformed for that, and none is known by its number, they are
+    read as they were: rows of text with the same time are numbered by all of their columns.
     """
     otherwise = [file for file in files if file.otherwise and not file.rewritten and file.now]
     if not otherwise:
         return files
     seen, paths = _look(inputs, otherwise), {file.path for file in otherwise}
     if all(file.otherwise and file.otherwise.columns_alone for file in otherwise):
-        refused = of_files(inputs, "quarantine", sorted(paths))
-        malformed = 0 if refused is None else refused.where("reason = 'malformed'").count()
-        if seen.reasons.get("malformed", 0) == malformed:
+        refused, late = (of_files(inputs, table, sorted(paths)) for table in ("quarantine", "late_events"))
+        reasons = {} if refused is None else {row[0]: row[1] for row in refused.groupBy("reason").count().collect()}
+        numbered = BY_NUMBER & reasons.keys() or (late is not None and late.count())
+        if not numbered and seen.reasons.get("malformed", 0) == reasons.get("malformed", 0):
             return [replace(file, otherwise=None) for file in files]
     spans = _spans(seen)
     return [replace(file, events_now=spans.get(file.path)) if file.path in paths else file for file in files]

@@ -20,6 +20,7 @@ from windowlib.inspection.verify.settled import Past, PastRerun, Time
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.reruns.events import BY_NUMBER
 from windowlib.reruns.source import KnownFile, known_files
 from windowlib.tables import data_files, delta
 from windowlib.tables.ledger import Ledger, wall_clock_ms
@@ -30,16 +31,20 @@ from windowlib.tables.opened import Tables
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file of the source that batch `batch_id` read; `corrected_by`: the rerun that read it again, changed, or 0."""
+    """A file of the source that batch `batch_id` read; `corrected_by`: the rerun that read it again, changed, or 0.
+
+    `numbered`: whether rows of it are known by their numbers, which other columns may change.
+    """
 
     known: KnownFile
     batch_id: int
     corrected_by: int = 0
+    numbered: bool = False
 
     @property
     def is_as_read(self) -> bool:
         otherwise = self.known.otherwise
-        is_read_alike = otherwise is None or otherwise.columns_alone
+        is_read_alike = otherwise is None or (otherwise.columns_alone and not self.numbered)
         return self.known.now is not None and not self.known.rewritten and is_read_alike
 
 
@@ -105,8 +110,9 @@ def _files(
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
     planned = _planned(tables, definition) if any(not rerun.late_only for rerun in reruns) else {}
-    files = []
-    for known in known_files(definition.source, tables, commit):
+    found, files = known_files(definition.source, tables, commit), []
+    numbered = _numbered(cut) if any(known.otherwise for known in found) else set()
+    for known in found:
         path = known.path
         first_sequence, batch_id = min(read_by[path])
         if known.then.sequence == first_sequence:
@@ -114,8 +120,15 @@ def _files(
             corrected_by = _corrected_by(known, reruns) if corrected else 0
             if cut.batches[batch_id].rerun is not None:  # which took it in the place of others
                 corrected_by = max(corrected_by, batch_id)
-            files.append(ReadFile(known, batch_id, corrected_by))
+            files.append(ReadFile(known, batch_id, corrected_by, path in numbered))
     return files, {path: sorted(b for _, b in by) for path, by in read_by.items() if len(by) > 1}
+
+
+def _numbered(cut: Cut) -> set[str]:
+    """The files of which rows stay refused or late."""
+    late = {row["source_file"] for row in cut.rows("late_events", columns=["source_file"])}
+    refused = cut.rows("quarantine", columns=["source_file", "reason"])
+    return late | {row["source_file"] for row in refused if row["reason"] in BY_NUMBER}
 
 
 def _is_corrected(known: KnownFile, planned: SourceFile, terms: str | None) -> bool:
