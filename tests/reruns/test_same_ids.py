@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock
 from tests.reruns.hours import SLIDING, Hours
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 END = [("end", "bob", "20:00", 5)]
@@ -120,3 +126,20 @@ def test_ids_that_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
     assert hours.results() == {("ann", "08:00"): (1, 1), ("ann", "12:00"): (2, 21)}
     assert hours.refused() == refused
     assert hours.differences() == []
+
+
+def test_an_event_that_was_deleted_from_a_table_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
+    """A version removes it; the others of its file stay duplicates."""
+    definition = clicks(tmp_path, 0, CLICKS.replace('format = "parquet"', 'format = "delta"'))
+    rows = [{"id": one, "user": "ann", "at_ms": START_MS, "value": 1} for one in ("a", "b")]
+    later = {"id": "c", "user": "ann", "at_ms": START_MS + 5 * MINUTE_MS, "value": 1}
+    for file in (rows, [later]):
+        write_deltalake(tmp_path / "incoming", pa.Table.from_pylist(file, schema=SCHEMA), mode="append")
+    advance(definition, lambda: spark, clock=clock)
+    DeltaTable(tmp_path / "incoming").delete("id = 'a'")
+    whole = Rerun(START_MS - MINUTE_MS, START_MS + MINUTE_MS, "deleted", "ann")
+    advance(definition, lambda: spark, clock=clock, rerun=whole)
+    write_deltalake(tmp_path / "incoming", pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
+    advance(definition, lambda: spark, clock=clock)
+    refused = read_table(definition, "quarantine").to_pylist()
+    assert [(row["reason"], '"b"' in row["raw"]) for row in refused] == [("duplicate", True)]
