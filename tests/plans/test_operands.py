@@ -13,8 +13,11 @@ from pyspark.sql import SparkSession
 from tests.batches.live import run
 from tests.batches.test_added import defined
 from tests.clicks import MINUTE_MS, START_MS, arrive
+from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.aggregate_functions import CALLABLE
 from windowlib.plans.mergeable.function import CONDITION
+from windowlib.plans.sql_kinds import Unproved
+from windowlib.plans.sql_types import type_of
 from windowlib.tables.read import read_table
 
 Row = Mapping[str, Any]
@@ -93,6 +96,72 @@ def test_an_expression_is_what_a_column_of_its_values_is(spark: SparkSession, tm
         if repr(row[f"a{n}"]) != repr(row[f"b{n}"])
     }
     assert wrong == {}
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_a_filter_comes_before_the_argument(spark: SparkSession, tmp_path: Path) -> None:
+    """What cannot be computed of a row that the filter leaves out is not computed."""
+    first, second = "v / w", "q"
+    names = [name for name, of in CALLABLE.items() if of.takes != CONDITION and not of.takes.startswith("a whole")]
+    names = [name for name in names if name not in SKETCHES]
+    pairs = []
+    for name in names:
+        more = ", 0.5" if CALLABLE[name].share else ", v" if CALLABLE[name].arguments == 2 else ""
+        pairs.append(tuple(f"{name}({one}{more}) filter (where w <> 0)" for one in (first, second)))
+    pairs.append(tuple(f"max_by(v, {one}) filter (where w <> 0)" for one in (first, second)))
+    sql = {f"{side}{number}": pair[place] for number, pair in enumerate(pairs) for place, side in enumerate("ab")}
+    definition = defined(tmp_path, sql, "tumbling")
+    kinds = {"user": pa.string(), "at_ms": pa.int64(), "v": pa.int64(), "w": pa.int64(), "q": pa.float64()}
+    for number in (1, 2):
+        numbers = [(7, 2), (5, 0), (9, 4), (number, 0), (3, number)]
+        given = [
+            {"user": "a", "at_ms": START_MS + (4 * number) * MINUTE_MS + n, "v": v, "w": w, "q": v / w if w else None}
+            for n, (v, w) in enumerate(numbers)
+        ]
+        end = [{"user": "end", "at_ms": START_MS + 500 * MINUTE_MS, "v": 1, "w": 1, "q": 1.0}] if number == 2 else []
+        arrive(tmp_path, number, [*given, *end], pa.schema(kinds.items()))
+        run(definition, spark)
+    [row] = [row for row in read_table(definition, "results").to_pylist() if row["user"] == "a"]
+    wrong = {pair[0]: (row[f"a{n}"], row[f"b{n}"]) for n, pair in enumerate(pairs) if row[f"a{n}"] != row[f"b{n}"]}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "count_if(w <> 0 and v / w > 1)",
+        "count_if(w = 0 or v / w > 1)",
+        "count_if(if(w = 0, false, v / w > 1))",
+        "count_if(case when w <> 0 then v / w > 1 else false end)",
+        "bool_or(v / w > 1) filter (where w <> 0)",
+        "if(count(w) > 0, sum(v) / count(w) > 1, false)",
+    ],
+)
+def test_only_spark_divides_behind_a_condition(sql: str) -> None:
+    """Sail would end with an error where Spark has an answer; of numbers it computes no more than Spark does."""
+    types = {"v": "bigint", "w": "bigint"}
+    with pytest.raises(Unproved, match="divides behind a condition"):
+        type_of(parsed(sql), types)
+    assert type_of(parsed("sum(case when w <> 0 then v / w end)"), types) == "double"
+
+
+@pytest.mark.parametrize("least", ["-2147483648", "-9223372036854775808"])
+def test_the_least_whole_numbers_are_of_fewer_bits_on_spark(least: str) -> None:
+    with pytest.raises(Unproved, match="fewer bits"):
+        type_of(parsed(f"coalesce(min(v), {least})"), {"v": "int"})
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_text_like_the_mark_of_an_aggregate_stays(spark: SparkSession, tmp_path: Path) -> None:
+    definition = defined(tmp_path, {"n": "coalesce(max(s), '_aggregate0_')"}, "tumbling")
+    schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("s", pa.string())])
+    arrive(
+        tmp_path, 1, [{"user": "a", "at_ms": START_MS}, {"user": "end", "at_ms": START_MS + 500 * MINUTE_MS}], schema
+    )
+    run(definition, spark)
+    assert [row["n"] for row in read_table(definition, "results").to_pylist()] == ["_aggregate0_"]
 
 
 def rows(number: int, compute: Mapping[str, Callable[[Row], Any]], columns: Mapping[str, str]) -> Iterator[Row]:

@@ -126,12 +126,15 @@ def _aggregate(node: exp.Expr) -> tuple[exp.Expr, Aggregate]:
     argument, *more = _arguments(found, node)
     outer: exp.Expr = node
     conditions = [] if found.condition is None else [found.condition]
-    if isinstance(outer.parent, exp.IgnoreNulls):
-        outer = outer.parent
-        conditions.append(is_not_null(argument))
-    if isinstance(outer.parent, exp.Filter):
-        outer = outer.parent
-        conditions.append(outer.expression.this)
+    if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):  # first(x ignore nulls)
+        ignores, argument = isinstance(argument, exp.IgnoreNulls), argument.this
+        conditions += [is_not_null(argument)] if ignores else []
+    while isinstance(around := outer.parent, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        outer = around
+        if isinstance(around, exp.Filter):
+            conditions.append(around.expression.this)
+        elif isinstance(around, exp.IgnoreNulls):
+            conditions.append(is_not_null(argument))
     where = _sql(exp.and_(*conditions)) if conditions else None
     first = None if isinstance(argument, exp.Star) else _sql(argument)
     return outer, Aggregate(found.name, first, where, more_sql=tuple(map(_sql, more)))

@@ -37,7 +37,7 @@ def call(node: exp.Expr) -> Call | None:
     arguments = list(_arguments(node))
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
         return _distinct(node.this.expressions)
-    if isinstance(node, exp.CountIf):
+    if isinstance(node, exp.CountIf) and not isinstance(arguments[0], exp.Distinct):
         return Call(name, [exp.Star(), *arguments[1:]], arguments[0])
     return Call(name, arguments)
 

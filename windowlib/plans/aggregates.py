@@ -70,9 +70,10 @@ def _with_types(aggregates: AggregateSet, types: Sequence[str | None], guarded: 
     found = tuple(replace(one, type=of) for one, of in zip(aggregates.aggregates, types, strict=True))
     if not guarded:
         return replace(aggregates, aggregates=found)
-    marks = [f"_aggregate{index}_" for index in range(len(found))]
+    marks = [f"\x01{index}\x01" for index in range(len(found))]  # no name or text of an author has such characters
     results = {mark: kind for mark, one in zip(marks, found, strict=True) if (kind := _result_type(one))}
-    columns = tuple(replace(c, sql=_marked(guarded_sql(c.sql_over(marks), results))) for c in aggregates.columns)
+    over = [f"`{mark}`" for mark in marks]
+    columns = tuple(replace(c, sql=_marked(guarded_sql(c.sql_over(over), results))) for c in aggregates.columns)
     return replace(aggregates, aggregates=found, columns=columns)
 
 
@@ -86,7 +87,7 @@ def _guarded(aggregate: Aggregate, columns: Mapping[str, str]) -> Aggregate:
 
 def _marked(sql: str) -> str:
     """The SQL of an output column with ``{i}`` where the mark of aggregate i stands."""
-    return re.sub(r"_aggregate(\d+)_", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
+    return re.sub(r"`\x01(\d+)\x01`", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
 
 
 def _result_type(aggregate: Aggregate) -> str | None:
@@ -171,6 +172,11 @@ def _partial_sql(aggregate: Aggregate, part: Part, guarded: bool) -> str:
         return extreme(
             aggregate.function, f"case when {where} then {argument} end" if where else argument, aggregate.floats
         )
+    if where:  # engines compute arguments of rows that the filter leaves out, too: Spark those that several share
+        arguments = {
+            name: f"(case when {where} then {x} end)" if x.startswith("(") else x for name, x in arguments.items()
+        }
+        argument = arguments["x"]
     given = {**arguments, "x": _added(aggregate, part, argument, guarded)}
     places = {"filter": f" filter (where {where})", "and_where": f" and ({where})"}
     return part.partial.format(**given, **aggregate.types, **(places if where else dict.fromkeys(places, "")))

@@ -9,9 +9,12 @@ from typing import Any, TypeAlias
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.tokenizer_core import TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 NUMBERS = ("none", "one", "two")
+LEAST_OF = {"TINYINT": ("128",), "SMALLINT": ("32768",), "BIGINT": ("9223372036854775808",)}
+# Values that sqlglot leaves out, as they are those that a function takes without them.
+DEFAULTS = {"1": "regexp_extract", "yyyy-mm-dd hh:mm:ss": "unix", "both": "trim"}
 OPERATORS = (exp.RegexpLike, exp.Mod)  # which may be written as functions, and are written again as operators
 VALUES = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
 
@@ -80,6 +83,11 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
     for node in [*tree.find_all(*OPERATORS)]:
         if isinstance(node.parent, exp.Binary | exp.BitwiseNot) and not isinstance(node.parent, exp.Connector):
             node.replace(exp.paren(node.copy()))
+    for name in (name for one in tree.find_all(exp.Lambda) for name in one.find_all(exp.Identifier)):
+        name.set("quoted", True)  # variables are names like those of columns, which are quoted
+    for minus in [*tree.find_all(exp.Neg)]:
+        if isinstance(cast := minus.this, exp.Cast) and cast.this.name in LEAST_OF.get(cast.to.sql(), ()):
+            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the least number of its type
     return tree
 
 
@@ -91,19 +99,29 @@ def lost(sql: str, written: str) -> str | None:
     >>> lost("first(x, y)", "FIRST(`x`)"), lost("first(x, y)", "FIRST(`x`, `y`)")
     ('y', None)
     """
-    left = Counter(token.text.casefold() for token in sqlglot.tokenize(written, read=SparkTexts))
+    left = Counter(_plain(token) for token in sqlglot.tokenize(written, read=SparkTexts))
     for value in _values(sql):
-        if not left[value]:
+        if left[value]:
+            left[value] -= 1
+        elif value not in DEFAULTS or DEFAULTS[value] not in sql.casefold():
             return value
-        left[value] -= 1
     return None
 
 
 def _values(sql: str) -> Iterator[str]:
-    """Its columns, numbers and texts; not the names of functions and of types."""
+    """Its columns, numbers and texts; not the names of functions and of types, nor parts of intervals and types."""
     tokens = sqlglot.tokenize(sql, read=SparkTexts)
-    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
-        called = after is not None and after.token_type is TokenType.L_PAREN
-        typed = before is not None and before.token_type in (TokenType.ALIAS, TokenType.DCOLON)
-        if token.token_type in VALUES and not called and not typed:
-            yield token.text.casefold()
+    for number, token in enumerate(tokens):
+        before = {one.token_type for one in tokens[max(number - 2, 0) : number]}
+        last = tokens[number - 1].token_type if number else None
+        is_called = [one.token_type for one in tokens[number + 1 : number + 2]] == [TokenType.L_PAREN]
+        is_type = last in (TokenType.ALIAS, TokenType.DCOLON) or before & {TokenType.VARCHAR, TokenType.CHAR}
+        is_half = last == TokenType.DOT and token.token_type is TokenType.NUMBER  # .5 is written as 0.5
+        if token.token_type in VALUES and not (is_called or is_type or is_half or TokenType.INTERVAL in before):
+            yield _plain(token)
+
+
+def _plain(token: Token) -> str:
+    """Its text, whatever its case, of a number without zeros before it."""
+    text = token.text.casefold()
+    return text.lstrip("0") if token.token_type is TokenType.NUMBER else text

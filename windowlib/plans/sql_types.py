@@ -6,7 +6,7 @@ Spark's names. The aggregates' results are typed as Spark types them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -28,6 +28,7 @@ from windowlib.plans.sql_kinds import (
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
+LEAST = ("2147483648", "9223372036854775808")  # the digits of the least numbers of 32 and of 64 bits
 EXACT_IN_FLOAT = 1 << 24
 
 
@@ -59,6 +60,8 @@ def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
             return _rounded(node, columns)
         case exp.Filter():
             _condition(node.expression.this, columns)
+            given = found.arguments if (found := call(node.this)) else ()
+            _refuse_behind_a_condition(x for x in given if not isinstance(x, exp.Star) and _is_boolean(x, columns))
             return type_of(node.this, columns)
         case exp.Array():
             return f"array<{_one_type(node, node.expressions, columns)}>"
@@ -119,7 +122,13 @@ def _negated(node: exp.Neg, columns: Mapping[str, str]) -> str:
     kind = type_of(node.this, columns)
     if not isinstance(node.this, exp.Literal) and kind != DOUBLE:
         raise Unproved(f"uses {_sql(node)}")
+    if node.this.name in LEAST:
+        raise Unproved(f"uses {_sql(node)}, which Spark takes for a number of fewer bits")
     return kind
+
+
+def _is_boolean(node: exp.Expr, columns: Mapping[str, str]) -> bool:
+    return type_of(node, columns) == BOOLEAN
 
 
 def _condition(node: exp.Expr, columns: Mapping[str, str]) -> None:
@@ -131,7 +140,17 @@ def _all_boolean(node: exp.Expr, columns: Mapping[str, str]) -> str:
     for part in (node.this, node.args.get("expression")):
         if part is not None:
             _condition(part, columns)
+    if isinstance(node, exp.And | exp.Or):
+        _refuse_behind_a_condition([node.expression])
     return BOOLEAN
+
+
+def _refuse_behind_a_condition(parts: Iterable[exp.Expr]) -> None:
+    """Such an engine divides in rows for which Spark has decided before."""
+    for part in parts:
+        if division := part.find(exp.Div):
+            instead = "case when w <> 0 then v / w end"
+            raise Unproved(f"divides behind a condition ({_sql(division)}; numbers may do so: {instead})")
 
 
 def _like(node: exp.Like, columns: Mapping[str, str]) -> str:
@@ -213,6 +232,8 @@ def _one_type(node: exp.Expr, parts: Sequence[exp.Expr], columns: Mapping[str, s
     kinds = {type_of(part, columns) for part in parts} - {NULL}
     if not kinds:
         return NULL
+    if BOOLEAN in kinds:
+        _refuse_behind_a_condition(parts)
     if kinds <= set(WHOLE):
         return widest(sorted(kinds))
     if len(kinds) > 1:

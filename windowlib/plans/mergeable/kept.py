@@ -40,7 +40,7 @@ _SET = Part(
 )
 _LIST = Part(
     "kept",
-    f"collect_list(case when {{x}} is not null{{and_where}} then named_struct({ARRIVED}) end)",
+    f"collect_list(case when true{{and_where}} and {{x}} is not null then named_struct({ARRIVED}) end)",
     "flatten(collect_list({p}))",
     Fold([], lambda held, x, value: [*held, arrived(x, value)], lambda a, b: a + b),
     bounded=True,
@@ -56,7 +56,7 @@ _NUMBERS = Part(
 
 _VALUES = Part(
     "kept",
-    "collect_list(case when {x} is not null{and_where} then {x} end)",
+    "collect_list(case when true{and_where} and {x} is not null then {x} end)",
     "flatten(collect_list({p}))",
     _joined(distinct=False),
     bounded=True,

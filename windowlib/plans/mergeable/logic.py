@@ -53,7 +53,7 @@ def _ordered_by(kinds: Sequence[str]) -> str:
 
 
 def _next_to(extreme: str, combine: Callable[[Any, Any], Any], which: str) -> Function:
-    held = f"case when {{y}} is not null{{and_where}} then named_struct('by', {{y}}, {ARRIVED}) end"
+    held = f"case when true{{and_where}} and {{y}} is not null then named_struct('by', {{y}}, {ARRIVED}) end"
     fold = Fold(None, lambda one, x, value: combine(one, _given(x, value)), combine)
     return Function(
         (Part("held", f"{extreme}({held})", f"{extreme}({{p}})", fold),),

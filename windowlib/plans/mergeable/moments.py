@@ -92,8 +92,8 @@ _ONE = Part(
     _merged(*_OF_ONE),
     _fold(*_OF_ONE, lambda x: {"mean": x}),
 )
-_PAIR_X = "cast(case when {y} is not null{and_where} then {x} end as double)"
-_PAIR_Y = "cast(case when {x} is not null{and_where} then {y} end as double)"
+_PAIR_X = "cast(case when true{and_where} and {y} is not null then {x} end as double)"
+_PAIR_Y = "cast(case when true{and_where} and {x} is not null then {y} end as double)"
 _OF_TWO = (("x", "y"), {"xx": ("x", "x"), "yy": ("y", "y"), "xy": ("x", "y")})
 _TWO = Part(
     "moments",

@@ -88,7 +88,7 @@ TOTALS = {
             Part("of", f"max(nullif({_AS_IS}, {_AS_IS})){{filter}}", "max({p})", Fold(None, _nothing, _nothing)),
             Part(
                 "sum",
-                "cast(sum(case when {x} is not null{and_where} then cast({x} as {wide}) end) as {wide})",
+                "cast(sum(case when true{and_where} and {x} is not null then cast({x} as {wide}) end) as {wide})",
                 "cast(sum({p}) as {wide})",
                 Fold(None, lambda held, x, value: added(held, x), added),
             ),
