@@ -77,7 +77,13 @@ MOMENT = datetime(2026, 3, 2, 1, 2, 3, 4_005, tzinfo=UTC)
         (b"x", None, None),
         (date(2026, 3, 2), "2026-03-02", "2026-03-02"),
         ("x" * LONGEST_TEXT, "x" * LONGEST_TEXT, "x" * LONGEST_TEXT),
-        ("x" * (LONGEST_TEXT + 1), "x" * LONGEST_TEXT, None),
+        ("x" * (LONGEST_TEXT + 1), "x" * LONGEST_TEXT, "x" * (LONGEST_TEXT - 1) + "y"),
+        (
+            "x\U0010ffff" * LONGEST_TEXT,
+            "x\U0010ffff" * (LONGEST_TEXT // 2),
+            "x\U0010ffff" * (LONGEST_TEXT // 2 - 1) + "y",
+        ),
+        ("\U0010ffff" * (LONGEST_TEXT + 1), "\U0010ffff" * LONGEST_TEXT, None),
         (MOMENT, "2026-03-02T01:02:03.004Z", "2026-03-02T01:02:03.005Z"),
         (datetime.max.replace(tzinfo=UTC), "9999-12-31T23:59:59.999Z", None),
         (MOMENT - timedelta(microseconds=5), "2026-03-02T01:02:03.004Z", "2026-03-02T01:02:03.004Z"),
@@ -91,6 +97,16 @@ def test_the_log_never_says_a_tighter_bound_than_the_file(value: Any, low: Any, 
         "maxValues": {} if high is None else {"a": high},
         "nullCount": {"a": 2},
     }
+
+
+@given(st.text(min_size=LONGEST_TEXT + 1))
+def test_the_bound_of_a_long_text_is_short_and_above_it_by_bytes_and_by_utf_16(value: str) -> None:
+    high = json.loads(log_statistics(1, {}, {"a": value}, {}))["maxValues"].get("a")
+    if high is None:
+        assert min(value[:LONGEST_TEXT]) >= "\ud7ff"
+    else:
+        assert len(high) <= LONGEST_TEXT
+        assert all(high.encode(order) > value.encode(order) for order in ("utf-8", "utf-16-be"))
 
 
 def test_texts_are_cut_as_other_writers_cut_them() -> None:

@@ -84,12 +84,26 @@ def _low(value: Any) -> Any:
 def _high(value: Any) -> Any:
     match value:
         case str():
-            return value if len(value) <= LONGEST_TEXT else None
+            return value if len(value) <= LONGEST_TEXT else _above(value[:LONGEST_TEXT])
         case datetime():
             with suppress(OverflowError):  # the last millisecond that a calendar has
                 return _timestamp(value + timedelta(microseconds=999))  # the log keeps milliseconds: round it up
             return None
     return _low(value)
+
+
+def _above(beginning: str) -> str | None:
+    """The least text of characters below the surrogates that is greater than all that begin so; None without one.
+
+    Readers order characters beyond those by their bytes or by UTF-16, which differ.
+
+    >>> _above("ab"), _above("a\\U0001f600"), _above("\\U0001f600")
+    ('ac', 'b', None)
+    """
+    for length in range(len(beginning), 0, -1):
+        if beginning[length - 1] < "\ud7ff":
+            return beginning[: length - 1] + chr(ord(beginning[length - 1]) + 1)
+    return None
 
 
 def _timestamp(value: datetime) -> str:

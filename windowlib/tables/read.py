@@ -15,6 +15,7 @@ from windowlib.model.errors import WindowError
 from windowlib.tables import delta
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import OUTSIDE, TABLES
+from windowlib.tables.opened import Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -62,10 +63,13 @@ def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list
 
     DuckDB reads files when it is asked, and only those that a query needs. Later commits are seen after another call.
     """
+    from windowlib.tables.datasets import dataset  # imports pandas
+
     versions = table_versions(definition)
     for name, version in versions.items():
-        table, files = _opened(definition.root / name, version)
-        connection.register(name, table.to_pyarrow_dataset(filesystem=files))
+        folder = definition.root / name
+        table, files = _opened(folder, version)
+        connection.register(name, dataset(table, delta.files(Table(folder), version), files))
     return list(versions)
 
 

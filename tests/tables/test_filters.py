@@ -1,0 +1,82 @@
+"""A filter in DuckDB finds all its rows, whatever the log says of a column: bounds, one of them, or none."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock
+from windowlib.definition.definition import Definition
+from windowlib.runs.advance import advance
+from windowlib.tables.read import duckdb_views, read_table, table_versions
+
+OUTPUTS = """
+[aggregates]
+events = "count(*)"
+least = "min(id)"
+middle = "avg(value)"
+some = "max(value > 12)"
+price = "max(cast(value as decimal(12, 2)))"
+bytes = "max(encode(user, 'utf-8'))"
+"""
+LONG = "b" * 31 + "\U0010ffff\U0010ffff and more"  # cut after a character that has none above it
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Definition:
+    """One whose tables have several files, with keys, averages and conditions that are in one of them, and nulls."""
+    folder = tmp_path_factory.mktemp("filters")
+    definition = clicks(folder, 0, CLICKS.partition("[aggregates]")[0] + OUTPUTS)
+    for number, users in enumerate(([str(UUID(int=7 << 100)), LONG], [str(UUID(int=9 << 100)), "é" * 40], ["c"]), 1):
+        at_ms, value = START_MS + number * 24 * 60 * MINUTE_MS, None if number == 3 else 10 * number
+        rows = [{"id": f"{number} {user}", "user": user, "at_ms": at_ms, "value": value} for user in users]
+        arrive(folder, number, [*rows, {"id": f"{number}", "user": "c", "at_ms": at_ms, "value": value}], SCHEMA)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    return definition
+
+
+def filters(rows: pa.Table) -> list[tuple[str, list[Any]]]:
+    """Each column compared with each of its values, in each way, and looked for in lists and ranges."""
+    found: list[tuple[str, list[Any]]] = []
+    for name in rows.column_names:
+        found += [(f'"{name}" is null', []), (f'"{name}" is not null', [])]
+        for value in {value for value in rows[name].to_pylist() if value is not None}:
+            found += [(f'"{name}" {operator} ?', [value]) for operator in OPERATORS]
+            found += [(f'"{name}" in (?, ?)', [value, value]), (f'"{name}" between ? and ?', [value, value])]
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table", ["results", "result_changes", "seen_ids"])
+def test_duckdb_filters_find_all_their_rows(pipeline: Definition, table: str) -> None:
+    rows = read_table(pipeline, table)
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        duckdb_views(connection, pipeline)
+        connection.register("all_rows", rows)
+        connection.execute("CREATE TABLE read_whole AS SELECT * FROM all_rows")
+
+        def counted(source: str, sql: str, values: list[Any]) -> Any:
+            return connection.execute(f"SELECT count(*) FROM {source} WHERE {sql}", values).fetchone()
+
+        differing = [one for one in filters(rows) if counted(table, *one) != counted("read_whole", *one)]
+    assert rows.num_rows
+    assert not differing
+
+
+@pytest.mark.spark
+def test_delta_rs_finds_long_keys(pipeline: Definition) -> None:
+    rows, folder = read_table(pipeline, "results"), pipeline.root / "results"
+    files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+    for user in {*rows["user"].to_pylist()}:
+        table = DeltaTable(str(folder), version=table_versions(pipeline)["results"])
+        found = table.to_pyarrow_table(filters=[("user", "=", user)], filesystem=files)
+        assert found.num_rows == rows["user"].to_pylist().count(user), user
