@@ -17,7 +17,7 @@ Tables belong together at the versions that the newest commit row of `ledger` na
 `windowlib.read_table` read them so; [How a reader finds them](../how-it-works/protocol.md#reading).
 
 Give no `filters=` to deltalake's `to_pyarrow_table` and `to_pandas`, and do not filter its `to_pyarrow_dataset`: they
-leave out files that hold such rows where the log has no bounds of a column, as of doubles, booleans, decimals and bytes.
+leave out files that hold such rows where the log has no bounds of a column, as of doubles, booleans, decimals, bytes.
 Filter the rows that were read, or use `windowlib.duckdb_views`.
 
 Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond. What is in

@@ -163,6 +163,52 @@ def test_the_scenarios_next_to_the_example_pipelines_hold(request: pytest.Fixtur
 # -- what it takes -------------------------------------------------------------------------------------------------
 
 
+IN_TOKYO = """
+engine = "{engine}"
+name = "clicks"
+aggregates = {{ events = "count(*)", newest = "max(seen)" }}
+watermark = {{ out_of_orderness = "5m", max_future_skew = "1m" }}
+window = {{ type = "tumbling", size = "1h" }}
+[source]
+format = "{form}"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+timestamp_unit = "{unit}"
+schema = {{ user = "string", at = "{kind}", seen = "timestamp" }}
+dialect = {{ time_zone = "Asia/Tokyo", multi_line = true }}
+"""
+TOKYO_CASES = {
+    "instants": ("timestamp", "", "2026-03-02T09:10:00", "2026-03-02T00:00:00Z"),
+    "instants with their zone": ("timestamp", "", "2026-03-02T00:10:00Z", "2026-03-02T00:00:00Z"),
+    "as clocks show them": ("timestamp_ntz", "", "2026-03-02T09:10:00", "2026-03-02T00:00:00Z"),
+    "numbers": ("bigint", "ms", "2026-03-02T00:10:00", "2026-03-02T00:00:00Z"),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("case", TOKYO_CASES)
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_times_of_a_text_source_are_in_its_zone(
+    form: str, case: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The time of the run is that of the event, which else were nine hours in its future."""
+    kind, unit, at, starts = TOKYO_CASES[case]
+    engine, spark = request.config.getoption("--engine"), request.getfixturevalue("spark")
+    text = IN_TOKYO.format(engine=engine, form=form, kind=kind, unit=unit).replace('timestamp_unit = ""\n', "")
+    file = tmp_path / "scenario.toml"
+    definition_file = tmp_path / "tokyo.toml"
+    definition_file.write_text(text)
+    fires = f'{{ user = "ann", window_start = {starts}, events = 1, newest = 2026-03-02T00:20:00 }}'
+    event = f'{{ user = "ann", at = {at}, seen = 2026-03-02T09:20:00 }}'
+    file.write_text(f'name = "a"\n[[step]]\nfinish = true\nbatch = [{event}]\nfires = [{fires}]\n')
+    definition = load_definition(definition_file)
+    came = run_scenario(file, load_scenario(file, definition), definition, lambda: spark)
+    assert not [line for step in came.steps for line in step.said]
+    assert came.passed
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -20,14 +20,14 @@ from windowlib.definition.instants import of_local, time_of
 from windowlib.definition.mistakes import Mistake, listed, nearest
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.times import PER_SECOND, floored_ms
-from windowlib.replay.trial import Row
+from windowlib.replay.trial import Row, is_text, local_zone
 from windowlib.source.column_types import declared_type
 
 
 def unknown_event_columns(where: str, batch: Sequence[Row], definition: Definition) -> Iterator[Mistake]:
     """Columns of events that `[source.schema]` does not name, where it names all there are (JSON and CSV)."""
     source = definition.source
-    if source.format not in ("json", "csv"):
+    if not is_text(source):
         return
     known = {source.named(name) for name in source.kinds}
     for name in dict.fromkeys(name for row in batch for name in row):
@@ -78,14 +78,16 @@ def _table(events: Sequence[Row], schema: pa.Schema, definition: Definition) -> 
 
 def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: str) -> Any:
     """A value of TOML as a column of that type holds it."""
-    unit = definition.source.timestamp_unit
+    source, unit = definition.source, definition.source.timestamp_unit
     match value:
         case datetime() if _is_local(definition, column) and value.tzinfo:
-            return value.astimezone(ZoneInfo(definition.source.dialect.time_zone or "UTC")).replace(tzinfo=None)
-        case datetime() if column == definition.source.in_files(definition.source.timestamp) and unit:
+            return value.astimezone(ZoneInfo(source.dialect.time_zone or "UTC")).replace(tzinfo=None)
+        case datetime() if column == source.in_files(source.timestamp) and unit:
             return time_of(value) * PER_SECOND[unit] // 1000
         case datetime() if kind is not None and pa.types.is_string(kind):
             return value.isoformat()
+        case datetime() if is_text(source) and kind == pa.timestamp("us", "UTC") and not value.tzinfo:
+            return value.replace(tzinfo=ZoneInfo(source.dialect.time_zone or "UTC"))
         case int() | float() | str() if kind is not None and pa.types.is_decimal(kind):
             return Decimal(str(value))
         case str() if kind is not None and pa.types.is_binary(kind):
@@ -96,21 +98,21 @@ def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: 
 def _is_local(definition: Definition, column: str) -> bool:
     """Whether a column of the files holds event times as clocks of a zone show them."""
     source = definition.source
-    is_text = source.format in ("json", "csv")
-    return bool(source.dialect.time_zone) and not is_text and column == source.in_files(source.timestamp)
+    return local_zone(source) is not None and column == source.in_files(source.timestamp)
 
 
 def event_time_ms(row: Row, definition: Definition) -> int | None:
     """An event's time in ms since 1970; None where it has none."""
     source = definition.source
+    zone = None if source.timestamp_unit else source.dialect.time_zone  # numbers count in UTC
     value = _flat(row, definition).get(source.in_files(source.timestamp))
     with suppress(ValueError):
         match value:
             case datetime():
-                return of_local(time_of(value), None if value.tzinfo else source.dialect.time_zone)
+                return of_local(time_of(value), None if value.tzinfo else zone)
             case int() if source.timestamp_unit:
                 return floored_ms(value, source.timestamp_unit)
             case str():
                 written = datetime.fromisoformat(value)
-                return of_local(time_of(written), None if written.tzinfo else source.dialect.time_zone)
+                return of_local(time_of(written), None if written.tzinfo else zone)
     return None

@@ -18,9 +18,11 @@ import pyarrow.parquet as pq
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
+from windowlib.definition.source import Dialect, Source
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.runs.advance import advance
+from windowlib.source.column_types import declared_type
 from windowlib.tables.meaning import REMOVED
 from windowlib.tables.read import UnknownTable, read_table
 
@@ -36,7 +38,15 @@ class Trial:
     def __init__(self, definition: Definition, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self.spark, self.incoming = spark, folder / "incoming"
         self.incoming.mkdir(parents=True)
-        files = {"format": "parquet", "path": self.incoming, "columns": {}, "nested": {}, "include": (), "exclude": ()}
+        files: dict[str, Any] = {
+            "format": "parquet",
+            "path": self.incoming,
+            "columns": {},
+            "nested": {},
+            "include": (),
+            "exclude": (),
+        }
+        files["dialect"] = Dialect(time_zone=local_zone(definition.source))  # of the rest only text has a meaning
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
         # Its own warehouse, whatever the environment says.
         root = folder / "warehouse" / definition.name
@@ -97,6 +107,21 @@ class Trial:
     def _written(self, table: str) -> list[Row]:
         rows = read_table(self.definition, table).to_pylist() if self.made else []
         return [row for row in rows if row["batch_id"] in self.made]
+
+
+def local_zone(source: Source) -> str | None:
+    """The zone whose clocks show the event times of a trial's files; None where those are instants, or numbers.
+
+    Instants that text is read as have lost the zone in which it was written.
+    """
+    kind = declared_type(source.kinds.get(source.in_files(source.timestamp)))
+    is_local = kind is not None and (pa.types.is_date(kind) or kind == pa.timestamp("us"))
+    return source.dialect.time_zone if is_local or not is_text(source) else None
+
+
+def is_text(source: Source) -> bool:
+    """Whether the files of a source are text, whose columns `source.schema` names with their types."""
+    return source.format in ("json", "csv")
 
 
 def _by(rows: Iterable[Row], columns: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
