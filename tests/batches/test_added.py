@@ -607,6 +607,21 @@ def test_a_name_that_the_feed_has_with_another_type_is_refused_before_anything_i
     assert re.search("most was added, from batch 3 on", "".join(said))
 
 
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_name_that_the_feed_has_in_another_case_is_refused_by_the_plan(spark: SparkSession, tmp_path: Path) -> None:
+    earlier = defined(tmp_path, MORE)
+    arrive(tmp_path, 1, events(0, 100))
+    run(earlier, spark)
+    migrate(defined(tmp_path, PLAIN), spark)
+    again = defined(tmp_path, {**PLAIN, "MOST": "max(value)"})
+    assert plan(again, clock) is None  # no file, no column
+    arrive(tmp_path, 2, events(130))
+    with pytest.raises(OtherType, match="column MOST differs in case only from most, which result_changes has from"):
+        plan(again, clock)
+    assert plan(defined(tmp_path, MORE), clock) is not None
+
+
 def migrate(definition: Definition, spark: SparkSession) -> Difference:
     wanted = ToMigrate("ann", "fill", clock)
     done = switch(definition, build(definition, lambda: spark, wanted), lambda: spark, wanted)

@@ -367,6 +367,18 @@ def test_it_is_refused_and_nothing_changes(spark: SparkSession, folder: Path, wh
     assert outcome(old) == before
 
 
+@pytest.mark.parametrize(("was", "now"), [('total = "sum', 'Total = "sum'), ('key = ["user"]', 'key = ["User"]')])
+def test_a_column_that_differs_in_case_only_is_refused_before_anything_is_built(
+    spark: SparkSession, folder: Path, was: str, now: str
+) -> None:
+    new = clicks(folder, 0, CLICKS.replace(was, now))
+    before = outcome(clicks(folder, 0))
+    with pytest.raises(OtherType, match=r"column (Total|User) differs in case only from (total|user), which result_ch"):
+        build(new, lambda: spark, ASKED)
+    assert migrations(new.root) == []
+    assert outcome(clicks(folder, 0)) == before
+
+
 def test_finished_it_is_kept_and_unbegun_it_is_gone(spark: SparkSession, folder: Path) -> None:
     old, new = clicks(folder, 0), clicks(folder, 0, GAP)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):

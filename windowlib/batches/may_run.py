@@ -6,6 +6,7 @@ What has changed since a plan, or since the newest batch, is put in words here, 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
@@ -15,9 +16,12 @@ from windowlib.definition.source import Source
 from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.source.folder import is_chosen
+from windowlib.tables import publish
 from windowlib.tables.late import allowed_lateness_ms
 from windowlib.tables.ledger import Waiting
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
+from windowlib.tables.meaning import RESULT_CHANGES
+from windowlib.tables.opened import Tables
 
 _PATTERN = {*"*?[]{}%\\\n"}
 
@@ -71,6 +75,13 @@ def check_apart(source: Source, root: Path) -> None:
             f"{source.file}: the warehouse {root} lies in the folder of the source, {folder}, so a run would read its"
             f' own tables. Give `warehouse` a folder elsewhere, or leave it out: source.exclude = ["{below}/*"]'
         )
+
+
+def check_spelling(tables: Tables, commit: Commit, names: Collection[str]) -> None:
+    """Raises `OtherType` where a column differs in case only from one of `result_changes`, whose columns all stay."""
+    table = RESULT_CHANGES.name
+    if names and table in commit.versions:
+        publish.check_spelling((one.name for one in tables[table].at(commit.versions[table]).schema().fields), names)
 
 
 def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str | None = None) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowlib.batches import taking, watermarks
-from windowlib.batches.may_run import check_apart, check_fingerprint, check_folder, check_may_run
+from windowlib.batches.may_run import check_apart, check_fingerprint, check_folder, check_may_run, check_spelling
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
@@ -65,7 +65,8 @@ def plan(
     events will come: every window fires.
 
     Raises `Waiting` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
-    another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong.
+    another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong,
+    `OtherType` when a column that it adds differs in case only from one that was there before.
     """
     ledger = ledger_of(definition, clock)
     state, found = ledger.freeze(lambda state: next_plan(definition, ledger.tables, state, clock, finish, look))
@@ -128,6 +129,7 @@ def next_plan(
     if commit:
         then, reads = json.loads(commit.definition), bool(arrived.files)
         definition = formulas.planned(definition, then, state.last_batch_id + 1, reads=reads)
+        check_spelling(tables, commit, [name for name in definition.added if name not in then["aggregates"]])
     frozen = _frozen(definition, tables, state, arrived)
     if frozen.files or _time_is_due(definition, tables, state, frozen):
         check_clock(definition.file, arrived.at_ms, state, frozen.files)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.batches.may_run import check_folder, columns_to_add, decision_command, edited
+from windowlib.batches.may_run import check_folder, check_spelling, columns_to_add, decision_command, edited
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -150,7 +150,7 @@ def is_finished(state: LedgerState) -> bool:
 
 
 def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
-    """Raises `NothingToMigrate`, `MigrationRefused`, `Rejected` where a migration to a definition cannot begin."""
+    """Raises `NothingToMigrate`, `MigrationRefused`, `OtherType`, `Rejected` where a migration cannot begin."""
     commit = state.commit
     if commit is None:
         raise NothingToMigrate(
@@ -171,6 +171,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
         )
     check_folder(definition.file, definition.root)
     check_place(definition.source, definition.root, commit)
+    check_spelling(ledger.tables, commit, [*definition.source.key, *definition.outputs])
     if uses_processing_time(definition.window):
         raise MigrationRefused(
             "the windows of the new definition use processing time, which is that of the runs: built again, all of"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OtherType(WindowError):
-    """A column has another type under the new definition than rows of `result_changes` have."""
+    """A column has another type, or spelling, under the new definition than rows of `result_changes` have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,7 @@ def with_all_columns(known: Schema, more: Schema) -> Schema:
     """The columns of one schema, then those that only the other has. Raises `OtherType`."""
     columns = fields(known)
     names = {one["name"]: one for one in columns}
+    check_spelling(map(str, names), (str(one["name"]) for one in fields(more)))
     for one in fields(more):
         if one["name"] not in names:
             columns.append(one)
@@ -149,6 +150,18 @@ def with_all_columns(known: Schema, more: Schema) -> Schema:
                 " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
             )
     return Schema.from_json(json.dumps({"type": "struct", "fields": columns}))
+
+
+def check_spelling(known: Iterable[str], names: Iterable[str]) -> None:
+    """Raises `OtherType` where one of `names` differs in case only from a column that `result_changes` has."""
+    spelled = {name.casefold(): name for name in known}
+    for name in names:
+        before = spelled.get(name.casefold(), name)
+        if name != before:
+            raise OtherType(
+                f"column {name} differs in case only from {before}, which result_changes has from before;"
+                " give it that spelling, or another name"
+            )
 
 
 def fields(schema: Schema) -> list[dict[str, object]]:
