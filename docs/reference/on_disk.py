@@ -26,6 +26,9 @@ HEAD = """# JSON on disk
 Some columns of [the tables](tables.md) hold JSON, and some files next to the tables do. Here is every key of them. Keys
 named `*_ms` are whole milliseconds since 1970-01-01 UTC, or a number of them. What each is for, and in which order it
 is written: [the protocol on disk](../how-it-works/protocol.md).
+
+Numbers that JSON lacks are the texts `"NaN"`, `"Infinity"` and `"-Infinity"`: in rows that tables keep as JSON, in what
+commands show with `--json`, and in files of `--out FILE.json`.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import shlex
 import subprocess
@@ -320,6 +321,23 @@ def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
     rows = list(csv.DictReader((folder / "out.csv").read_text().splitlines()))
     assert [row["replaced"] for row in rows] == ['[{"start": 1}]', "[]"]
     assert [row["total"] for row in rows] == ["1.50", ""]
+
+
+def test_numbers_that_json_lacks_are_texts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [math.nan, math.inf, -math.inf, 1.5]
+    rows = pa.table({"total": numbers, "all": [numbers] * 4, "by": [{"x": number} for number in numbers]})
+    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: rows)
+    texts = ["NaN", "Infinity", "-Infinity", 1.5]
+    expected = [{"total": text, "all": texts, "by": {"x": text}} for text in texts]
+
+    def no_json(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    shown = call("read", pipeline, "results", "--json").stdout
+    assert [json.loads(line, parse_constant=no_json) for line in shown.splitlines()] == expected
+    call("read", pipeline, "results", "--out", pipeline.parent / "out.json")
+    assert json.loads((pipeline.parent / "out.json").read_text(), parse_constant=no_json) == expected
+    assert "NaN       " in call("read", pipeline, "results").stdout  # on the screen without quotes
 
 
 @pytest.mark.parametrize(

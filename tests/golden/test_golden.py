@@ -17,7 +17,7 @@ from tests.golden import truth
 from tests.golden.make import CASES, FINISHED, HERE, NEXT, comparable, unpack
 from tests.golden.stories import STORIES
 from windowlib.batches.planning import ledger_of
-from windowlib.cli.display import as_json
+from windowlib.cli.json_text import as_json
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify

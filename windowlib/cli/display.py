@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from windowlib.cli.json_text import as_json
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.quality.firings import windows_fired
 
@@ -27,25 +28,6 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 20
 FILES_SHOWN = 5
-
-
-def as_json(value: Any) -> str:
-    """One line of JSON; times in ISO 8601, decimals as text so that no digit is lost, bytes in hexadecimal."""
-    return json.dumps(value, default=_plain, ensure_ascii=False)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case datetime():
-            text = value.isoformat()
-            return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
-        case date():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case bytes():
-            return value.hex()
-    raise TypeError(f"no JSON for {type(value).__name__}")
 
 
 def console(*, quiet: bool = False) -> Console:
@@ -189,6 +171,8 @@ def readable(value: Any) -> str:
             return value.isoformat()
         case Decimal():
             return f"{value:f}"
+        case float():
+            return json.dumps(value)
     return as_json(value)
 
 

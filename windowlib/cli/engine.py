@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windowlib.cli.display import as_json as line_of
 from windowlib.cli.display import counted
+from windowlib.cli.json_text import as_json as line_of
 from windowlib.cli.options import SETTINGS, Json, duration_ms
 from windowlib.cli.outcomes import show_outcome
 from windowlib.definition.instants import instant, iso_instant

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from windowlib.cli.display import as_json
+from windowlib.cli.json_text import as_json
 from windowlib.model.errors import WindowError
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
-from windowlib.cli.display import as_json as text
+from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import (
     SETTINGS,
     DryRun,

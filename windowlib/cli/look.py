@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from windowlib.cli.display import as_json as text
 from windowlib.cli.display import console, rows_of, show_explanation, show_rows, show_status
+from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import Json, Pipeline, Pipelines
 from windowlib.cli.outcomes import show_found, show_outcome
 from windowlib.cli.progress import progress

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from rich.console import Console
 
-from windowlib.cli.display import as_json as text
 from windowlib.cli.display import console
+from windowlib.cli.json_text import as_json as text
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition

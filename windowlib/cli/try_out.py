@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from windowlib.cli.display import as_json as text
+from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import Engine
 from windowlib.definition.commands import to_paste
 from windowlib.model.errors import InvalidSpec

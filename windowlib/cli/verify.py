@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
-from windowlib.cli.display import as_json as text
+from windowlib.cli.json_text import as_json as text
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
