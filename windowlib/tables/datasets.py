@@ -47,6 +47,6 @@ def _known(file: DataFile, schema: pa.Schema) -> Iterator[pc.Expression]:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Whether bounds hold for all values, whoever wrote the file: those of fractions are rounded, or without NaN."""
+    """Whether bounds hold for all values, of other writers too: those of fractions may be rounded, or without NaN."""
     is_one = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
     return any(test(kind) for test in is_one)
