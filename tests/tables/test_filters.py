@@ -17,6 +17,7 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.tables.read import duckdb_views, read_table, table_versions
 
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 OUTPUTS = """
 [aggregates]
 events = "count(*)"
@@ -54,7 +55,6 @@ def filters(rows: pa.Table) -> list[tuple[str, list[Any]]]:
     return found
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("table", ["results", "result_changes", "seen_ids"])
 def test_duckdb_filters_find_all_their_rows(pipeline: Definition, table: str) -> None:
     rows = read_table(pipeline, table)
@@ -72,7 +72,6 @@ def test_duckdb_filters_find_all_their_rows(pipeline: Definition, table: str) ->
     assert not differing
 
 
-@pytest.mark.spark
 def test_delta_rs_finds_long_keys(pipeline: Definition) -> None:
     rows, folder = read_table(pipeline, "results"), pipeline.root / "results"
     files = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())

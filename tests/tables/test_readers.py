@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -37,8 +38,9 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Definition:
     """The pipeline of clicks after all its files, with what Spark saw of each."""
     folder = tmp_path_factory.mktemp("readers")
     clicks(folder)
+    plain = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}  # as Sail sets
     for command in (["tests.on_sail", str(FILES), str(folder)], ["tests.delta_reader", str(folder)]):
-        ended = subprocess.run([sys.executable, "-m", *command], cwd=PROJECT, capture_output=True, text=True)
+        ended = subprocess.run([sys.executable, "-m", *command], cwd=PROJECT, env=plain, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stderr
     return clicks(folder, files=0)
 
