@@ -77,3 +77,30 @@ def test_a_window_that_the_watermark_has_just_reached_fires_once(spark: SparkSes
     """[5, 15) of a watermark that is behind 15 by a millisecond, as the window's last one is."""
     definition = begun(tmp_path, SESSIONS, spark, {"a": 5, "b": 20})
     assert [at_minute(definition, spark, minute) for minute in (85, 90, 95)] == [[], [], [1]]
+
+
+BACKLOG = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "0s"\nidle_timeout = "30m"').replace(
+    'type = "session"\ngap = "10m"\nallowed_lateness = "2h"', 'type = "tumbling"\nsize = "10s"'
+)
+OF_NO_EVENT = {  # an event that comes again, and one without a key
+    "duplicates": {"id": "1", "user": "a", "at_ms": START_MS, "value": 1},
+    "refused": {"id": "2", "user": None, "at_ms": START_MS, "value": 1},
+}
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("row", OF_NO_EVENT.values(), ids=OF_NO_EVENT)
+def test_a_source_whose_files_wait_is_not_idle(row: dict[str, object], spark: SparkSession, tmp_path: Path) -> None:
+    """After an outage, a file of which no row is an event comes before those that have gathered."""
+    definition = clicks(tmp_path, 0, BACKLOG)
+    arrive(tmp_path, 1, [OF_NO_EVENT["duplicates"]])
+    assert at_minute(definition, spark, 0) == [0]
+    arrive(tmp_path, 2, [row])
+    for number, minute in ((3, 60), (4, 119)):
+        at_ms = START_MS + minute * MINUTE_MS
+        arrive(tmp_path, number, [{"id": str(number), "user": "a", "at_ms": at_ms, "value": 1}])
+    assert at_minute(definition, spark, 120) == [0, 1, 1]
+    assert read_table(definition, "late_events").num_rows == 0
+    assert at_minute(definition, spark, 160) == [1]  # nothing is left, and nothing came for 40 minutes
+    assert read_table(definition, "results").num_rows == 3

@@ -160,12 +160,10 @@ def _after_a_run(folder: Path, happens: Happens, truths: dict[str, Truth], made:
     for (name, truth), batches in zip(truths.items(), made, strict=True):
         if rows:
             truth.read(rows, happens.now_ms)
-        if happens.finish:  # the end of the input is a batch of its own, after one of the silence until then
-            if not rows and truth.due(happens.now_ms):
-                truth.read((), happens.now_ms)
-            truth.read((), happens.now_ms, finish=True)
-        elif not rows and (batches or truth.due(happens.now_ms)):  # silence
+        if truth.due(happens.now_ms) or (batches and not rows and not happens.finish):  # silence: no event was admitted
             truth.read((), happens.now_ms)
+        if happens.finish:  # the end of the input is a batch of its own, after one of the silence until then
+            truth.read((), happens.now_ms, finish=True)
         if batches != truth.batch - before[name]:
             yield f"{name}: {batches} batches, not {truth.batch - before[name]}"
         if batches:

@@ -178,11 +178,11 @@ class Truth:
         self.counted |= {row.place: self.batch for row in events}
         if self.rules.windows.counts:
             self._count(events, *self.rules.windows.counts)
-            self._move(newest_ms, now_ms, finish)
+            self._move(newest_ms, now_ms, finish, reads=bool(rows))
             return
         touched = self._sessions(events) if self.rules.windows.merge else self._slices(events)
         before_ms = self.watermark_ms
-        self._move(newest_ms, now_ms, finish)
+        self._move(newest_ms, now_ms, finish, reads=bool(rows))
         self._publish(touched, before_ms)
         self._clean_up()
 
@@ -299,7 +299,7 @@ class Truth:
             return BEGINNING
         return now_ms - idle_ms - self.rules.delay_ms - 1
 
-    def _move(self, newest_ms: int | None, now_ms: int, finish: bool) -> None:
+    def _move(self, newest_ms: int | None, now_ms: int, finish: bool, reads: bool) -> None:
         if finish:
             self.watermark_ms = END
         elif newest_ms is not None:
@@ -307,7 +307,7 @@ class Truth:
             self.heard_ms = now_ms
         else:
             self.heard_ms = now_ms if self.heard_ms is None else self.heard_ms
-            self.watermark_ms = max(self.watermark_ms, self._quiet_ms(now_ms))
+            self.watermark_ms = self.watermark_ms if reads else max(self.watermark_ms, self._quiet_ms(now_ms))
 
     def _publish(self, touched: set[Bounds], before_ms: int) -> None:
         for bounds, rows in list(self._windows().items()):

@@ -99,6 +99,16 @@ def test_the_forecast_counts_the_windows_that_are_due(definition: Definition) ->
     assert ledger_of(definition, clock).state() == before
 
 
+def test_it_moves_as_far_as_asked_where_the_source_is_idle(spark: SparkSession, tmp_path: Path) -> None:
+    definition = after_two(tmp_path, spark)
+    silent = definition.watermark.model_copy(update={"idle_timeout_ms": 30 * MINUTE_MS})
+    definition = definition.model_copy(update={"watermark": silent})
+    to_ms, later = watermark(definition) + MINUTE_MS, lambda: PLAN_TIME_MS + 120 * MINUTE_MS
+    advance_watermark(definition, to_ms, "ann", "silent", later)
+    [report] = advance(definition, lambda: spark, clock=later, max_batches=1)
+    assert report.watermark_out_ms == to_ms
+
+
 @pytest.mark.fault("a run that moves the watermark by hand is killed", "the next run finishes that very batch")
 def test_a_killed_one_is_finished_and_an_edited_one_planned_again(spark: SparkSession, definition: Definition) -> None:
     to_ms = watermark(definition) + 30 * MINUTE_MS

@@ -54,21 +54,27 @@ class Moved:
 
 
 def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: Seen) -> Moved:
-    """The watermark after a batch; `earlier` is the row of `watermarks` before it."""
+    """The watermark after a batch; `earlier` is the row of `watermarks` before it.
+
+    A source is idle only where nothing is left to read: a batch of files without an event may be followed by others.
+    Nor does silence move the watermark further than an operator has asked.
+    """
     known = SourceWatermark(
         earlier["applied_ms"] if earlier else MIN_WATERMARK,
         SourceState.ACTIVE,
         earlier["active_at_ms"] if earlier else None,
     )
     newest_ms = seen.newest.timestamp_ms if seen.newest else None
+    to_ms = plan.decision.to_ms if plan.decision else None
     now = observe(known, newest_ms, plan.plan_time_ms, policy)
+    if plan.files or to_ms is not None:
+        now = replace(now, state=SourceState.ACTIVE)
     candidate_ms = None if newest_ms is None else policy.candidate_ms(newest_ms)
     if plan.finished:
         now, candidate_ms = replace(now, state=SourceState.FINISHED), MAX_WATERMARK
     applied_ms = combine(known.watermark_ms, [now], plan.plan_time_ms, policy)
-    if plan.decision and plan.decision.to_ms is not None:
-        candidate_ms = plan.decision.to_ms
-        applied_ms = max(applied_ms, candidate_ms)
+    if to_ms is not None:
+        candidate_ms, applied_ms = to_ms, max(applied_ms, to_ms)
     row = {
         "batch_id": plan.batch_id,
         "source": SOURCE,
