@@ -370,6 +370,30 @@ def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkS
     assert run(definition, spark) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "assigner"),
+    [
+        ('type = "tumbling"\nsize = "30s"\n', Tumbling(30_000)),
+        ('type = "sliding"\nsize = "30s"\nslide = "15s"\n', Sliding(30_000, 15_000)),
+        ('type = "session"\ngap = "15s"\n', Session(15_000)),
+    ],
+    ids=["tumbling", "sliding", "session"],
+)
+def test_windows_of_event_time_may_fire_by_the_clock(
+    text: str, assigner: Tumbling | Sliding | Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The clock may pass their ends before the watermark does: no check asks for the end of event time."""
+    lasting = 'allowed_lateness = "1h"\n[window.trigger]\ntype = "processing_time"\n'
+    definition = pipeline(tmp_path, f"[window]\n{text}{lasting}{COUNTS}")
+    reports = run(definition, spark)
+    assert {check.severity for report in reports for check in report.checks if not check.success} <= {"warning"}
+    spec = WindowSpec(assigner, COUNT_AND_SUM, ProcessingTimeTrigger(), allowed_lateness_ms=3_600_000)
+    emitted, state = by_operator(spec, definition)
+    emitted.append(operator.run(spec, state, [ProcessingTime(clock.now)]))  # type: ignore[attr-defined]
+    assert {*published(definition)} <= {*fired(emitted)}
+    assert {one[-1] for one in published(definition)} == {"early", "late"}
+
+
 def test_a_clock_that_is_put_back_gives_each_window_of_processing_time_one_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ from windowlib.definition.windows import own_classes
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.keyed import updates_results
 from windowlib.model.spec import WindowSpec
+from windowlib.model.triggers import EventTimeTrigger
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
@@ -127,7 +128,7 @@ class Definition(DefinitionFile):
     @property
     def fires_at_the_end(self) -> bool:
         """Whether windows fire at the end of their event time, and at no other moment."""
-        return not self.fires_often and self.spec.time != "processing"
+        return isinstance(self.spec.active_trigger, EventTimeTrigger) and self.spec.time == "event"
 
     @property
     def own_classes(self) -> tuple[str, ...]:

@@ -155,6 +155,8 @@ def _notes(definition: Definition) -> list[str]:
         notes.append("each firing is a result of its own, numbered by firing")
     if uses_processing_time(definition.window):
         notes.append("processing time is the plan time of a run: it does not advance between runs")
+        if spec.time == "event" and not isinstance(spec.assigner, Global):
+            notes.append("a window that the watermark passes before the clock has fired it leaves without that result")
     if general and spec.keeps_elements:
         notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
     if general and isinstance(spec.assigner, Global):
