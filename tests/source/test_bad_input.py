@@ -421,6 +421,20 @@ def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) 
     assert sorted(refused_times) == [-(2**63), first_ms - 1, last_ms + 1, 2**63 - 1]
 
 
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_how_late_an_event_before_1970_is_after_the_end(spark: SparkSession, tmp_path: Path) -> None:
+    """The watermark is then the greatest 64-bit number, from which nothing below 0 can be subtracted."""
+    definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "10s"'))
+    arrive(tmp_path, 1, [ROW])
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    arrive(tmp_path, 2, [{**ROW, "at_ms": -50_000}])
+    [report] = advance(definition, lambda: spark, clock=clock)
+    [row] = read_table(definition, "late_events").to_pylist()
+    assert row["late_by_ms"] == report.figures["late_by_max_ms"] == MAX_TIMESTAMP_MS + 40_001
+    assert row["watermark"] == utc(MAX_TIMESTAMP_MS)
+
+
 BEGINS_LATER = pytest.mark.long("no session begins before its event: by rows, in make test, none is refused either")
 
 

@@ -54,7 +54,7 @@ def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], even
         F.timestamp_millis(names.WINDOW_START_MS).alias("window_start"),
         F.timestamp_millis(names.WINDOW_END_MS).alias("window_end"),
         F.timestamp_millis(F.lit(min(step.watermark_in_ms, MAX_TIMESTAMP_MS))).alias("watermark"),
-        (F.lit(step.late_in_ms) - last).alias("late_by_ms"),
+        (F.lit(min(step.late_in_ms, MAX_TIMESTAMP_MS)) - last).alias("late_by_ms"),
         F.lit(step.batch_id).cast("long").alias("batch_id"),
         names.SOURCE_FILE,
         F.col(names.SOURCE_ROW).alias("source_row"),

@@ -31,7 +31,10 @@ LATE_EVENTS = TableSpec(
         Column("window_end", _TIMESTAMP, "the same"),
         Column("watermark", _TIMESTAMP, "the watermark that made it late"),
         Column(
-            "late_by_ms", _LONG, "how far the watermark was past the cleanup time: late_in_ms - (window_end - 1 ms)"
+            "late_by_ms",
+            _LONG,
+            "how far the watermark was past the cleanup time: late_in_ms (at most the greatest time of an event)"
+            " - (window_end - 1 ms)",
         ),
         Column("batch_id", _LONG, "the batch that wrote the row"),
         Column("source_file", _TEXT, "the file that held it"),
