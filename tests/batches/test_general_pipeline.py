@@ -186,6 +186,19 @@ def test_nan_is_one_key_and_so_is_zero(spark: SparkSession, tmp_path: Path) -> N
     ]
 
 
+def test_a_null_ends_no_run_of_a_trigger_and_an_evictor_by_difference(spark: SparkSession, tmp_path: Path) -> None:
+    by = 'of = "v"\nabsolute = true\n'
+    window = f'type = "global"\n[window.trigger]\ntype = "delta"\nthreshold = 3\n{by}'
+    evictor = f'[window.evictor]\ntype = "delta"\nthreshold = 9\n{by}'
+    definition = pipeline(tmp_path, f"[window]\n{window}{evictor}{COUNTS}", batches=0)
+    for batch, values in enumerate([(None, 1, None), (4, 5, None, 20)]):
+        rows = [{"user": "a", "at": batch, "v": value, "id": str(number)} for number, value in enumerate(values)]
+        pq.write_table(pa.Table.from_pylist(rows, EVENTS), tmp_path / "incoming" / f"{batch}.parquet")
+    run(definition, spark)
+    shown = [(row["firing"], row["events"], row["total"]) for row in _rows(definition, "results")]
+    assert sorted(shown) == [(1, 5, 10), (2, 4, 20)]
+
+
 def late(emitted: Sequence[Sequence[Output]]) -> list[str]:
     return sorted(one.element.value["id"] for outputs in emitted for one in outputs if isinstance(one, Late))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from docs.gallery.page import differences
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Session, Tumbling
-from windowlib.model.elements import Element, Watermark
-from windowlib.model.evictors import TimeEvictor
+from windowlib.model.elements import Element, Firing, ProcessingTime, Watermark
+from windowlib.model.evictors import DeltaEvictor, TimeEvictor
 from windowlib.model.operator import run
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import OperatorState
+from windowlib.model.triggers import DeltaTrigger, ProcessingTimeTrigger
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 from windowlib.replay.scenarios import replay
 
@@ -41,7 +42,22 @@ def test_unlike_flink_a_watermark_that_a_restore_has_forgotten_is_not_sent_again
     assert late == [[], ["e"]]
 
 
+def test_unlike_flink_a_timer_of_the_past_waits_for_the_clock_to_move() -> None:
+    spec, state = WindowSpec(Tumbling(10), Count(), ProcessingTimeTrigger(), allowed_lateness_ms=50), OperatorState()
+    assert run(spec, state, [ProcessingTime(100), Element("a", 3), Watermark(20)]) == []
+    assert [one.result for one in run(spec, state, [ProcessingTime(101)]) if isinstance(one, Firing)] == [1]
+    assert run(spec, state, [Element("a", 3), Watermark(60), ProcessingTime(102)]) == []
+
+
+def test_unlike_flink_a_null_exceeds_nothing() -> None:
+    trigger = DeltaTrigger(3, "x")
+    spec, state = WindowSpec(Tumbling(10), Count(), trigger, DeltaEvictor(5, "x", absolute=True)), OperatorState()
+    values = (None, 1, None, 4, 5, None, 9)  # 1 is the first; 5 and 9 are more than 3 above; 9 drops 1 and 4
+    fired = run(spec, state, [Element("a", 1, {"x": value}, number) for number, value in enumerate(values)])
+    assert [one.result for one in fired if isinstance(one, Firing)] == [5, 5]
+
+
 def test_every_difference_is_listed_to_its_end() -> None:
     bullets = differences().split("\n- ")
-    assert len(bullets) == 8
+    assert len(bullets) == 10
     assert all(one.endswith((".", ")")) for one in bullets), bullets

@@ -163,6 +163,28 @@ def test_a_gap_that_is_not_a_whole_number(tmp_path: Path, given: pa.Array) -> No
         plan(definition, clock)
 
 
+DELTA = 'type = "delta", of = "x", threshold = 1'
+SUBTRACTED = {
+    "trigger": f"trigger = {{ {DELTA} }}",
+    "trigger.of": f'trigger = {{ type = "purging", of = {{ {DELTA} }} }}',
+    "evictor": f"evictor = {{ {DELTA} }}",
+}
+TENTHS = pa.array([Decimal("0.5")], pa.decimal128(9, 1))
+
+
+@pytest.mark.parametrize("where", SUBTRACTED)
+@pytest.mark.parametrize("given", [pa.array(["5"]), TENTHS, pa.array([0.5])], ids=lambda given: str(given.type))
+def test_a_column_that_cannot_be_subtracted(tmp_path: Path, given: pa.Array, where: str) -> None:
+    """A trigger remembers the value in JSON, which has no decimals; an evictor only compares."""
+    text = PLAIN.replace('type = "session"\ngap = "10m"', f'type = "tumbling"\nsize = "10m"\n{SUBTRACTED[where]}')
+    definition, _ = with_file(tmp_path, {**GOOD, "x": given}, text)
+    if given.type == pa.float64() or (given is TENTHS and where == "evictor"):
+        assert plan(definition, clock)
+        return
+    with refused(SourceError, f"window.{where.partition('.')[0]}: column 'x' is ", "in the files; need a number"):
+        plan(definition, clock)
+
+
 def test_a_map_that_an_aggregate_would_hold(tmp_path: Path) -> None:
     """Spark's own functions hold the first value by its order, and maps have none."""
     maps = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))

@@ -156,7 +156,8 @@ class Definition(DefinitionFile):
         for column, key in self._named_columns():
             named_by.setdefault(column, key)
         gap_column = getattr(self.window, "gap_column", None)
-        return Uses(tuple(named_by), self.expressions, gap_column, self.plan.runs_operator, named_by)
+        subtracted = tuple(self._subtracted_columns())
+        return Uses(tuple(named_by), self.expressions, gap_column, self.plan.runs_operator, named_by, subtracted)
 
     def _named_columns(self) -> Iterator[tuple[str, str]]:
         """The columns of the source that it names, each with the key that does."""
@@ -166,14 +167,18 @@ class Definition(DefinitionFile):
         if source.event_id:
             yield source.event_id, "source.event_id"
         yield from ((name, "window.reads") for name in window.reads)
-        for key, section in (("window.trigger", window.own_trigger), ("window.evictor", window.own_evictor)):
-            yield from ((name, key) for name in (section.columns if section else ()))
+        yield from self._subtracted_columns()
         gap_column = getattr(window, "gap_column", None)
         yield from ((name, "window.gap_column" if name == gap_column else "window") for name in self.reads)
         outputs = {
             name: f"aggregates.{output}" for output, sql in self.expressions.items() for name in columns_used(sql)
         }
         yield from ((name, outputs.get(name, "aggregates")) for name in sorted(self.aggregates.columns_used))
+
+    def _subtracted_columns(self) -> Iterator[tuple[str, str]]:
+        """The columns that a trigger or an evictor compares, each with the key of that."""
+        for key, section in (("window.trigger", self.window.own_trigger), ("window.evictor", self.window.own_evictor)):
+            yield from ((name, key) for name in (section.columns if section else ()))
 
     def semantics(self) -> dict[str, Any]:
         """What the stored state depends on, ready for JSON: a warehouse with another one cannot be continued."""

@@ -30,7 +30,6 @@ KEY_COLUMNS = RESULT_COLUMNS | {
     "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "results",
     "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
 }  # fmt: skip
-NUMBERS_IN_JSON = tuple(kind for kind in spark_types.NUMBERS if kind not in ("decimal", "dec", "numeric"))
 
 
 def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
@@ -218,10 +217,9 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
     if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
         yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")
     for key, column in _compared(window):
-        kind, in_state = _type_of(column, schema), key.startswith("window.trigger")
-        if kind and not kind.startswith(NUMBERS_IN_JSON if in_state else spark_types.NUMBERS):
-            why = ", as the trigger remembers it in JSON" if kind.startswith(spark_types.NUMBERS) else ""
-            yield Mistake(key, f"column is {kind}; need a number, such as bigint or double{why}")
+        kind = _type_of(column, schema)
+        if kind and (needed := spark_types.unlike_difference(kind, key)):
+            yield Mistake(key, f"column is {kind}; {needed}")
 
 
 def _types_of_expressions_fit(aggregates: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:

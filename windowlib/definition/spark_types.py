@@ -11,6 +11,7 @@ ALLOWED = (
 )
 WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
+NUMBERS_IN_JSON = (*WHOLE_NUMBERS, "float", "real", "double")
 AS_TEXT = (
     *WHOLE_NUMBERS,
     "decimal",
@@ -44,6 +45,21 @@ def is_type(text: str) -> bool:
     if nested := _NESTED.fullmatch(text):
         return _are_types(nested[1], _split(nested[2]))
     return text in WORDS
+
+
+def unlike_difference(kind: str, key: str) -> str:
+    """What is needed of a column whose values the trigger or evictor at a key subtracts; empty where its type fits.
+
+    >>> unlike_difference("decimal(9,2)", "window.evictor"), unlike_difference("date", "window.evictor")
+    ('', 'need a number, such as bigint or double')
+    >>> unlike_difference("decimal(9,2)", "window.trigger.of")
+    'need a number, such as bigint or double, as the trigger remembers it in JSON'
+    """
+    in_state = key.startswith("window.trigger")
+    if kind.startswith((*(NUMBERS_IN_JSON if in_state else NUMBERS), "uint")):
+        return ""
+    why = ", as the trigger remembers it in JSON" if kind.startswith(NUMBERS) else ""
+    return f"need a number, such as bigint or double{why}"
 
 
 def field_type(columns: Mapping[str, str], path: str) -> str | None:

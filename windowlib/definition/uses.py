@@ -15,6 +15,7 @@ class Uses:
     gap_column:    holds the gap of each event's own session
     runs_operator: the operator in Python looks at events, which needs no order but that of time
     named_by:      column → the key of the definition that names it first
+    subtracted:    columns whose values a trigger or an evictor subtracts, each with its key
     """
 
     columns: tuple[str, ...]
@@ -22,3 +23,4 @@ class Uses:
     gap_column: str | None
     runs_operator: bool
     named_by: Mapping[str, str] = field(default_factory=dict)
+    subtracted: tuple[tuple[str, str], ...] = ()

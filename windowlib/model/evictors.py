@@ -6,6 +6,7 @@ leaves out is gone for good. A window with an evictor keeps its elements, not on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -71,7 +72,10 @@ class TimeEvictor(_BeforeOrAfter):
 
 @dataclass(frozen=True, slots=True)
 class DeltaEvictor(_BeforeOrAfter):
-    """Drops the elements that the last one exceeds by ``threshold`` or more in column ``of``."""
+    """Drops the elements that the last one exceeds by ``threshold`` or more in column ``of``; a null exceeds nothing.
+
+    Nor is it exceeded: an element with a null stays, and where the last one has it, all do.
+    """
 
     threshold: float
     of: str
@@ -83,5 +87,7 @@ class DeltaEvictor(_BeforeOrAfter):
         return [element for element in elements if not self._delta(element.value, last) >= self.threshold]  # NaN stays
 
     def _delta(self, value: Any, last: Any) -> float:
+        if last[self.of] is None or value[self.of] is None:
+            return math.nan
         delta: float = last[self.of] - value[self.of]
         return abs(delta) if self.absolute else delta

@@ -3,7 +3,7 @@
 One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
 flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
 watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
-EvictingWindowOperator do. It differs on purpose in eight points:
+EvictingWindowOperator do. It differs on purpose in ten points:
 
 - The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
 - An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
@@ -16,6 +16,10 @@ EvictingWindowOperator do. It differs on purpose in eight points:
 - To the time evictor an element without a time is the oldest, unless it comes first (Flink fails at it).
 - Sent again after a restore (`resend_watermark`), a watermark is the one since the restore before, if there was any
   (Flink: the last that the source has sent).
+- A timer of processing time that is set after its time fires when the clock moves next (Flink: at once). In a pipeline
+  that is the next run: a window of event time that the watermark passes before goes without that result.
+- To the trigger and the evictor by difference a null is like NaN: it exceeds nothing, and nothing exceeds it (Flink's
+  own delta functions fail at it).
 """
 
 from __future__ import annotations

@@ -174,7 +174,8 @@ class CountTrigger(Trigger):
 class DeltaTrigger(Trigger):
     """Fires when column ``of`` exceeds its value at the last firing by more than ``threshold``.
 
-    With ``absolute`` a difference in either direction counts. The first value of a window is only remembered.
+    With ``absolute`` a difference in either direction counts. The first value of a window is only remembered. A null
+    exceeds nothing, and is not remembered.
     """
 
     threshold: float
@@ -185,6 +186,8 @@ class DeltaTrigger(Trigger):
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
         current = value[self.of]
+        if current is None:
+            return CONTINUE
         is_first = "value" not in context.state
         delta = current - context.state.setdefault("value", current)
         if is_first or not (abs(delta) if self.absolute else delta) > self.threshold:  # NaN exceeds nothing

@@ -14,7 +14,7 @@ import pyarrow as pa
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.expression_types import misfits, without_order
 from windowlib.definition.source import Source
-from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS
+from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS, unlike_difference
 from windowlib.definition.uses import Uses
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
@@ -198,6 +198,9 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
                 f"source.key = {key!r} is {kind} in the files; windows that need the operator element by element take"
                 " keys of single values: name its fields in source.nested"
             )
+    for column, key in uses.subtracted:
+        if (given := kinds.get(column.casefold())) and (needed := unlike_difference(given, key)):
+            raise SourceError(f"{key}: column {column!r} is {given} in the files; {needed}")
     event_id = kinds.get((source.event_id or "").casefold())
     if event_id and not event_id.startswith((*AS_TEXT, "uint")):
         raise SourceError(f"source.event_id = {source.event_id!r} is {event_id} in the files; {NEED_AS_TEXT}")
@@ -206,7 +209,11 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
         raise SourceError(
             f"window.gap_column = {uses.gap_column!r} is {gap} in the files; need a whole number of ms, such as bigint"
         )
-    given = types.get(source.timestamp)
+    _check_time(source, types.get(source.timestamp))
+
+
+def _check_time(source: Source, given: str | None) -> None:
+    """Raises `SourceError` where the event time cannot be read from a column of this type."""
     if given is None:
         return
     is_time = given.startswith(("timestamp", "date"))
