@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
+from tests.plans.test_kinds import Visits
 from tests.strategies import AGGREGATE, examples, sessions, specs, tumblings
 from windowlib.model import counting, operator
 from windowlib.model.aggregates import Sum
@@ -254,6 +255,21 @@ def test_an_accumulator_of_nothing_is_stored() -> None:
         elements = [Element("a", 5, {"value": value, "gap_ms": 1}, value)]
         outcome = engine.advance(elements, 0, watermark_ms, 0, compact=False)
     assert [fired.result[0] for fired in outcome.fired] == [3]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_two_states_of_a_key_the_longer_counts(turned: bool) -> None:
+    """A table may hold two that an earlier release has left; they are one after the next batch."""
+    engine = WorkerEngine(WindowSpec(Tumbling(10), process=Visits()))
+    element = Element("a", 5, {"value": 1, "gap_ms": 1}, 0)
+    engine.advance([element], 0, 20, 0, compact=False)
+    [row] = engine.rows
+    engine.rows = [{**row, "state": json.dumps({"key_state": {"visits": visits}})} for visits in (10, 9)]
+    if turned:
+        engine.rows.reverse()
+    outcome = engine.advance([element._replace(timestamp_ms=25)], 20, 40, 0, compact=False)
+    assert [fired.result[0] for fired in outcome.fired] == [11]
+    assert engine.state() == {("a",): {"visits": 11}}
 
 
 def test_the_last_version_in_a_run_replaces_what_those_before_it_would_have() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, Literal
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
+from windowlib.model.functions import ProcessContext
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow, touches
@@ -26,6 +27,7 @@ from windowlib.plans.reach import Bucket
 from windowlib.plans.step import Step
 
 KINDS: Sequence[PlanKind] = (Sessions(), Aligned(), Counts(CountWindows(3, 2)), General())
+COUNTED = WindowSpec(Tumbling(10), Count())
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,10 @@ def test_count_windows_reach_all_or_nothing() -> None:
     assert [what(counts, File({}, {}), buckets, of) for buckets in ((), event(1, 2))] == ["left", "rewritten"]
 
 
+def general_step(before_ms: int, after_ms: int, spec: WindowSpec) -> Step:
+    return replace(step(spec.assigner, before_ms, after_ms), spec=spec)
+
+
 def test_the_general_plan_reaches_whole_partitions() -> None:
     never = {"next_event_ms": 10**9, "next_processing_ms": 10**9}
     files = [
@@ -114,8 +120,32 @@ def test_the_general_plan_reaches_whole_partitions() -> None:
         windows(0, 250, **never),
         windows(0, 350, **never | {"next_processing_ms": 1_000}),
     ]
-    found = General().reach(files, (), step(Tumbling(10), 20, 30))
+    found = General().reach(files, (), general_step(20, 30, COUNTED))
     assert [file.high["window_end_ms"] for file in found.rewritten] == [110, 190, 350]
+
+
+class Visits:
+    """A function that counts the firings of a key."""
+
+    def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
+        context.key_state["visits"] = context.key_state.get("visits", 0) + 1
+        yield {"n": context.key_state["visits"]}
+
+    def clear(self, context: ProcessContext) -> None:
+        pass
+
+
+def test_the_state_of_keys_is_reached_with_a_timer_that_is_due_not_alone() -> None:
+    """Were it reached alone, time would always be due."""
+    never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
+    of_keys, fires = windows(MIN_TIME_MS, MAX_TIME_MS, **never), windows(0, 190, **never | {"next_event_ms": 30})
+    spec = WindowSpec(Tumbling(10), process=Visits())
+    reached = [
+        General().reach([of_keys, fires], (), general_step(20, after_ms, spec)).rewritten for after_ms in (29, 30)
+    ]
+    assert reached == [[], [of_keys, fires]]
+    without = General().reach([of_keys, fires], (), general_step(20, 30, COUNTED))
+    assert without.rewritten == [fires]
 
 
 # -- laws over single windows and slices, next to what their definitions say -------------------------------------------

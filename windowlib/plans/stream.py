@@ -6,6 +6,7 @@ rows of several parts, each with few of the columns.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -28,6 +29,7 @@ STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of 
 READ, OUTPUT = "_r_", "_o_"  # prefixes: of a source column in an element, of a function's result
 COUNTERS = ("n_before", "n_taken", "n_dropped", "n_holes", "n_after", "n_retired_rows")
 ROWS_OUT = 5_000
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 class FunctionFailed(WindowError):
@@ -229,6 +231,16 @@ def in_value(column: str) -> str:
     (True, '_arrival')
     """
     return column.removeprefix(READ) if column.startswith(READ) else names.internal(column[1:])
+
+
+def as_json(state: Mapping[str, Any]) -> str:
+    """The state of triggers and functions as it is stored. Raises FunctionFailed."""
+    try:
+        return _ENCODER.encode(state)
+    except TypeError as error:
+        raise FunctionFailed(
+            f"state of triggers and functions must be JSON (numbers, texts, lists, dictionaries, None): {error}"
+        ) from error
 
 
 def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:

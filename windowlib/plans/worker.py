@@ -33,6 +33,7 @@ from windowlib.plans.stream import (
     FunctionFailed,
     Out,
     Segment,
+    as_json,
     bounds_of,
     element_row,
     elements_of,
@@ -44,7 +45,6 @@ from windowlib.plans.stream import (
 
 TASK = "task"  # the part of one row per task that counts
 CHUNK = 5_000
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Worker:
             held.pass_on(out)
             return
         run = KeyRun(self.spec, key, self.instant)
-        for row in rows:
+        for row in sorted(rows, key=lambda row: (len(row["state"]), row["state"])):  # of two key states the last counts
             out.counters["n_before"] += row["elements"] or 0
             run.restore(self._restored(key, row, held))
         elements = elements_of(chain(first, segments), key, out)
@@ -209,18 +209,21 @@ class Worker:
             **bounds_of(state_window, "state_"),
             **columns,
             end_partition=self.partition(state_window),
-            state=_json({name: value for name, value in state.items() if value or name == "own"}),
+            state=as_json({name: value for name, value in state.items() if value or name == "own"}),
             fired=[{**bounds_of(TimeWindow(start, end)), "firing": number} for start, end, number in row["fired"]],
             next_event_ms=event_ms,
             next_processing_ms=processing_ms,
         )
 
     def _keep_key_state(self, key: Any, key_state: Any, out: Out) -> None:
-        """What triggers and functions remember of the key itself: a row of its own, under the global window."""
+        """What functions remember of the key itself: a row of its own, under the global window.
+
+        Of two, which earlier releases may have left, the longer counts, or the one that sorts last.
+        """
         bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
         never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
         placed = {PARTITION: self.partition(GLOBAL_WINDOW)}
-        out.add(OPEN, key, **bounds, **never, **placed, state=_json({"key_state": key_state}))
+        out.add(OPEN, key, **bounds, **never, **placed, state=as_json({"key_state": key_state}))
 
     def partition(self, state_window: TimeWindow) -> int:
         """The partition of the state that holds a state window, its row of the map and its contents."""
@@ -285,12 +288,3 @@ class _Stored:
             partition = self.worker.partition(state_window)
             columns = {"batch_id": self.worker.batch_id, "contents": chunk, "end_partition": partition}
             out.add(CONTENTS, self.key, **bounds, **columns)
-
-
-def _json(state: Mapping[str, Any]) -> str:
-    try:
-        return _ENCODER.encode(state)
-    except TypeError as error:
-        raise FunctionFailed(
-            f"state of triggers and functions must be JSON (numbers, texts, lists, dictionaries, None): {error}"
-        ) from error

@@ -70,7 +70,10 @@ class General(PlanKind):
         return buckets
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
-        """Whole partitions: those that an event may touch, or with a timer that is due; all, to set timers again."""
+        """Whole partitions: those that an event may touch, or with a timer that is due; all, to set timers again.
+
+        Where a function runs, what it keeps of the keys is needed too, which is in a partition of its own.
+        """
         if step.lateness_changed:
             return Reach(rewritten=files)
         partitions = {
@@ -80,6 +83,8 @@ class General(PlanKind):
             or file.low["next_event_ms"] <= step.watermark_out_ms
             or file.low["next_processing_ms"] <= step.plan_time_ms
         }
+        if partitions and step.specification.process is not None:
+            partitions.add(end_partition_of(MAX_TIME_MS, step.partition_ms))
         return Reach(rewritten=[file for file in files if file.partition["end_partition"] in partitions])
 
     def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
