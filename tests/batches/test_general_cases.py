@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.batches.test_general_pipeline import EVENTS, SECOND, TOML, clock, run
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.model.keyed import KeyRun
 from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.tables.read import read_table
 
@@ -27,9 +29,20 @@ class Visits:
     def clear(self, context):
         pass
 
+
+class Positive:
+    def process(self, values, context):
+        total = sum(value["v"] for value in values)
+        if total >= 0:
+            yield {"n": total}
+
+    def clear(self, context):
+        pass
 """
-TUMBLING = '[window]\ntype = "tumbling"\nsize = "10s"\n'
-VISITS = 'function = "own:Visits"\nreads = ["v"]\n[window.output]\nn = "bigint"\n'
+TUMBLING, SESSION = '[window]\ntype = "tumbling"\nsize = "10s"\n', '[window]\ntype = "session"\ngap = "10s"\n'
+OUTPUT = 'reads = ["v"]\n[window.output]\nn = "bigint"\n'
+VISITS, POSITIVE = f'function = "own:Visits"\n{OUTPUT}', f'function = "own:Positive"\n{OUTPUT}'
+LATENESS = 'allowed_lateness = "1h"\n'
 Row = tuple[str | None, int | None, int]
 
 
@@ -102,3 +115,81 @@ def test_the_state_of_a_key_is_there_in_each_firing_of_processing_time(spark: Sp
         run(definition, spark)
     assert [row[-1] for row in published(definition)] == [1, 2, 3]
     assert key_states(definition) == [{"visits": 3}]
+
+
+# -- a function without a row -------------------------------------------------------------------------------------
+
+
+def changes(definition: Definition) -> list[tuple[Any, ...]]:
+    """Batch, change, bounds in seconds, n."""
+    rows = read_table(definition, "result_changes").to_pylist()
+    return sorted((row["batch_id"], row["change"], *bounds(row), row["n"]) for row in rows)
+
+
+def in_batches(definition: Definition, spark: SparkSession, *batches: Sequence[Row]) -> list[list[tuple[Any, ...]]]:
+    """What is published after each; its checks have found nothing wrong."""
+    found = []
+    for number, rows in enumerate(batches, 1):
+        put(definition, number, *rows)
+        [report] = run(definition, spark)
+        assert [check for check in report.checks if not check.success and check.severity == "critical"] == []
+        found.append(published(definition))
+    return found
+
+
+@pytest.mark.parametrize("windows", [TUMBLING, SESSION], ids=["tumbling", "session"])
+def test_a_result_of_which_a_late_event_leaves_no_row_is_removed(
+    windows: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = pipeline(tmp_path, windows + LATENESS + POSITIVE)
+    first = [("a", 1, 5), ("b", 1, 6), ("z", 60, 1)]
+    found = in_batches(definition, spark, first, [("a", 1, -50)], [("a", 1, 100)], [("a", 1, 1)])
+    end = 10 if windows == TUMBLING else 11
+    start, b = end - 10, ("b", end - 10, end, 6)
+    assert found == [[("a", start, end, 5), b], [b], [("a", start, end, 55), b], [("a", start, end, 56), b]]
+    assert changes(definition) == [
+        (1, "enter", start, end, 5),
+        (1, "enter", start, end, 6),
+        (2, "withdraw", start, end, 5),
+        (3, "enter", start, end, 55),
+        (4, "change", start, end, 56),
+    ]
+
+
+def test_sessions_that_a_late_event_merges_into_one_without_a_row_are_removed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = pipeline(tmp_path, SESSION + LATENESS + POSITIVE)
+    sessions = [("a", 1, 5), ("a", 20, 7), ("z", 60, 1)]
+    found = in_batches(definition, spark, sessions, [("a", 11, -50)], [("a", 12, 100)])
+    assert found == [[("a", 1, 11, 5), ("a", 20, 30, 7)], [], [("a", 1, 30, 62)]]
+
+
+@pytest.mark.parametrize("windows", [TUMBLING, SESSION], ids=["tumbling", "session"])
+def test_a_window_whose_first_firing_had_no_row_can_have_one(windows: str, spark: SparkSession, tmp_path: Path) -> None:
+    definition = pipeline(tmp_path, windows + LATENESS + POSITIVE)
+    found = in_batches(definition, spark, [("a", 1, -5), ("z", 60, 1)], [("a", 1, 2)], [("a", 1, 50)])
+    assert [[row[-1] for row in rows] for rows in found] == [[], [], [47]]
+    [row] = read_table(definition, "result_changes").to_pylist()
+    assert (row["change"], row["cause"], row["firing"], row["timing"]) == ("enter", "late", 1, "late")
+
+
+def test_a_window_that_names_a_result_that_never_was_gets_its_first(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As earlier releases left it: the window has fired, and its function had given no row."""
+    definition = pipeline(tmp_path, TUMBLING + LATENESS + POSITIVE)
+    put(definition, 1, ("a", 1, -5), ("z", 60, 1))
+    monkeypatch.setattr(KeyRun, "without_rows", lambda run, result: None)
+    run(definition, spark)
+    put(definition, 2, ("a", 1, 2))
+    run(definition, spark)
+    assert published(definition) == []
+    [fired] = [row["fired"] for row in read_table(definition, "open_windows").to_pylist() if row["user"] == "a"]
+    assert [one["firing"] for one in fired] == [2]
+    put(definition, 3, ("a", 1, 50))
+    run(definition, spark)
+    assert published(definition) == [("a", 0, 10, 47)]
+    put(definition, 4, ("a", 1, -50))
+    run(definition, spark)
+    assert published(definition) == []

@@ -272,6 +272,30 @@ def test_of_two_states_of_a_key_the_longer_counts(turned: bool) -> None:
     assert engine.state() == {("a",): {"visits": 11}}
 
 
+class Positive:
+    """A function without a row where the sum is below 0."""
+
+    def process(self, contents: Any, context: Any) -> Any:
+        total = sum(value["value"] for value in contents)
+        if total >= 0:
+            yield {"n": total}
+
+    def clear(self, context: Any) -> None:
+        pass
+
+
+def test_a_firing_without_a_row_leaves_nothing_to_replace() -> None:
+    """A published row is replaced once, by none; the next firing is the first again."""
+    engine = WorkerEngine(WindowSpec(Tumbling(10), process=Positive(), allowed_lateness_ms=100))
+    seen = []
+    for number, value in enumerate((-1, 6, -9, 5)):
+        element = Element("a", 1, {"value": value, "gap_ms": 1}, number)
+        engine.advance([element], 20, 20, 0, compact=False)
+        [row] = engine.rows
+        seen.append([(one["window_start_ms"], one["firing"]) for one in row["fired"]])
+    assert seen == [[], [(0, 1)], [], [(0, 1)]]
+
+
 def test_the_last_version_in_a_run_replaces_what_those_before_it_would_have() -> None:
     """Two late elements grow a published session twice in one run: one result, for the session that was published."""
     engine = WorkerEngine(WindowSpec(Session(10), AGGREGATE, allowed_lateness_ms=100))

@@ -22,7 +22,7 @@ from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
-from windowlib.plans.step import UPDATE, Step
+from windowlib.plans.step import GONE, UPDATE, Step
 from windowlib.tables import meaning, publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.publish import Changes, joined
@@ -37,14 +37,20 @@ KEPT, CHANGED, ADDED, REMOVED = "kept", "changed", "added", "removed"
 
 
 def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, Changes]:
-    """Puts the rows of part `update` that the windows job left in the place of the rows they name in `replaced`."""
-    new = windows.rows(inputs.spark, UPDATE)
-    if new is None or windows.results is None:
+    """Puts the rows of part `update` that the windows job left in the place of the rows they name in `replaced`.
+
+    Rows that those of part `gone` name are removed. What is named need not be there: earlier releases named windows
+    of which a function had given no row.
+    """
+    new, gone = windows.rows(inputs.spark, UPDATE), windows.rows(inputs.spark, GONE)
+    given = new if gone is None else gone if new is None else new.unionByName(gone)
+    if given is None or windows.results is None:
         return {}
-    touched = _touched(inputs.tables, windows.left[UPDATE])
+    touched = _touched(inputs.tables, [*windows.left.get(UPDATE, ()), *windows.left.get(GONE, ())])
     old = inputs.tables.rows("results", touched)
-    assert old is not None, "a published window is in `results`"
-    inputs.staged.write(_rows(new, old, step), "replacement", "part", PARTITION)
+    if old is None:
+        old = given.where("false")
+    inputs.staged.write(_rows(given, old, step), "replacement", "part", PARTITION)
     changes = joined([{"results": Changes(remove=touched)}, *_published(inputs.staged)])
     return publish.with_schema(changes, windows.results)
 
@@ -86,9 +92,10 @@ def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
         ROWS_BEFORE: F.max(F.when(~is_new & same_bounds, number)).over(of_one),
         ROWS_NOW: F.max(F.when(is_new, number)).over(of_one),
     }
-    part = F.when(is_new, F.when(number <= F.col(ROWS_BEFORE), CHANGED).otherwise(ADDED)).when(
+    change = F.when(is_new, F.when(number <= F.col(ROWS_BEFORE), CHANGED).otherwise(ADDED)).when(
         ~same_bounds | (number > F.col(ROWS_NOW)), REMOVED
     )
+    part = F.when(number > 0, change)  # 0: a row of `gone`, which only names others
     replacing = both.withColumns(facts).withColumns(
         {
             "part": part,

@@ -125,6 +125,11 @@ class KeyRun:
         outcomes = self._outcomes(elements)
         return self._last_versions(outcomes) if updates_results(self.spec) else outcomes
 
+    def without_rows(self, result: Result) -> None:
+        """A result came to no rows: a later version of it has none to replace."""
+        if updates_results(self.spec):
+            del self.fired[result.window]
+
     def rows(self) -> list[Row]:
         """The state after the run: a row per window, as `KeyState.rows` gives them, with ``fired``."""
         rows = [{**row, "fired": []} for row in self.state.rows(self.key)]

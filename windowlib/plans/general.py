@@ -38,7 +38,7 @@ from windowlib.plans.guarded import ordered_as_spark
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.partitions import PARTITION
-from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, WINDOWS, Step, with_instant
+from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, GONE, WINDOWS, Step, with_instant
 from windowlib.plans.stream import (
     CHUNK_ROW,
     COUNTERS,
@@ -252,7 +252,7 @@ def _contents_type(stream: DataFrame, step: Step) -> ArrayType:
 
 def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
     """What is written of the rows that the tasks gave."""
-    fired = f"part IN ({', '.join(map(repr, FIRED))})"
+    fired = f"part IN ({', '.join(map(repr, (*FIRED, GONE)))})"
     has_bounds = f"{fired} AND window_end_ms < {MAX_TIME_MS}"
     results = {
         "window_start": f"if({has_bounds}, timestamp_millis(window_start_ms), null)",

@@ -8,6 +8,7 @@ rows differ in `part`:
 `on_time`   a result whose window the watermark has just passed, or one that is early
 `late`      a result that a late event made, where there was none
 `update`    a result that replaces published rows, named in `replaced`
+`gone`      general plan: a window that has no row now; those that it replaces are named in `replaced`
 `dropped`   a window that is late as a whole: its events go to the late side output; general plan: one late event
 `contents`  general plan: elements that a window keeps
 `hole`      general plan: an event that is in no window, and not late
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
 PUBLISHED = "published"  # the column of windows in flight
-CONTENTS, HOLE = "contents", "hole"  # of the general plan alone
+CONTENTS, HOLE, GONE = "contents", "hole", "gone"  # of the general plan alone
 FIRED = (ON_TIME, LATE, UPDATE)
 WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
 ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"  # of type WINDOWS

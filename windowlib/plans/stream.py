@@ -233,6 +233,22 @@ def in_value(column: str) -> str:
     return column.removeprefix(READ) if column.startswith(READ) else names.internal(column[1:])
 
 
+def output_row(result: Any, outputs: Sequence[str]) -> Row:
+    """One of the rows that a function gave: a mapping, the values in order, or the only value. Raises FunctionFailed.
+
+    >>> output_row({"b": 1}, ["a", "b"]), output_row((1, 2), ["a", "b"]), output_row([1, 2], ["a"])
+    ({'_o_a': None, '_o_b': 1}, {'_o_a': 1, '_o_b': 2}, {'_o_a': [1, 2]})
+    """
+    if isinstance(result, Mapping):
+        given = result
+    else:
+        several = isinstance(result, tuple | list) and len(outputs) > 1
+        given = dict(zip(outputs, result if several else [result], strict=False))
+    if unknown := given.keys() - set(outputs):
+        raise FunctionFailed(f"the function returned {sorted(unknown)[0]!r}; [window.output] has {', '.join(outputs)}")
+    return {OUTPUT + name: given.get(name) for name in outputs}
+
+
 def as_json(state: Mapping[str, Any]) -> str:
     """The state of triggers and functions as it is stored. Raises FunctionFailed."""
     try:

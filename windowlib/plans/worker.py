@@ -9,7 +9,7 @@ from __future__ import annotations
 import decimal
 import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any
@@ -18,18 +18,17 @@ import pyarrow as pa
 
 from windowlib.model.elements import Late, Timing
 from windowlib.model.errors import WindowError
-from windowlib.model.keyed import InHole, Instant, KeyRun, Result, next_timers
+from windowlib.model.keyed import InHole, Instant, KeyRun, Outcome, Result, next_timers
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import FORMAT, Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 from windowlib.plans import names
 from windowlib.plans.folds import Folds
 from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
-from windowlib.plans.step import CONTENTS, DROPPED, HOLE, LATE, ON_TIME, OPEN, UPDATE
+from windowlib.plans.step import CONTENTS, DROPPED, GONE, HOLE, LATE, ON_TIME, OPEN, UPDATE
 from windowlib.plans.stream import (
     ELEMENT,
     MAP,
-    OUTPUT,
     FunctionFailed,
     Out,
     Segment,
@@ -38,6 +37,7 @@ from windowlib.plans.stream import (
     element_row,
     elements_of,
     from_bounds,
+    output_row,
     segments_of,
     stored_element,
     window_of,
@@ -93,7 +93,7 @@ class Worker:
         elements = elements_of(chain(first, segments), key, out)
         try:
             for given in run.advance(elements):
-                self._write(key, given, out)
+                self._write(run, given, out)
                 yield from out.full()
         except WindowError:
             raise
@@ -106,27 +106,37 @@ class Worker:
             self._keep(key, row, held, out)
         out.counters["n_retired_rows"] += max(0, len(rows) - len(after))
 
-    def _write(self, key: Any, given: Any, out: Out) -> None:
+    def _write(self, run: KeyRun, given: Outcome, out: Out) -> None:
         match given:
-            case Result(window, value, timing, firing, replaced):
-                part = UPDATE if replaced else LATE if timing is Timing.LATE else ON_TIME
-                shared = {
-                    **bounds_of(window),
-                    PARTITION: window_day_of(self.plan_time_ms if window == GLOBAL_WINDOW else window.max_timestamp_ms),
-                    "timing": str(timing),
-                    "firing": firing,
-                    "replaced": [bounds_of(w) for w in replaced],
-                }
-                for number, columns in enumerate(self._columns(value), 1):
-                    out.add(part, key, **shared, **columns, result_number=number)
+            case Result():
+                self._write_result(run, given, out)
             case Late(element):
-                windows = self.spec.assigner.assign(element.timestamp_ms or 0, element.value, key)
+                windows = self.spec.assigner.assign(element.timestamp_ms or 0, element.value, run.key)
                 missed = bounds_of(max(windows, key=lambda window: window.end_ms)) if windows else {}
                 out.counters["n_dropped"] += 1
-                out.add(DROPPED, key, end_partition=0, arrival=element.arrival, **missed)
+                out.add(DROPPED, run.key, end_partition=0, arrival=element.arrival, **missed)
             case InHole(element):
                 out.counters["n_holes"] += 1
-                out.add(HOLE, key, end_partition=0, arrival=element.arrival)
+                out.add(HOLE, run.key, end_partition=0, arrival=element.arrival)
+
+    def _write_result(self, run: KeyRun, result: Result, out: Out) -> None:
+        """The rows of a result; where a function gave none, what it replaces goes without another in its place."""
+        window, replaced = result.window, [bounds_of(old) for old in result.replaced]
+        shared = {
+            **bounds_of(window),
+            PARTITION: window_day_of(self.plan_time_ms if window == GLOBAL_WINDOW else window.max_timestamp_ms),
+            "timing": str(result.timing),
+            "firing": result.firing,
+            "replaced": replaced,
+        }
+        part = UPDATE if replaced else LATE if result.timing is Timing.LATE else ON_TIME
+        rows = list(self._columns(result.value))
+        for number, columns in enumerate(rows, 1):
+            out.add(part, run.key, **shared, **columns, result_number=number)
+        if not rows:
+            run.without_rows(result)
+            if replaced:
+                out.add(GONE, run.key, **shared, result_number=0)
 
     def _columns(self, value: Any) -> Iterator[dict[str, Any]]:
         """The columns of each row of a result."""
@@ -135,17 +145,7 @@ class Worker:
             return
         elements, last_event_ms, results = value
         for result in results:
-            if isinstance(result, Mapping):
-                given = result
-            else:
-                several = isinstance(result, tuple | list) and len(self.outputs) > 1
-                given = dict(zip(self.outputs, result if several else [result], strict=False))
-            if unknown := given.keys() - set(self.outputs):
-                raise FunctionFailed(
-                    f"the function returned {sorted(unknown)[0]!r}; [window.output] has {', '.join(self.outputs)}"
-                )
-            columns = {OUTPUT + name: given.get(name) for name in self.outputs}
-            yield {"elements": elements, "last_event_ms": last_event_ms, **columns}
+            yield {"elements": elements, "last_event_ms": last_event_ms, **output_row(result, self.outputs)}
 
     def _restored(self, key: Any, row: Row, held: _Stored) -> Row:
         """A row of the map as `KeyRun.restore` takes it."""
