@@ -193,3 +193,30 @@ def test_a_window_that_names_a_result_that_never_was_gets_its_first(
     put(definition, 4, ("a", 1, -50))
     run(definition, spark)
     assert published(definition) == []
+
+
+# -- windows without a timer --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("purges", "second"), [(False, 8), (True, 1)])
+def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
+    purges: bool, second: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The timeout fires, and clears the trigger: the timer that it deletes is that of the cleanup, too."""
+    timeout = '{type = "processing_timeout", of = {type = "event_time"}, timeout = "1m"}'
+    trigger = f'trigger = {{type = "purging", of = {timeout}}}' if purges else f"trigger = {timeout}"
+    definition = pipeline(tmp_path, f'{TUMBLING}{trigger}\n[aggregates]\nn = "sum(v)"\n')
+    put(definition, 1, ("a", 1, 5), ("b", 2, 7))
+    run(definition, spark)
+    wait(120)
+    run(definition, spark)
+    assert published(definition) == [("a", 0, 10, 5), ("b", 0, 10, 7)]
+    put(definition, 2, ("b", 5, 1), ("c", 9, 2))
+    run(definition, spark)
+    put(definition, 3, ("c", 25, 1))
+    run(definition, spark)
+    assert published(definition) == sorted([("a", 0, 10, 5), ("b", 0, 10, 7), ("b", 0, 10, second), ("c", 0, 10, 2)])
+    rows = read_table(definition, "open_windows").to_pylist()
+    assert [(row["user"], row["window_start_ms"]) for row in rows] == [("c", 20 * SECOND)]
+    wait(120)
+    assert [len(run(definition, spark)) for _ in range(2)] == [1, 0]  # the timeout of the last window

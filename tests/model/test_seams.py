@@ -373,3 +373,25 @@ def test_unlike_flink_a_window_goes_although_a_timeout_has_deleted_its_cleanup_t
         assert state.in_flight
         assert run(spec, state, [ProcessingTime(50), Watermark(50)]) == []
         assert state.rows() == []
+
+
+def test_a_purged_window_without_a_cleanup_timer_goes_with_what_a_function_keeps_of_it() -> None:
+    """The timeout fires, purges and clears: only the state of the window is left."""
+    trigger = PurgingTrigger(ProcessingTimeoutTrigger(EventTimeTrigger(), 3))
+    spec, state = WindowSpec(Tumbling(10), process=Remembers(), trigger=trigger), OperatorState()
+    run(spec, state, [ProcessingTime(1), *at(1), ProcessingTime(5)])
+    assert not state.in_flight
+    assert [row["window_state"] for row in state.rows()] == [{"firings": 1}]
+    run(spec, state, [Watermark(8)])
+    assert state.rows()
+    run(spec, state, [Watermark(9)])
+    assert state.rows() == []
+
+
+class Remembers:
+    def process(self, contents: Any, context: ProcessContext) -> list[int]:
+        context.window_state["firings"] = context.window_state.get("firings", 0) + 1
+        return [context.window_state["firings"]]
+
+    def clear(self, context: ProcessContext) -> None:
+        pass

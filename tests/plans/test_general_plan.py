@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -222,6 +222,21 @@ def test_the_twin_is_the_operator(
         rows = run.rows()
         known = [{name: value for name, value in row.items() if name != "fired"} for row in rows]
         assert [row for row in known if row != KeyState().row("k1", TimeWindow(*row["window"]))] == reference.rows()
+
+
+@pytest.mark.parametrize("purges", [False, True])
+@pytest.mark.parametrize("time", ["event", "processing"])
+def test_a_window_whose_timers_a_timeout_has_deleted_goes_without_an_element_of_its_key(
+    purges: bool, time: Literal["event", "processing"]
+) -> None:
+    of = EventTimeTrigger() if time == "event" else ProcessingTimeTrigger()
+    trigger: Trigger = ProcessingTimeoutTrigger(of, 3)
+    spec = WindowSpec(Tumbling(10), AGGREGATE, PurgingTrigger(trigger) if purges else trigger, time=time)
+    engine, value = WorkerEngine(spec), {"value": 1, "gap_ms": 1}
+    first: list[Batch] = [([Element("a", 1, value, 0)], 0, 1, False, None), ([], 0, 5, False, None)]
+    second = [Element("b", 12, value, 1)]
+    compare(engine, spec, [*first, (second, 8, 8, False, None), ([], 9, 9, False, None)])
+    assert [row["key"] for row in engine.rows] == (["b"] if time == "event" else [])
 
 
 def test_every_pair_of_choices_is_compared() -> None:

@@ -124,6 +124,14 @@ def test_the_general_plan_reaches_whole_partitions() -> None:
     assert [file.high["window_end_ms"] for file in found.rewritten] == [110, 190, 350]
 
 
+@pytest.mark.parametrize(("watermark_ms", "reached"), [(113, False), (114, True)])
+def test_a_window_without_timers_is_reached_at_its_cleanup_time(watermark_ms: int, reached: bool) -> None:
+    never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
+    of_keys, files = windows(MIN_TIME_MS, MAX_TIME_MS, **never), [windows(100, 110, **never)]
+    of = replace(step(Tumbling(10), 20, watermark_ms, lateness_ms=5), spec=COUNTED)
+    assert General().reach([*files, of_keys], (), of).rewritten == (files if reached else [])
+
+
 class Visits:
     """A function that counts the firings of a key."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from windowlib.model import counting
 from windowlib.model.assigners import DynamicSession, Global, Session, Tumbling
@@ -68,6 +68,27 @@ class Instant:
                 case ProcessingTime(time_ms) if next_processing_ms <= time_ms:
                     return True
         return False
+
+    def now_ms(self, time: Literal["event", "processing"]) -> int:
+        """The time, of event or of processing, when the run ends."""
+        now_ms = self.watermark_in_ms if time == "event" else self.processing_time_in_ms
+        for moved in (*self.before, *self.after):
+            match moved:
+                case Watermark(watermark_ms) if time == "event":
+                    now_ms = watermark_ms
+                case ProcessingTime(time_ms) if time == "processing":
+                    now_ms = time_ms
+        return now_ms
+
+    def over_up_to_ms(self, spec: WindowSpec) -> int:
+        """The greatest max_timestamp_ms of a window that is past its cleanup time when the run ends.
+
+        >>> from windowlib import Count, Tumbling
+        >>> Instant.of_run(0, 30, 100).over_up_to_ms(WindowSpec(Tumbling(10), Count(), allowed_lateness_ms=5))
+        25
+        """
+        now_ms = self.now_ms(spec.time)
+        return spec.late_up_to_ms(now_ms, self.late_up_to_ms) if spec.time == "event" else now_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,20 +232,9 @@ class KeyRun:
 
     def _is_over(self, window: TimeWindow) -> bool:
         """Whether the window is past its cleanup time when the run ends."""
-        time_ms, now_ms = self.spec.cleanup_time_ms(window), self._now_ms
+        time_ms, now_ms = self.spec.cleanup_time_ms(window), self.instant.now_ms(self.spec.time)
         by_now = time_ms is not None and time_ms <= now_ms
         return by_now or (self.spec.time == "event" and was_cleaned_up(window, self.instant.late_up_to_ms))
-
-    @property
-    def _now_ms(self) -> int:
-        now_ms = self.instant.watermark_in_ms if self.spec.time == "event" else self.instant.processing_time_in_ms
-        for moved in (*self.instant.before, *self.instant.after):
-            match moved:
-                case Watermark(watermark_ms) if self.spec.time == "event":
-                    now_ms = watermark_ms
-                case ProcessingTime(time_ms) if self.spec.time == "processing":
-                    now_ms = time_ms
-        return now_ms
 
 
 def next_timers(row: Row) -> tuple[int, int]:

@@ -213,7 +213,7 @@ class _Key:
     def _sweep(self, kind: str, now_ms: int) -> None:
         """Cleans up what is past its time and has no timer any more: the trigger has deleted it."""
         if kind == self.spec.time:
-            for window in self.state.in_flight:
+            for window in sorted(self.state.known):
                 time_ms = self.spec.cleanup_time_ms(window)
                 if time_ms is not None and time_ms <= now_ms:
                     self._clean_up(window)

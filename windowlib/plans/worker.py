@@ -11,6 +11,7 @@ import gc
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, groupby
 from typing import Any
 
@@ -81,7 +82,7 @@ class Worker:
                 first = [segment]
                 break
             (rows if segment.kind == MAP else stored).extend(segment.rows())
-        due = any(self.instant.reaches(row["next_event_ms"], row["next_processing_ms"]) for row in rows)
+        due = any(map(self._is_due, rows))
         held = _Stored(self, key, rows, stored)
         if not first and not due:
             held.pass_on(out)
@@ -105,6 +106,15 @@ class Worker:
         for row in after:
             self._keep(key, row, held, out)
         out.counters["n_retired_rows"] += max(0, len(rows) - len(after))
+
+    def _is_due(self, row: Row) -> bool:
+        """Whether a timer of a row of the state is due, or its window past its cleanup time, whatever its timers."""
+        timed = self.instant.reaches(row["next_event_ms"], row["next_processing_ms"])
+        return timed or row["window_end_ms"] - 1 <= self.over_up_to_ms
+
+    @cached_property
+    def over_up_to_ms(self) -> int:
+        return self.instant.over_up_to_ms(self.spec)
 
     def _write(self, run: KeyRun, given: Outcome, out: Out) -> None:
         match given:

@@ -72,6 +72,7 @@ class General(PlanKind):
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
         """Whole partitions: those that an event may touch, or with a timer that is due; all, to set timers again.
 
+        A trigger may have deleted the timer of a window's cleanup time: a window that is past it is due, too.
         Where a function runs, what it keeps of the keys is needed too, which is in a partition of its own.
         """
         if step.lateness_changed:
@@ -82,6 +83,7 @@ class General(PlanKind):
             if windows_touch(file, buckets)
             or file.low["next_event_ms"] <= step.watermark_out_ms
             or file.low["next_processing_ms"] <= step.plan_time_ms
+            or self.past_cleanup(file, step)
         }
         if partitions and step.specification.process is not None:
             partitions.add(end_partition_of(MAX_TIME_MS, step.partition_ms))
