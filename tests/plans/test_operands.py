@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 from tests.batches.live import run
 from tests.batches.test_added import defined
 from tests.clicks import MINUTE_MS, START_MS, arrive
+from windowlib.engines.choice import engine_of
+from windowlib.model.errors import InvalidSpec
 from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.aggregate_functions import CALLABLE
 from windowlib.plans.mergeable.function import CONDITION
@@ -162,6 +165,17 @@ def test_a_text_like_the_mark_of_an_aggregate_stays(spark: SparkSession, tmp_pat
     )
     run(definition, spark)
     assert [row["n"] for row in read_table(definition, "results").to_pylist()] == ["_aggregate0_"]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_two_aggregates_that_sail_takes_for_one_are_said(spark: SparkSession, tmp_path: Path) -> None:
+    said = pytest.raises(InvalidSpec, match=r'two of these aggregates by one name, sum.* or set engine = "spark"')
+    definition = defined(tmp_path, {"a": "avg(v)", "b": "sum(cast(v as decimal(12, 2)))"}, "tumbling")
+    schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("v", pa.int64())])
+    arrive(tmp_path, 1, [{"user": "a", "at_ms": START_MS, "v": 1}], schema)
+    with said if engine_of(spark).guarded else nullcontext():
+        run(definition, spark)
 
 
 def rows(number: int, compute: Mapping[str, Callable[[Row], Any]], columns: Mapping[str, str]) -> Iterator[Row]:

@@ -49,6 +49,7 @@ _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
 _NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
 # Sail has no names for them.
+_SAILS_TWINS = re.compile(r"Schema contains duplicate unqualified field name \\?\"?([^\"\\\n]+)")
 _SAILS_OVERFLOW = re.compile(
     r"value of \S+ is out of range \w+|\S+ is too (?:large|small) to store in a Decimal128.*|\w+ overflow on .*"
 )
@@ -107,6 +108,11 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
         )
     if ours := _OURS.findall(text):
         return WorkerError(f"{file}: {ours[-1]}; {then}")
+    if twins := _SAILS_TWINS.search(text):
+        message = f"Sail calls two of these aggregates by one name, {twins[1]}."
+        return InvalidSpec(
+            _aggregates(file, expressions, message, 'Write one of them otherwise, or set engine = "spark"', then)
+        )
     name, message = _named(text)
     if name in OVERFLOWS:
         message = f"a number grows beyond its type ({message.strip()})."
