@@ -41,7 +41,7 @@ def test_the_page_has_the_columns_of_the_tables(folder: Path, tmp_path: Path, ol
     assert {*found.results.columns[3:6]} == {"clicks", "total", "first"}
     assert found.late[0].examples.columns[0] == found.in_flight.columns[0] == "user"
     assert sum(hour.events or 0 for hour in found.hours) > 0
-    for page in (report(definition, wall_clock_ms()), site([definition], tmp_path / "site", wall_clock_ms())):
+    for page in (report(definition, wall_clock_ms()), *site([definition], tmp_path / "site", wall_clock_ms()).pages):
         assert EDITED in page.read_text(encoding="utf-8")
 
 

@@ -245,8 +245,8 @@ FAULTS = (
         "rerun misses a file",
         "a rerun does not read one of the files that hold its events",
         "reruns/events.py",
-        "present = [file.now for file in files if file.now]",
-        "present = [file.now for file in files if file.now][1:]",
+        "raw = rows_of(inputs, files, pinned)",
+        "raw = rows_of(inputs, files[1:], pinned)",
     ),
 )
 

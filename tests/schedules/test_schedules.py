@@ -63,7 +63,8 @@ def assert_right(schedules: Iterable[Exception | None]) -> None:
     "at any time each event is in one place by the ledger's cut, and nothing refused or given up is published",
 )
 def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
-    assert_right(explore_many(begun, 0, PAIRS))
+    """Every second one in `make test`."""
+    assert_right(explore_many(begun, 0, PAIRS if ALL else PAIRS[::2]))
 
 
 @pytest.mark.fault("three of them", "the same")

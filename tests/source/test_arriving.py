@@ -270,9 +270,9 @@ def test_a_rerun_reads_a_renamed_file_under_its_new_name(after_a_batch: Definiti
         known = known_files(definition.source, ledger.tables, commit)
     finally:
         (folder / "renamed.parquet").rename(folder / "2.parquet")
-    assert [(file.path, file.changed, file.now is None) for file in known] == [
-        ("1.parquet", False, False),
-        ("renamed.parquet", False, False),
+    assert [(file.path, file.now and file.now.path, file.changed) for file in known] == [
+        ("1.parquet", "1.parquet", False),
+        ("2.parquet", "renamed.parquet", False),
     ]
 
 

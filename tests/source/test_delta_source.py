@@ -229,7 +229,6 @@ def stored(number: int, *values: str) -> pa.Table:
     return pa.Table.from_pylist([*rows, end], schema=SCHEMA)
 
 
-@pytest.mark.both
 def test_a_partition_is_of_the_type_that_the_table_says(spark: SparkSession, tmp_path: Path) -> None:
     """Texts that look like numbers, though no other value would say that they are texts."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
