@@ -12,7 +12,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
 NUMBERS = ("none", "one", "two")
-LEAST_OF = {"TINYINT": ("128",), "SMALLINT": ("32768",), "BIGINT": ("9223372036854775808",)}
+# The digits of the least number of each type that a suffix may say.
+LEAST_OF = {"TINYINT": "128", "SMALLINT": "32768", "BIGINT": "9223372036854775808"}
 # Values that sqlglot leaves out, as they are those that a function takes without them.
 DEFAULTS = {"1": "regexp_extract", "yyyy-mm-dd hh:mm:ss": "unix", "both": "trim"}
 OPERATORS = (exp.RegexpLike, exp.Mod)  # which may be written as functions, and are written again as operators
@@ -86,7 +87,7 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
     for name in (name for one in tree.find_all(exp.Lambda) for name in one.find_all(exp.Identifier)):
         name.set("quoted", True)  # variables are names like those of columns, which are quoted
     for minus in [*tree.find_all(exp.Neg)]:
-        if isinstance(cast := minus.this, exp.Cast) and cast.this.name in LEAST_OF.get(cast.to.sql(), ()):
+        if isinstance(cast := minus.this, exp.Cast) and cast.this.name == LEAST_OF.get(cast.to.sql()):
             minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the least number of its type
     return tree
 
