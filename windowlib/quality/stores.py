@@ -111,7 +111,7 @@ def _write(file: Path, contents: Mapping[str, Any], *, again: bool = False) -> N
     there = file.exists()
     if there and not again:
         return
-    text = json.dumps(contents, indent=2)
+    text = json.dumps(contents)
     if there and file.read_text(encoding="utf-8") == text:
         return
     disk.put(file, text)
