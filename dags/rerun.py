@@ -38,7 +38,7 @@ FORM = {
         None,
         type=["null", "string"],
         title="Preview",
-        description="The id of one made before, to apply it without making it again; From and To are its own.",
+        description="The id of one made before, to apply it without making it again; From, To and Reason are its own.",
     ),
     "approval": Param(
         True,

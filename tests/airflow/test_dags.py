@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -355,7 +356,7 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
     summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
     asked = Rerun(1_772_496_000_000, 1_772_582_400_000, "euros", "bob")
     keep(definition.root, Preview("p1", 1_772_600_000_000, asked, 3, None, summary))
-    dag, run = dag_bag().dags["rerun_windows"], RunOf(preview="p1", **{"from": None, "to": None})
+    dag, run = dag_bag().dags["rerun_windows"], RunOf(preview="p1", reason="", **{"from": None, "to": None})
     assert dag.get_task("check").execute(run.context)["what"] == asked.title
     preview = dag.get_task("preview")
     [shown] = preview.execute(run.context)  # it has no command: one would fail
@@ -365,6 +366,33 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
     (link,) = preview.operator_extra_links
     assert link.get_link(preview, ti_key=None) == page
     assert shown["markdown"].endswith(f"[As a page]({page})")
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ({"from": "2026-03-03T00:00:00Z", "to": "2026-03-04T01:00:00+01:00", "reason": "euros"}, None),
+        (
+            {"from": "2026-03-03T01:00:00Z"},
+            "from is '2026-03-03T01:00:00Z', and preview p1 was made with",
+        ),
+        ({"to": "2026-03-03T00:00:00Z"}, "it is applied exactly as it was made; leave to empty"),
+        ({"reason": "dollars"}, "reason is 'dollars', and preview p1 was made with 'euros'"),
+        ({"reason": "dollars", "preview": None}, "must be given"),
+    ],
+)
+def test_a_form_that_names_a_preview_says_nothing_else(pipelines: Path, form: dict[str, Any], says: str | None) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    summary = Summary({"added": 1}, {}, [0, 0], 0, {}, [0, 1], 1, 1, [], 0, None, [])
+    asked = Rerun(FROM_MS, FROM_MS + 86_400_000, "euros", "bob")
+    root = load_definition(pipelines / "one.toml").root
+    keep(root, Preview("p1", FROM_MS + 100_000_000, asked, 3, None, summary))
+    run = RunOf(**{"preview": "p1", "from": None, "to": None, "reason": ""} | form)
+    check = dag_bag().dags["rerun_windows"].get_task("check")
+    with nullcontext() if says is None else pytest.raises(AirflowFailException, match=says):
+        assert check.execute(run.context)["what"] == asked.title
 
 
 def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,11 +218,29 @@ def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> tuple
     from windowlib.tables.rerun import Rerun
 
     if preview_id := _preview_id(params):
-        return load(definition.root, preview_id).rerun, ()
+        kept = load(definition.root, preview_id).rerun
+        _refuse_other(params, preview_id, kept)
+        return kept, ()
     ledger, bounds = ledger_of(definition), [str(params[name] or "") for name in ("from", "to")]
     data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
     asked = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
     return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
+
+
+def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
+    """Raises `RerunRefused` where the form differs from the preview that it names, which is applied as it is."""
+    from windowlib.definition.instants import instant
+    from windowlib.tables.rerun import RerunRefused, time_ms
+
+    texts = {name: str(params[name] or "").strip() for name in ("from", "to", "reason")}
+    own = {"from": kept.from_ms, "to": kept.to_ms, "reason": kept.reason}
+    for name, text in texts.items():
+        if text and own[name] != (text if name == "reason" else time_ms(name, text)):
+            its = repr(kept.reason) if name == "reason" else instant(int(own[name]))
+            raise RerunRefused(
+                f"{name} is {text!r}, and preview {preview_id} was made with {its}: it is applied exactly as it was"
+                f" made; leave {name} empty, or leave the preview out to make another one"
+            )
 
 
 def _preview_id(params: Mapping[str, Any]) -> str:

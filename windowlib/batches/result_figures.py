@@ -174,9 +174,7 @@ def _span(files: Sequence[DataFile]) -> tuple[int, int] | None:
     return (min(low for low, _ in spans), max(high for _, high in spans)) if len(spans) == len(files) else None
 
 
-def _beginning_in(
-    folder: Path, file: DataFile, columns: Sequence[str], span: tuple[int, int] | None
-) -> Iterator[Rows]:
+def _beginning_in(folder: Path, file: DataFile, columns: Sequence[str], span: tuple[int, int] | None) -> Iterator[Rows]:
     """The rows of a file whose windows begin in a span: no others have the name of a row of files that have it."""
     if span is None:
         yield from rows_of(folder, file, columns)
