@@ -232,11 +232,11 @@ def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> No
     from windowlib.definition.instants import instant
     from windowlib.tables.rerun import RerunRefused, time_ms
 
-    texts = {name: str(params[name] or "").strip() for name in ("from", "to", "reason")}
-    own = {"from": kept.from_ms, "to": kept.to_ms, "reason": kept.reason}
-    for name, text in texts.items():
-        if text and own[name] != (text if name == "reason" else time_ms(name, text)):
-            its = repr(kept.reason) if name == "reason" else instant(int(own[name]))
+    own = {"from": instant(kept.from_ms), "to": instant(kept.to_ms), "reason": repr(kept.reason)}
+    for name, its in own.items():
+        text = str(params[name] or "").strip()
+        said = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
+        if text and said != its:
             raise RerunRefused(
                 f"{name} is {text!r}, and preview {preview_id} was made with {its}: it is applied exactly as it was"
                 f" made; leave {name} empty, or leave the preview out to make another one"
