@@ -155,14 +155,9 @@ class KeyRun:
         """The state after the run: a row per window, as `KeyState.rows` gives them, with ``fired``."""
         rows = [{**row, "fired": []} for row in self.state.rows(self.key)]
         of = {TimeWindow(*row["window"]): row for row in rows if "window" in row}
-        in_flight = list(self.state.windows)
         for window, number in sorted(self.fired.items()):
-            home: TimeWindow | None = window
-            if self.spec.assigner.merges:
-                home = next((w for w in in_flight if w.start_ms <= window.start_ms and window.end_ms <= w.end_ms), None)
-            elif window not in of and self._is_over(window):
-                home = None
-            if home is None:
+            home = self._home(window)
+            if home is None or (home not in of and self._is_over(home)):
                 continue
             if home not in of:
                 of[home] = KeyState().row(self.key, home) | {"fired": []}
@@ -177,6 +172,7 @@ class KeyRun:
         if instant.resumes:
             resume(spec, shared)
             shared.keys.setdefault(self.key, self.state)
+            self.fired = {window: number for window, number in self.fired.items() if self._home(window)}
         if counting.fits(spec):
             for moved in instant.before:
                 counting.on_time(spec, shared, self.key, moved)
@@ -229,6 +225,13 @@ class KeyRun:
         now = shared.watermark_ms, shared.late_up_to_ms
         missed = all(self.spec.is_late(window, *now) for window in windows)
         return missed and not self.spec.is_element_late(timestamp_ms, *now)
+
+    def _home(self, window: TimeWindow) -> TimeWindow | None:
+        """What a window that has fired is part of now; None where it merges and what it became has been cleaned up."""
+        if not self.spec.assigner.merges:
+            return window
+        in_flight = self.state.windows.state_windows
+        return next((w for w in in_flight if w.start_ms <= window.start_ms and window.end_ms <= w.end_ms), None)
 
     def _is_over(self, window: TimeWindow) -> bool:
         """Whether the window is past its cleanup time when the run ends."""
