@@ -220,3 +220,17 @@ def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
     assert [(row["user"], row["window_start_ms"]) for row in rows] == [("c", 20 * SECOND)]
     wait(120)
     assert [len(run(definition, spark)) for _ in range(2)] == [1, 0]  # the timeout of the last window
+
+
+# -- types that only Spark reads ------------------------------------------------------------------------------------
+
+
+@pytest.mark.classic
+def test_gaps_may_be_unsigned(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads those of 64 bits as decimals."""
+    windows = '[window]\ntype = "session"\ngap_column = "gap"\n[window.trigger]\ntype = "count"\nn = 1\n'
+    definition = pipeline(tmp_path, windows + '[aggregates]\nn = "count(*)"\n')
+    rows = {"user": ["a", "a"], "at": pa.array([0, 4_000]), "gap": pa.array([5_000, 2_000], pa.uint64())}
+    pq.write_table(pa.table(rows), tmp_path / "incoming" / "1.parquet")
+    run(definition, spark)
+    assert published(definition) == [("a", 0, 5, 1), ("a", 0, 6, 2)]

@@ -12,6 +12,7 @@ ALLOWED = (
 WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
 NUMBERS_IN_JSON = (*WHOLE_NUMBERS, "float", "real", "double")
+UNSIGNED, SMALL_UNSIGNED = "uint", ("uint8", "uint16", "uint32")  # of files; Spark reads larger ones as decimals
 AS_TEXT = (
     *WHOLE_NUMBERS,
     "decimal",
@@ -54,11 +55,13 @@ def unlike_difference(kind: str, key: str) -> str:
     ('', 'need a number, such as bigint or double')
     >>> unlike_difference("decimal(9,2)", "window.trigger.of")
     'need a number, such as bigint or double, as the trigger remembers it in JSON'
+    >>> unlike_difference("uint32", "window.trigger.of"), unlike_difference("uint64", "window.trigger.of")
+    ('', 'need a number, such as bigint or double, as the trigger remembers it in JSON')
     """
     in_state = key.startswith("window.trigger")
-    if kind.startswith((*(NUMBERS_IN_JSON if in_state else NUMBERS), "uint")):
+    if kind.startswith(NUMBERS_IN_JSON if in_state else (*NUMBERS, UNSIGNED)) or kind in SMALL_UNSIGNED:
         return ""
-    why = ", as the trigger remembers it in JSON" if kind.startswith(NUMBERS) else ""
+    why = ", as the trigger remembers it in JSON" if kind.startswith((*NUMBERS, UNSIGNED)) else ""
     return f"need a number, such as bigint or double{why}"
 
 

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
+from windowlib.model.assigners import DynamicSession
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.functions import ProcessContext, ProcessFunction
 from windowlib.model.keyed import Instant
@@ -193,11 +194,19 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
         sql = FUNCTIONS[aggregate.function].element.format(**given)
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
         arguments.append(F.expr(filtered).alias(in_stream(argument(index))))
-    read = [F.col(quoted(name)).alias(in_stream(name)) for name in run.reads]
-    times = [F.col(name).alias(in_stream(name)) for name in (TIMESTAMP, ARRIVAL)]
     types = {field.name: field.dataType.simpleString() for field in events.schema}
+    read = [_read(name, types, step).alias(in_stream(name)) for name in run.reads]
+    times = [F.col(name).alias(in_stream(name)) for name in (TIMESTAMP, ARRIVAL)]
     keys = [F.expr(ordered_as_spark(quoted(key), types[key])).alias(key) for key in step.keys]
     return events.select(*keys, *times, *arguments, *read)
+
+
+def _read(name: str, types: Mapping[str, str], step: Step) -> Column:
+    """A column that code reads; gaps as whole numbers, where Spark reads decimals as files have them unsigned."""
+    is_gap = isinstance(step.assigner, DynamicSession) and name == step.assigner.gap_column
+    is_decimal = any(kind.startswith("decimal") for of, kind in types.items() if of.casefold() == name.casefold())
+    column = F.col(quoted(name))
+    return column.cast("long") if is_gap and is_decimal else column
 
 
 def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
