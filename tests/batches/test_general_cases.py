@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.batches.test_general_pipeline import EVENTS, SECOND, TOML, clock, run
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.model.keyed import KeyRun
+from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.tables.read import read_table
 
@@ -220,6 +221,25 @@ def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
     assert [(row["user"], row["window_start_ms"]) for row in rows] == [("c", 20 * SECOND)]
     wait(120)
     assert [len(run(definition, spark)) for _ in range(2)] == [1, 0]  # the timeout of the last window
+
+
+# -- windows of processing time ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trigger", ["", 'trigger = { type = "count", n = 3 }\n'], ids=["its end", "a count"])
+def test_a_run_in_the_last_millisecond_of_a_window_belongs_to_it(
+    trigger: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The window fires once with all its events: not before the run's own, which would then replace its result."""
+    definition = pipeline(tmp_path, f'{TUMBLING}time = "processing"\n{trigger}[aggregates]\nn = "count(*)"\n')
+    times_ms, made = [101_000, 109_999, 109_999, 110_000], []
+    for number, time_ms in enumerate(times_ms):
+        if number < 2:
+            put(definition, number, *[("a", number, 1)] * (2 - number))
+        made.append(len(advance(definition, lambda: spark, clock=lambda at=time_ms: at)))
+    assert made == [1, 1, 0, 1]
+    assert published(definition) == [("a", 100, 110, 3)]
+    assert not read_table(definition, "open_windows").num_rows
 
 
 # -- types that only Spark reads ------------------------------------------------------------------------------------

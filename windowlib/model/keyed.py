@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Literal
 
 from windowlib.model import counting
@@ -48,9 +47,15 @@ class Instant:
         late_up_to_ms: int = MIN_TIME_MS,
         *,
         resumes: bool = False,
+        time: Literal["event", "processing"] = "event",
     ) -> Instant:
-        """A run: clock, elements, watermark."""
-        clock, watermark = ProcessingTime(plan_time_ms), Watermark(watermark_out_ms)
+        """A run: clock, elements, watermark.
+
+        A window of processing ``time`` that holds the plan time gets the run's elements before it fires and goes: like
+        Flink's, its clock runs a timer when the millisecond is over.
+        """
+        reached_ms = plan_time_ms - 1 if time == "processing" else plan_time_ms
+        clock, watermark = ProcessingTime(reached_ms), Watermark(watermark_out_ms)
         return cls(watermark_in_ms, plan_time_ms, (clock,), (watermark,), late_up_to_ms, resumes)
 
     def reaches(self, next_event_ms: int, next_processing_ms: int) -> bool:
@@ -176,17 +181,20 @@ class KeyRun:
         if counting.fits(spec):
             for moved in instant.before:
                 counting.on_time(spec, shared, self.key, moved)
+            shared.processing_time_ms = max(shared.processing_time_ms, instant.processing_time_in_ms)
             yield from map(self._outcome, counting.on_elements(spec, shared, self.key, elements))
             for moved in instant.after:
                 counting.on_time(spec, shared, self.key, moved)
             return
         looks_for_holes = not isinstance(spec.assigner, Tumbling | Session | DynamicSession | Global)
-        for event in chain(instant.before, elements, instant.after):
-            if looks_for_holes and isinstance(event, Element) and self._in_hole(event, shared):
-                yield InHole(event)
-            for output in step(spec, shared, event):
-                yield self._outcome(output)
-            shared.keys.setdefault(self.key, self.state)  # which is forgotten where it is empty
+        for events in (instant.before, elements, instant.after):
+            for event in events:
+                if looks_for_holes and isinstance(event, Element) and self._in_hole(event, shared):
+                    yield InHole(event)
+                for output in step(spec, shared, event):
+                    yield self._outcome(output)
+                shared.keys.setdefault(self.key, self.state)  # which is forgotten where it is empty
+            shared.processing_time_ms = max(shared.processing_time_ms, instant.processing_time_in_ms)
 
     def _outcome(self, output: Output) -> Outcome:
         return self._numbered(output) if isinstance(output, Firing) else output

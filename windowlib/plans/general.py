@@ -140,7 +140,7 @@ def advance(given: Given, step: Step, counters: Counters, *, run: Program) -> Da
     The contents of `compacted` partitions are written again, without what is dead.
     """
     times = step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms, step.late_in_ms
-    instant = Instant.of_run(*times, resumes=step.lateness_changed)
+    instant = Instant.of_run(*times, resumes=step.lateness_changed, time=step.specification.time)
     made = made_rows(given, step, instant, run=run)
     counted = counters.over(made, FIGURES)
     return _columns(counted.where(f"part != '{TASK}'"), step, run)
