@@ -6,6 +6,7 @@ and column, 0.3 s for each million rows and expectation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import great_expectations as gx
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,6 +38,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality import suite_files
 from windowlib.quality.configurations import made_once
 from windowlib.quality.figure_words import FIGURES
+from windowlib.quality.frames import frame_of
 from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
 from windowlib.quality.offending import with_rows
 from windowlib.quality.suite_files import OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
@@ -72,9 +75,15 @@ def validate(
             if suite.judges == judges:
                 _names_figures(suite, figures)
                 shown = WITH_PLACES if judges == OF_ROWS else RESULT_FORMAT
-                outcome = batch.validate(theirs, result_format=shown, expectation_parameters={**bounds}).to_json_dict()
+                given = batch.validate(theirs, result_format=shown, expectation_parameters={**bounds})
+                outcome = json.loads(json.dumps(given.to_json_dict(), default=_as_json))
                 outcomes.append(with_rows(outcome, result_files, terms.key) if judges == OF_ROWS else outcome)
     return outcomes
+
+
+def _as_json(value: Any) -> Any:
+    """What Great Expectations leaves as it is in an outcome: numbers and truth values of numpy, and what has no JSON."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def built(suite: Suite) -> ExpectationSuite:
@@ -92,8 +101,7 @@ def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectatio
         if name in IN_MS:
             milliseconds = table[IN_MS[name]].cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64())
             table = table.append_column(name, milliseconds)
-    frame: pd.DataFrame = table.to_pandas(split_blocks=True, self_destruct=True)
-    return frame
+    return frame_of(table)
 
 
 def _needs_all(one: suite_files.Expectation) -> bool:

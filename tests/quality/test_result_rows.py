@@ -1,0 +1,70 @@
+"""A results suite judges the numbers that are stored, by any expectation of Great Expectations that takes a frame."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
+from windowlib.quality.check import CheckResult
+
+LARGE = 2**53
+
+
+def outcome(folder: Path, kind: str, arguments: dict[str, Any], **columns: pa.Array) -> CheckResult:
+    """What a suite of one expectation finds in results with these columns."""
+    count = len(next(iter(columns.values())))
+    table = pq.read_table(results_file(folder, [(f"u{row}", 0, 60_000) for row in range(count)]))
+    for name, values in columns.items():
+        table = table.append_column(name, values)
+    pq.write_table(table, folder / "results.parquet")
+    (folder / "rows.json").write_text(json.dumps({"expectations": [{"type": kind, "kwargs": arguments}]}))
+    clicks = definition(folder, checks='results_suite = "rows.json"')
+    [found] = (
+        one
+        for one in check(clicks, FIGURES, HISTORY, [folder / "results.parquet"])
+        if one.suite == "own_results"
+    )  # fmt: skip
+    return found
+
+
+def test_large_whole_numbers_with_a_null_among_them_are_not_rounded(tmp_path: Path) -> None:
+    total = pa.array([LARGE, LARGE + 1, None])
+    assert outcome(tmp_path, "expect_column_values_to_be_unique", {"column": "total"}, total=total).success
+    above = {"column": "total", "max_value": LARGE}
+    found = outcome(tmp_path, "expect_column_values_to_be_between", above, total=total)
+    assert (found.success, found.observed) == (False, f"1 unexpected among 3, such as {LARGE + 1}")
+    known = {"column": "total", "value_set": [LARGE]}
+    assert not outcome(tmp_path, "expect_column_values_to_be_in_set", known, total=total).success
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        ("expect_column_values_to_be_between", {"column": "price", "max_value": 0.7}),
+        ("expect_column_values_to_be_in_set", {"column": "price", "value_set": [0.1, 0.7]}),
+        ("expect_column_max_to_be_between", {"column": "price", "min_value": 0.7, "max_value": 0.7}),
+    ],
+)
+def test_decimals_are_compared_as_they_are_written(tmp_path: Path, kind: str, arguments: dict[str, Any]) -> None:
+    price = pa.array([Decimal("0.10"), Decimal("0.70"), None], pa.decimal128(12, 2))
+    assert outcome(tmp_path, kind, arguments, price=price).success
+
+
+def test_decimals_with_more_digits_than_a_double_stay_apart(tmp_path: Path) -> None:
+    price = pa.array([Decimal(LARGE) + Decimal("0.1"), Decimal(LARGE) + Decimal("0.2")], pa.decimal128(38, 2))
+    assert outcome(tmp_path, "expect_column_values_to_be_unique", {"column": "price"}, price=price).success
+
+
+def test_an_outcome_with_truth_values_of_numpy_is_kept(tmp_path: Path) -> None:
+    ranges = {"quantiles": [0.5], "value_ranges": [[0, 1]]}
+    arguments = {"column": "total", "quantile_ranges": ranges}
+    found = outcome(tmp_path, "expect_column_quantile_values_to_be_between", arguments, total=pa.array([4, 5, 6]))
+    assert (found.success, found.observed) == (False, "{'quantiles': [0.5], 'values': [5]}")
+    assert (tmp_path / "warehouse" / "clicks" / "checks" / "7.json").is_file()
