@@ -12,7 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
-from windowlib.quality.check import CheckResult
+from windowlib.definition.definition import load_definition
+from windowlib.erasure.texts import Mention
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.pages.history import outcomes_of
+from windowlib.quality.check import CheckResult, explain, without_examples
+from windowlib.quality.validations import kept_of
 
 LARGE = 2**53
 
@@ -66,5 +71,39 @@ def test_an_outcome_with_truth_values_of_numpy_is_kept(tmp_path: Path) -> None:
     ranges = {"quantiles": [0.5], "value_ranges": [[0, 1]]}
     arguments = {"column": "total", "quantile_ranges": ranges}
     found = outcome(tmp_path, "expect_column_quantile_values_to_be_between", arguments, total=pa.array([4, 5, 6]))
-    assert (found.success, found.observed) == (False, "{'quantiles': [0.5], 'values': [5]}")
+    assert (found.success, found.observed) == (False, 'a value, such as {"quantiles": [0.5], "values": [5]}')
     assert (tmp_path / "warehouse" / "clicks" / "checks" / "7.json").is_file()
+
+
+OBSERVING = [
+    ("expect_column_values_to_be_in_set", {"column": "page", "value_set": []}, "2 unexpected among 2"),
+    ("expect_column_distinct_values_to_be_in_set", {"column": "page", "value_set": ["a"]}, "1 unexpected"),
+    ("expect_column_most_common_value_to_be_in_set", {"column": "page", "value_set": ["a"]}, "a value"),
+    ("expect_column_max_to_be_between", {"column": "secret", "max_value": 1}, "a value"),
+    ("expect_column_mean_to_be_between", {"column": "page", "max_value": 1}, "an error"),
+    ("expect_compound_columns_to_be_unique", {"column_list": ["page", "window_start_ms"]}, None),
+    ("expect_table_row_count_to_equal", {"value": 1}, "2"),
+]
+PAGE = "two\nlines"
+
+
+@pytest.mark.parametrize(("kind", "arguments", "said"), OBSERVING)
+def test_values_that_a_check_has_met_are_hidden_and_erased(
+    tmp_path: Path, kind: str, arguments: dict[str, Any], said: str | None
+) -> None:
+    columns = {"page": pa.array([PAGE, PAGE]), "secret": pa.array([4711, 4711])}
+    found = outcome(tmp_path, kind, arguments, **columns)
+    assert not found.success
+    brief = without_examples(found.observed)
+    assert brief == (said or brief)
+    assert not [value for value in ("two", "4711") if value in brief]
+    for column, value in (("page", PAGE), ("secret", "4711")):
+        mention = Mention.of(Key((column,), (value,), (columns[column].type,)))
+        left = mention.without_examples(explain([found]))
+        assert not mention.is_in(left), left
+    file = tmp_path / "clicks.toml"
+    file.write_text(file.read_text(encoding="utf-8") + '[pages]\nhide = ["page", "secret"]\n', encoding="utf-8")
+    hiding, kept = load_definition(file), kept_of(tmp_path / "warehouse" / "clicks", 7)
+    assert kept is not None
+    shown = repr(outcomes_of(hiding, kept))
+    assert not [value for value in ("two", "4711") if value in shown]

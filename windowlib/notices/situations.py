@@ -94,7 +94,7 @@ def failure(definition: Definition, sentence: str) -> Situation:
 def _decision(definition: Definition, state: LedgerState) -> Iterator[Situation]:
     if state.plan is None or not state.rejection or state.approved_by:
         return
-    said = " ".join(without_examples(line) for line in state.rejection.splitlines())
+    said = " ".join(without_examples(line) for line in state.rejection.splitlines())  # a line for each check
     sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
     command = decision_command("approve", definition.file, state.plan)
     yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)

@@ -10,7 +10,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.pages.rows import Rows, shown
-from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
+from windowlib.quality.check import CheckResult, column_of, in_words, is_of_rows, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
 from windowlib.quality.validations import Validated
@@ -93,8 +93,11 @@ def results_of(batch: Validated, *, examples: bool) -> list[CheckResult]:
 def outcomes_of(definition: Definition, batch: Validated) -> list[Outcome]:
     """The checks of a batch; what `[pages]` hides is not shown, nor are then values that a check has met."""
     results = results_of(batch, examples=not definition.pages.hide)
-    given = [one for suite in batch.suites for one in suite["results"]]
-    return [_outcome(definition, batch.batch_id, *one) for one in zip(results, given, strict=True)]
+    given = [(suite, one) for suite in batch.suites for one in suite["results"]]
+    return [
+        _outcome(definition, batch.batch_id, result, one, hides=bool(definition.pages.hide) and is_of_rows(suite))
+        for result, (suite, one) in zip(results, given, strict=True)
+    ]
 
 
 def histories(definition: Definition, batches: Iterable[Validated], on_page: Collection[str]) -> list[CheckHistory]:
@@ -162,9 +165,12 @@ def _said(result: CheckResult) -> tuple[bool, str, str, str, str]:
     return result.success, result.expectation, result.severity, result.expected, observed
 
 
-def _outcome(definition: Definition, batch_id: int, result: CheckResult, given: Mapping[str, Any]) -> Outcome:
+def _outcome(
+    definition: Definition, batch_id: int, result: CheckResult, given: Mapping[str, Any], *, hides: bool
+) -> Outcome:
     arguments, seen = given["expectation_config"]["kwargs"], given["result"]
-    value, low, high = _number(seen.get("observed_value")), arguments.get("min_value"), arguments.get("max_value")
+    value = None if hides else _number(seen.get("observed_value"))
+    low, high = arguments.get("min_value"), arguments.get("max_value")
     if "observed_value" not in seen and "unexpected_count" in seen:
         value, low, high = _number(seen["unexpected_count"]), None, None if "mostly" in arguments else 0
     return Outcome(batch_id, result, value, _number(low), _number(high), _wrong(definition, given))

@@ -10,12 +10,14 @@ and computes, if `preload` is called before.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.quality.judge import get_ready, judged
+from windowlib.quality.suite_files import JUDGED, OF_ROWS, OWN_RESULTS
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import keep
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from windowlib.quality.figures import Figures
 
 
-EXAMPLES = ", such as "  # between what a check of rows has counted and values that it has met
+EXAMPLES = ", such as "  # between what a check of rows has counted and values that it has met: nothing else parts them
+OF_VALUES = "expect_column_"  # beginning of expectations that observe values of columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,16 @@ def check(
 
 def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[CheckResult]:
     """The outcomes of suites, as Great Expectations gives them, check by check."""
-    return [_result(outcome["suite_name"], one, figures) for outcome in outcomes for one in outcome["results"]]
+    return [
+        _result(outcome["suite_name"], one, figures, of_rows=is_of_rows(outcome))
+        for outcome in outcomes
+        for one in outcome["results"]
+    ]
+
+
+def is_of_rows(outcome: Mapping[str, Any]) -> bool:
+    """Whether a suite has judged rows, whose values not everyone may see. Earlier releases say it by its name alone."""
+    return bool(outcome.get("meta", {}).get(JUDGED, OF_ROWS if outcome["suite_name"] == OWN_RESULTS else "") == OF_ROWS)
 
 
 def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:
@@ -91,8 +103,8 @@ def name_of(config: Mapping[str, Any]) -> str:
 def without_examples(observed: str) -> str:
     """What a check has observed without the values that it has met.
 
-    >>> without_examples("2 unexpected among 9, such as ann, bob"), without_examples("3")
-    ('2 unexpected among 9', '3')
+    >>> without_examples("2 unexpected among 9, such as ann, bob"), without_examples("a value, such as ann")
+    ('2 unexpected among 9', 'a value')
     """
     return observed.partition(EXAMPLES)[0]
 
@@ -109,7 +121,7 @@ def column_of(name: str) -> str:
 # -- Great Expectations' outcomes in words ------------------------------------------------------------------------
 
 
-def _result(suite: str, outcome: Mapping[str, Any], figures: Figures) -> CheckResult:
+def _result(suite: str, outcome: Mapping[str, Any], figures: Figures, *, of_rows: bool) -> CheckResult:
     config = outcome["expectation_config"]
     name = name_of(config)
     return CheckResult(
@@ -118,22 +130,54 @@ def _result(suite: str, outcome: Mapping[str, Any], figures: Figures) -> CheckRe
         severity=str(config["severity"]),
         sentence=config.get("description") or f"{name} holds.",
         success=bool(outcome["success"]),
-        observed=_observed(outcome, figures),
+        observed=_of_rows(outcome) if of_rows else _of_figures(outcome, figures),
         expected=bounds_in_words(config["kwargs"]),
     )
 
 
-def _observed(outcome: Mapping[str, Any], figures: Figures) -> str:
-    if problems := [problem["exception_message"] for problem in _exceptions(outcome)]:
-        return f"nothing ({problems[0]})"
+def _of_figures(outcome: Mapping[str, Any], figures: Figures) -> str:
+    """What a check of figures has observed, with those that its number was made of."""
+    if problem := _problem(outcome):
+        return f"nothing ({problem})"
     seen = outcome["result"]
-    if "observed_value" not in seen:
-        examples = ", ".join(map(str, seen.get("partial_unexpected_list", [])))
-        unexpected = f"{seen.get('unexpected_count', 0)} unexpected among {seen.get('element_count', 0)}"
-        return unexpected + (f"{EXAMPLES}{examples}" if examples else "")
+    if _counts(seen):
+        return _unexpected(seen)
     ours = outcome["expectation_config"]["meta"].get("windowlib", {})
     of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()) if name in figures)
-    return number_in_words(seen["observed_value"]) + (f" ({of})" if of else "")
+    return number_in_words(seen.get("observed_value")) + (f" ({of})" if of else "")
+
+
+def _of_rows(outcome: Mapping[str, Any]) -> str:
+    """What a check of rows has observed. Values of rows, and errors, which may name some, stand behind `EXAMPLES`."""
+    if problem := _problem(outcome):
+        return f"an error{EXAMPLES}{_in_a_line(problem)}"
+    seen = outcome["result"]
+    if _counts(seen):
+        return _unexpected(seen)
+    observed = _in_a_line(seen.get("observed_value"))
+    is_a_value = str(outcome["expectation_config"]["type"]).startswith(OF_VALUES)
+    return f"a value{EXAMPLES}{observed}" if is_a_value else observed
+
+
+def _counts(seen: Mapping[str, Any]) -> bool:
+    """Whether an outcome counts what it has met, and is no number itself."""
+    return "observed_value" not in seen or (seen["observed_value"] is None and "unexpected_count" in seen)
+
+
+def _unexpected(seen: Mapping[str, Any]) -> str:
+    examples = ", ".join(map(_in_a_line, seen.get("partial_unexpected_list", [])))
+    among = f" among {seen['element_count']}" if "element_count" in seen else ""
+    return f"{seen.get('unexpected_count', 0)} unexpected{among}" + (f"{EXAMPLES}{examples}" if examples else "")
+
+
+def _in_a_line(value: Any) -> str:
+    r"""A value as text, in one line: what is taken out of sentences is looked for line by line.
+
+    >>> _in_a_line("ann"), _in_a_line("two\nlines"), _in_a_line({"user": "é"}), _in_a_line(7.0)
+    ('ann', 'two\\nlines', '{"user": "é"}', '7')
+    """
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else number_in_words(value)
+    return text if len(text.splitlines()) < 2 else json.dumps(text)[1:-1]
 
 
 def bounds_in_words(arguments: Mapping[str, Any]) -> str:
@@ -172,6 +216,11 @@ def _exceptions(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
     info = outcome["exception_info"]
     found = [info] if "raised_exception" in info else list(info.values())
     return [problem for problem in found if problem["raised_exception"]]
+
+
+def _problem(outcome: Mapping[str, Any]) -> str | None:
+    """Why an expectation could not be judged, if so."""
+    return next((str(problem["exception_message"]) for problem in _exceptions(outcome)), None)
 
 
 def _without_tracebacks(suite: dict[str, Any]) -> dict[str, Any]:

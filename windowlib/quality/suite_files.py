@@ -20,6 +20,8 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.terms import Terms
 
 OF_BATCH, OF_RERUN, OF_ROWS = JUDGES = ("figures of a batch", "figures of a rerun", "rows of results")
+OWN_FIGURES, OWN_RESULTS = "own_figures", "own_results"  # the suites of `figures_suite` and `results_suite`
+JUDGED = "judged"  # in `meta` of the outcome of a suite: one of `JUDGES`
 SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
 OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
@@ -75,9 +77,9 @@ def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suit
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
     suites = [_suite(file, blanks) for _, file in sorted(files.items())]
     if terms.figures_suite:
-        suites.append(_suite(terms.figures_suite, blanks, ("own_figures", OF_BATCH)))
+        suites.append(_suite(terms.figures_suite, blanks, (OWN_FIGURES, OF_BATCH)))
     if terms.results_suite:
-        suites.append(_suite(terms.results_suite, blanks, ("own_results", OF_ROWS)))
+        suites.append(_suite(terms.results_suite, blanks, (OWN_RESULTS, OF_ROWS)))
     return suites
 
 

@@ -38,10 +38,10 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality import suite_files
 from windowlib.quality.configurations import made_once
 from windowlib.quality.figure_words import FIGURES
-from windowlib.quality.frames import frame_of
 from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
+from windowlib.quality.frames import frame_of
 from windowlib.quality.offending import with_rows
-from windowlib.quality.suite_files import OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
+from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
 from windowlib.quality.terms import Terms
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
@@ -77,12 +77,13 @@ def validate(
                 shown = WITH_PLACES if judges == OF_ROWS else RESULT_FORMAT
                 given = batch.validate(theirs, result_format=shown, expectation_parameters={**bounds})
                 outcome = json.loads(json.dumps(given.to_json_dict(), default=_as_json))
+                outcome["meta"][JUDGED] = judges
                 outcomes.append(with_rows(outcome, result_files, terms.key) if judges == OF_ROWS else outcome)
     return outcomes
 
 
 def _as_json(value: Any) -> Any:
-    """What Great Expectations leaves as it is in an outcome: numbers and truth values of numpy, and what has no JSON."""
+    """What Great Expectations leaves as it is in an outcome: values of numpy, and those that have no JSON."""
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
