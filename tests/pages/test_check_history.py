@@ -12,9 +12,11 @@ from tests.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition
 from windowlib.pages.history import histories, places
 from windowlib.pages.plots import check_plot
+from windowlib.pages.warned import warned
 from windowlib.quality.offending import INDEX
 from windowlib.quality.validations import Validated
 from windowlib.reruns.words import HIDDEN
+from windowlib.tables.opened import Tables
 
 WRONG = {
     "user": "ann",
@@ -97,3 +99,26 @@ def test_a_failed_check_leads_to_the_rows_that_the_page_has(made: Definition) ->
     assert [one.anchor for one in places("late_rows_early", on_page)] == ["late"]
     late = histories(made, [batch(1, 0.5)], [])
     assert [one.places for one in late] == [[], []]  # none of these rows is on the page
+
+
+def test_checks_of_one_sentence_or_column_are_each_told(made: Definition) -> None:
+    kinds = ("expect_column_values_to_be_between", "expect_column_values_to_be_in_set")
+    checks = [({"type": one, "kwargs": {"column": "total"}}, number) for number, one in enumerate(kinds * 2)]
+    results = [
+        {**outcome(config, number > 1, {"unexpected_count": number, "element_count": 9})} for config, number in checks
+    ]
+    for one in results:
+        one["expectation_config"]["description"] = "The total is right."
+    batches = [Validated(1, {}, [{"suite_name": "own", "results": results}])]
+    found = histories(made, batches, [])
+    assert [[one.value for one in history.outcomes] for history in found] == [[0], [1], [2], [3]]
+    said = list(warned(made, Tables(made.root), None, batches, 5, {}))
+    seen = [f"observed {count} unexpected among 9, since batch 1" for count in (0, 1)]
+    assert said == [f"Failed: The total is right: {one}" for one in seen]
+
+
+def test_a_bound_that_moves_is_the_same_check(made: Definition) -> None:
+    moved = batch(2, 0.01, 0.2)
+    moved.suites[0]["results"][0]["expectation_config"]["description"] = "At most 0.2."
+    [share, _] = sorted(histories(made, [moved, batch(1, 0.01)], []), key=lambda one: "0.2" not in one.sentence)
+    assert (share.sentence, [one.batch_id for one in share.outcomes]) == ("At most 0.2.", [1, 2])

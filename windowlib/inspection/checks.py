@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import THIS, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
-from windowlib.quality.check import bounds_in_words, in_words, name_of, number_in_words
+from windowlib.quality.check import Identity, bounds_in_words, identified, in_words, name_of, number_in_words
 from windowlib.quality.figure_words import DERIVED, FIGURES
 from windowlib.quality.figures import parameters
 from windowlib.quality.suite_files import OF_ROWS, Expectation, Suite, suites_of
@@ -32,7 +32,6 @@ IN_CHECKS = (
     "max_duplicate_share",
 )  # the parameters that are keys of `[checks]`
 NOT_SAID, NO_BOUND = "not said", "none yet"
-Key: TypeAlias = tuple[str, str, int]  # suite, expectation, and which of those that are equal so far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class _Listed:
     suite: Suite
     one: Expectation
     name: str
-    key: Key
+    key: Identity
 
 
 def _listed(suites: Sequence[Suite]) -> Iterator[_Listed]:
@@ -138,7 +137,7 @@ def _check(
     definition: Definition,
     listed: _Listed,
     bounds: Mapping[str, float | None],
-    seen: Sequence[Mapping[Key, Seen]],
+    seen: Sequence[Mapping[Identity, Seen]],
 ) -> Check:
     suite, one, config = listed.suite, listed.one, listed.one.config
     filled = {key: _filled(value, bounds) for key, value in config["kwargs"].items()}
@@ -161,17 +160,15 @@ def _check(
     )
 
 
-def _seen(batches: Sequence[Validated]) -> Iterator[Mapping[Key, Seen]]:
+def _seen(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, Seen]]:
     """Of each batch, newest first, what its checks found: by suite, expectation, and which of that name it is."""
     for batch in batches:
         raw = [one for suite in batch.suites for one in suite["results"]]
-        found, count = dict[Key, Seen](), Counter[tuple[str, str]]()
-        for result, outcome in zip(in_words(batch.suites, batch.figures), raw, strict=True):
-            name = result.suite, result.expectation
-            count[name] += 1
+        found = dict[Identity, Seen]()
+        for (identity, result), outcome in zip(identified(in_words(batch.suites, batch.figures)), raw, strict=True):
             value = (outcome.get("result") or {}).get("observed_value")
             number = float(value) if isinstance(value, int | float) else None
-            found[(*name, count[name])] = Seen(batch.batch_id, result.success, result.observed, number)
+            found[identity] = Seen(batch.batch_id, result.success, result.observed, number)
         yield found
 
 

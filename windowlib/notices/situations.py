@@ -14,6 +14,7 @@ outage in them does not count, nights and weekends do. It takes `ENOUGH_GAPS` of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,7 +31,7 @@ from windowlib.definition.instants import instant
 from windowlib.inspection.checks import checks
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
-from windowlib.quality.check import column_of, in_words, without_examples
+from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.validations import kept
 from windowlib.tables import delta, row_groups
 from windowlib.tables.ledger import Ledger
@@ -115,15 +116,24 @@ def _warnings(definition: Definition, state: LedgerState, now_ms: int) -> Iterat
     newest = next((one for one in kept(definition.root, LOOKED_AT) if one.batch_id <= committed), None)
     if newest is None:
         return
-    failed = [one for one in in_words(newest.suites, newest.figures) if not one.success and one.severity != "critical"]
+    every = dict(_by_name(in_words(newest.suites, newest.figures)))
+    failed = {about: one for about, one in every.items() if not one.success and one.severity != "critical"}
     names = _names(definition, newest.batch_id, now_ms) if failed else {}
-    for one in failed:
-        about = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
+    for about, one in failed.items():
         observed = without_examples(one.observed)
         sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
         named = names.get((one.suite, one.observed))
         command = to_paste("checks", definition.file, *(("--explain", named.pop(0)) if named else ()))
         yield Situation(f"warning.{about}", "", sentence[:LONGEST], newest.batch_id, command)
+
+
+def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:
+    """The checks of a batch by what their situations are called: with a number where that is taken."""
+    count = Counter[str]()
+    for one in results:
+        about = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
+        count[about] += 1
+        yield about if count[about] == 1 else f"{about}_{count[about]}", one
 
 
 def _names(definition: Definition, batch_id: int, now_ms: int) -> dict[tuple[str, str], list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.pages.rows import Rows, shown
-from windowlib.quality.check import CheckResult, column_of, in_words, is_of_rows, without_examples
+from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, is_of_rows, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
 from windowlib.quality.validations import Validated
@@ -105,19 +105,20 @@ def histories(definition: Definition, batches: Iterable[Validated], on_page: Col
 
     `on_page`: the ids of the parts of the page that have rows.
     """
-    found: dict[tuple[str, str], list[Outcome]] = {}
+    found: dict[Identity, list[Outcome]] = {}
     for batch in batches:
-        for one in outcomes_of(definition, batch):
-            found.setdefault((one.result.suite, one.result.sentence), []).append(one)
+        outcomes = outcomes_of(definition, batch)
+        for (identity, _), one in zip(identified(one.result for one in outcomes), outcomes, strict=True):
+            found.setdefault(identity, []).append(one)
     made = [
         CheckHistory(
             suite,
-            sentence,
+            outcomes[0].result.sentence,
             outcomes[0].result.severity,
             outcomes[::-1],
             [one for one in places(column_of(outcomes[0].result.expectation), on_page) if one.anchor in on_page],
         )
-        for (suite, sentence), outcomes in found.items()
+        for (suite, *_), outcomes in found.items()
     ]
     return sorted(made, key=lambda one: (-max((f.batch_id for f in one.failures), default=0), one.suite))
 

@@ -8,7 +8,7 @@ from windowlib.batches.result_figures import gone_null
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.plans.admission import REASONS
-from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
+from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, without_examples
 from windowlib.quality.figures import Figures
 from windowlib.quality.validations import Validated
 from windowlib.tables import delta
@@ -33,7 +33,7 @@ def warned(
 
     `checked` are all batches of which the outcome is kept, newest first; `times` when batches were committed, in ms.
     """
-    failed = [{name_of(one): one for one in _failed(batch)} for batch in checked]
+    failed = [_failed(batch) for batch in checked]
     names = dict.fromkeys(name for outcomes in failed[:recent] for name in outcomes)
     for name in list(names)[:SHOWN]:
         newest = next(number for number, outcomes in enumerate(failed) if name in outcomes)
@@ -45,10 +45,10 @@ def warned(
         last = checked[newest].batch_id
         span = f"since batch {since}{when}" if newest == 0 else f"in batch {since}{when}"
         until = f" up to batch {last}" if newest and last != since else ""
-        which = ""
-        if name == GONE_NULL and commit:
+        which, figure = "", column_of(seen.expectation)
+        if figure == GONE_NULL and commit:
             which = f" ({', '.join(_null_now(definition, tables, commit, since))})"
-        elif name == UNUSABLE:
+        elif figure == UNUSABLE:
             which = f" ({', '.join(_refused(checked[newest].figures))})"
         observed = without_examples(seen.observed).partition(" (")[0]
         yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
@@ -56,15 +56,9 @@ def warned(
         yield f"{len(names) - SHOWN} more checks failed"
 
 
-def _failed(batch: Validated) -> list[CheckResult]:
+def _failed(batch: Validated) -> dict[Identity, CheckResult]:
     """The checks of a batch that failed, in words."""
-    suites = ({**suite, "results": [one for one in suite["results"] if not one["success"]]} for suite in batch.suites)
-    return in_words(suites, batch.figures)
-
-
-def name_of(check: CheckResult) -> str:
-    """What a check is called for short: the figure that it looks at, or its expectation."""
-    return column_of(check.expectation) or check.expectation
+    return {identity: one for identity, one in identified(in_words(batch.suites, batch.figures)) if not one.success}
 
 
 def _refused(figures: Figures) -> Iterator[str]:

@@ -11,10 +11,11 @@ and computes, if `preload` is called before.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windowlib.quality.judge import get_ready, judged
 from windowlib.quality.suite_files import JUDGED, OF_ROWS, OWN_RESULTS
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 EXAMPLES = ", such as "  # between what a check of rows has counted and values that it has met: nothing else parts them
+Identity: TypeAlias = tuple[str, str, int]
 OF_VALUES = "expect_column_"  # beginning of expectations that observe values of columns
 
 
@@ -68,6 +70,20 @@ def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[Ch
         for outcome in outcomes
         for one in outcome["results"]
     ]
+
+
+def identified(results: Iterable[CheckResult]) -> Iterator[tuple[Identity, CheckResult]]:
+    """The checks of a batch, each with what tells it apart: suite, expectation, and which of those that are equal.
+
+    >>> twice = [CheckResult("own", "max(total)", "warning", sentence, False, "3", "1") for sentence in ("a", "b")]
+    >>> [identity for identity, _ in identified(twice)]
+    [('own', 'max(total)', 1), ('own', 'max(total)', 2)]
+    """
+    count = Counter[tuple[str, str]]()
+    for one in results:
+        name = one.suite, one.expectation
+        count[name] += 1
+        yield (*name, count[name]), one
 
 
 def is_of_rows(outcome: Mapping[str, Any]) -> bool:
