@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -62,6 +63,29 @@ def test_the_owner_of_an_own_check_is_the_pipelines(tmp_path: Path):
     mine = check_named(found, "own_figures.rows_read")
     assert (found.owner, mine.owner, mine.bound) == ("web team", "web team", "at most 4")
     assert mine.override == f"edit {tmp_path / 'own.json'}"
+
+
+LARGEST = "expect_column_max_to_be_between"
+HOW_IT_FAILS = [
+    (LARGEST, {"column": "watermark_out_ms", "min_value": 0}, "watermark_out_ms is below 0."),
+    (LARGEST, {"column": "rows_read", "max_value": 9, "strict_max": True}, "rows_read is not below 9."),
+    (
+        "expect_column_values_to_be_in_set",
+        {"column": "rows_late", "value_set": [1]},
+        "does not meet it: value_set=[1].",
+    ),
+    ("expect_column_values_to_not_be_null", {"column": "newest_event_ms"}, "newest_event_ms does not meet it."),
+]
+
+
+@pytest.mark.parametrize(("kind", "arguments", "how"), HOW_IT_FAILS)
+def test_a_check_of_any_kind_says_how_it_fails(tmp_path: Path, kind: str, arguments: dict[str, Any], how: str):
+    own_one = {"expectations": [{"type": kind, "kwargs": arguments}]}
+    (tmp_path / "own.json").write_text(json.dumps(own_one), encoding="utf-8")
+    found = checks(definition(tmp_path, checks='figures_suite = "own.json"'), NOW_MS)
+    [mine] = (one for one in found.checks if one.suite == "own_figures")
+    assert mine.fails.startswith("It fails where ")
+    assert how in mine.fails
 
 
 def ran(*arguments: object) -> Result:

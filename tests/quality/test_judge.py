@@ -137,9 +137,9 @@ def test_a_folder_of_another_user_is_not_looked_into(
 SUITE = [
     ("expect_column_values_to_not_be_null", {"column": "events"}, "warning"),
     ("expect_column_values_to_be_between", {"column": "events", "min_value": 1, "max_value": 1}, "critical"),
-    ("expect_column_values_to_be_in_set", {"column": "timing", "value_set": ["on_time"], "mostly": 0.5}, "info"),
+    ("expect_column_values_to_be_in_set", {"column": "user_id", "value_set": ["a"], "mostly": 0.5}, "info"),
     ("expect_column_mean_to_be_between", {"column": "events", "max_value": {"$PARAMETER": "max_late_share"}}, "info"),
-    ("expect_column_values_to_be_between", {"column": "no_such_column", "min_value": 1}, "warning"),
+    ("expect_column_mean_to_be_between", {"column": "user_id", "min_value": 1}, "warning"),  # which ends in an error
     ("expect_compound_columns_to_be_unique", {"column_list": ["window_start", "window_end"]}, "warning"),
 ]
 

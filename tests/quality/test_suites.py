@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, check, definition
+from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import in_words
 from windowlib.quality.figures import parameters
@@ -217,7 +217,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         r"expectation 1, expect_column_max_to_be_between: need arguments among .*column, .*min_value.*;"
         r" got column: field required; kolumn: extra fields not permitted",
     ),
-    "severity": (suite("bad", {**FEW, "severity": "bad"}), r"got Invalid severity 'bad'\. Must be one of: critical"),
+    "severity": (suite("bad", {**FEW, "severity": "bad"}), r'severity: need critical or warning or info, got "bad"'),
     "parameter": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": {"$PARAMETER": "2 * max_late_shar"}}}),
         r'expectation 1, .*: \$PARAMETER: need .*, got "max_late_shar"; did you mean max_late_share\?',
@@ -236,6 +236,44 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "condition": (
         suite("bad", {**FEW, "meta": {"windowlib": {"only_if": ["sessions"]}}}),
         r'meta\.windowlib\.only_if: need one result per window or .*, got \["sessions"\]',
+    ),
+    "severity in kwargs": (
+        suite("bad", {**FEW, "kwargs": {**FEW["kwargs"], "severity": "info"}}),
+        r"expectation 1, .*: need severity next to kwargs, got it in them",
+    ),
+    "sentence": (suite("bad", {**FEW, "description": 5}), r"expectation 1, .*: description: need a text, got 5"),
+    "no column": (
+        suite("bad", {**FEW, "kwargs": {"column": "rows_raed", "max_value": 1}}),
+        r'expectation 1, .*: a figure: need .*, got "rows_raed"; did you mean rows_read\?',
+    ),
+    "no bound": (suite("bad", {**FEW, "kwargs": {"column": "rows_read"}}), r"need min_value or max_value; without"),
+    "bound": (
+        suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": True}}),
+        r"expectation 1, .*: max_value: need a number, or .*, got true",
+    ),
+    "bound by parameter": (
+        suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": {"$PARAM": "max_late_share"}}}),
+        r'expectation 1, .*: max_value: need a number, or .*, got \{"\$PARAM": "max_late_share"\}',
+    ),
+    "bounds": (
+        suite("bad", {**FEW, "kwargs": {"column": "rows_read", "min_value": 5, "max_value": 1}}),
+        r"expectation 1, .*: need min_value <= max_value, got 5 and 1",
+    ),
+    "NaN": (
+        suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": float("nan")}}),
+        r"need .* as JSON, got ValueError: NaN is not JSON",
+    ),
+    "computed": (
+        suite("bad", FEW, {**FEW, "kwargs": {"column": "rows_read", "max_value": {"$PARAMETER": "(max_late_share"}}}),
+        r"expectation 2, .*: need bounds that can be computed, got: Parse Failure",
+    ),
+    "SQL": (
+        suite("bad", {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "select 1"}}),
+        r"expectation 1, .*: need an expectation that works on a pandas frame",
+    ),
+    "figures": (
+        suite("bad", {**FEW, "meta": {"windowlib": {"figures": 5}}}),
+        r"expectation 1, .*: meta\.windowlib\.figures: need a list, got 5",
     ),
     "figure": (
         suite("bad", {**FEW, "meta": {"windowlib": {"figures": ["rows_raed"]}}}),
@@ -257,3 +295,34 @@ def test_a_mistake_is_one_sentence_that_names_file_and_expectation(tmp_path: Pat
 def test_the_folder_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match=r'checks\.suites: no such folder, given "gone"'):
         definition(tmp_path, checks='suites = "gone"')
+
+
+def test_a_bound_computed_of_what_is_not_usual_yet_bounds_nothing(tmp_path: Path) -> None:
+    bound = {"$PARAMETER": "2 * usual_rows_read_high"}
+    twice = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "rows_read", "max_value": bound}}
+    [result] = (one for one in check(own(tmp_path, few=suite("few", twice)), FIGURES, HISTORY) if one.suite == "few")
+    assert (result.success, result.observed) == (True, "1000")
+
+
+@pytest.mark.parametrize("taken", ["own_figures", "own_results"])
+def test_a_suite_has_a_name_of_its_own(tmp_path: Path, taken: str) -> None:
+    clicks = own(tmp_path, **{taken: suite(taken, FEW)})
+    with pytest.raises(
+        InvalidSpec, match=rf"need another name: the suite of checks\.{taken[4:]}_suite is called {taken}"
+    ):
+        check(clicks, FIGURES)
+
+
+def test_a_suite_is_of_what_the_definition_says(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text(json.dumps(suite("mine", FEW, judges="rows of results")), encoding="utf-8")
+    with pytest.raises(InvalidSpec, match=r'judges: need figures of a batch, got "rows of results"'):
+        check(definition(tmp_path, checks='figures_suite = "mine.json"'), FIGURES)
+
+
+def test_a_column_that_results_do_not_have_is_named(tmp_path: Path) -> None:
+    unique = {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": ["$key", "window_strt"]}}
+    clicks = own(tmp_path, rows=suite("rows", unique, judges="rows of results"))
+    with pytest.raises(
+        InvalidSpec, match=r'a column of results: need .*, got "window_strt"; did you mean window_start\?'
+    ):
+        check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [("ann", 0, 10)])])

@@ -17,7 +17,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import THIS, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
-from windowlib.quality.check import Identity, bounds_in_words, identified, in_words, name_of, number_in_words
+from windowlib.quality.check import UNBOUNDED, Identity, bounds_in_words, identified, in_words, name_of, number_in_words
 from windowlib.quality.figure_words import DERIVED, FIGURES
 from windowlib.quality.figures import parameters
 from windowlib.quality.suite_files import OF_ROWS, Expectation, Suite, suites_of
@@ -143,6 +143,7 @@ def _check(
     filled = {key: _filled(value, bounds) for key, value in config["kwargs"].items()}
     mine = [found[listed.key] for found in seen if listed.key in found]
     low, high = (_bound(filled.get(side)) for side in ("min_value", "max_value"))
+    bound = NO_BOUND if _is_open(one, low, high) else bounds_in_words(filled)
     return Check(
         name=listed.name,
         suite=suite.name,
@@ -151,10 +152,10 @@ def _check(
         owner=str((config.get("meta") or {}).get("owner") or definition.owner or NOT_SAID),
         judges=suite.judges,
         observes=_observes(one),
-        bound=NO_BOUND if _is_open(one, low, high) else bounds_in_words(filled),
+        bound=bound,
         low=low,
         high=high,
-        fails=_fails(filled.get("column"), low, high, suite.judges, mine[:1]),
+        fails=_fails(filled, suite.judges, bound, mine[:1]),
         override=_override(definition, suite, one),
         seen=mine,
     )
@@ -191,31 +192,42 @@ def _observes(one: Expectation) -> list[str]:
     return named or [f"{name_of(one.config)} of Great Expectations"]
 
 
-def _fails(column: Any, low: float | None, high: float | None, judges: str, newest: Sequence[Seen]) -> str:
+def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[Seen]) -> str:
     """What it would take to fail, and how far the newest value was from it.
 
-    >>> _fails("late_share", 0.0, 0.1, "figures of a batch", [Seen(7, True, "0.025", 0.025)])
+    >>> share, figures = {"column": "late_share", "min_value": 0.0, "max_value": 0.1}, "figures of a batch"
+    >>> _fails(share, figures, "0 to 0.1", [Seen(7, True, "0.025", 0.025)])
     'It fails where late_share is above 0.1. Batch 7 had 0.025: 25 % of that.'
-    >>> _fails("rows_unaccounted", 0.0, 0.0, "figures of a batch", [])
+    >>> _fails({"column": "rows_unaccounted", "min_value": 0.0, "max_value": 0.0}, figures, "0", [])
     'It fails where rows_unaccounted is not 0. No batch was judged by it yet.'
-    >>> _fails("windows_fired", 0.0, None, "figures of a batch", [])
+    >>> _fails({"column": "timing", "value_set": ["late"]}, figures, "value_set=['late']", [])
+    "It fails where timing does not meet it: value_set=['late']. No batch was judged by it yet."
+    >>> _fails({"column": "windows_fired", "min_value": 0.0, "max_value": None}, figures, NO_BOUND, [])
     'It cannot fail now: there is no bound, as earlier batches do not show yet what is usual.'
     """
-    if judges == OF_ROWS or column is None:
-        text = f"It fails where a row that the batch wrote to results does not meet it{_limits(column, low, high)}."
-    elif high is None and not low:
+    column, limits = filled.get("column"), _limits(filled)
+    if judges == OF_ROWS:
+        text = "It fails where a row that the batch wrote to results does not meet it" + (limits and f": {limits}")
+    elif bound == NO_BOUND:
         return "It cannot fail now: there is no bound, as earlier batches do not show yet what is usual."
+    elif limits:
+        text = f"It fails where {limits}"
     else:
-        text = f"It fails where{_limits(column, low, high).removeprefix(':')}."
+        text = f"It fails where {column or 'a batch'} does not meet it" + (f": {bound}" if bound != UNBOUNDED else "")
     if not newest:
-        return f"{text} No batch was judged by it yet."
-    last = newest[0]
+        return f"{text}. No batch was judged by it yet."
+    return f"{text}. {_newest(filled, judges, newest[0])}"
+
+
+def _newest(filled: Mapping[str, Any], judges: str, last: Seen) -> str:
+    """What the newest batch had, and how near that was to the highest bound."""
     if not last.success:
-        return f"{text} Batch {last.batch_id} failed: observed {last.observed}."
+        return f"Batch {last.batch_id} failed: observed {last.observed}."
     if last.value is None or judges == OF_ROWS:
-        return f"{text} Batch {last.batch_id} met it: observed {last.observed}."
+        return f"Batch {last.batch_id} met it: observed {last.observed}."
+    low, high = _bound(filled.get("min_value")), _bound(filled.get("max_value"))
     near = f": {last.value / high:.0%} of that".replace("%", " %") if high and not low else ""
-    return f"{text} Batch {last.batch_id} had {number_in_words(last.value)}{near}."
+    return f"Batch {last.batch_id} had {number_in_words(last.value)}{near}."
 
 
 def _is_open(one: Expectation, low: float | None, high: float | None) -> bool:
@@ -223,13 +235,25 @@ def _is_open(one: Expectation, low: float | None, high: float | None) -> bool:
     return high is None and not low and any(isinstance(value, dict) for value in one.config["kwargs"].values())
 
 
-def _limits(column: Any, low: float | None, high: float | None) -> str:
-    if low is None and high is None:
+def _limits(filled: Mapping[str, Any]) -> str:
+    """Where a number is out of its bounds; nothing where they are no numbers.
+
+    >>> _limits({"column": "n", "min_value": 1, "max_value": 9, "strict_max": True}), _limits({"column": "n"})
+    ('n is below 1 or not below 9', '')
+    >>> _limits({"column": "n", "min_value": 0})
+    'n is below 0'
+    """
+    column, low, high = filled.get("column"), _bound(filled.get("min_value")), _bound(filled.get("max_value"))
+    if column is None or (low is None and high is None):
         return ""
     if low == high:
-        return f": {column} is not {number_in_words(low)}"
-    sides = [f"below {number_in_words(low)}"] * bool(low) + [f"above {number_in_words(high)}"] * (high is not None)
-    return f": {column} is {' or '.join(sides)}"
+        return f"{column} is not {number_in_words(low)}"
+    under, over = (
+        "not above" if filled.get("strict_min") else "below",
+        "not below" if filled.get("strict_max") else "above",
+    )
+    sides = [f"{under} {number_in_words(low)}"] * (low is not None and (high is None or low != 0))
+    return f"{column} is {' or '.join([*sides, *[f'{over} {number_in_words(high)}'] * (high is not None)])}"
 
 
 def _override(definition: Definition, suite: Suite, one: Expectation) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = ", such as "  # between what a check of rows has counted and values that it has met: nothing else parts them
 Identity: TypeAlias = tuple[str, str, int]
+UNBOUNDED = "no exception"  # what is expected without bounds
 OF_VALUES = "expect_column_"  # beginning of expectations that observe values of columns
 
 
@@ -205,16 +206,35 @@ def bounds_in_words(arguments: Mapping[str, Any]) -> str:
     '0 to 0.1'
     >>> bounds_in_words({"min_value": 4}), bounds_in_words({"column": "timing", "value_set": ["late"]})
     ('at least 4', "value_set=['late']")
+    >>> bounds_in_words({"min_value": 4, "max_value": 9, "strict_max": True})
+    'at least 4 and less than 9'
+    >>> bounds_in_words({"max_value": 4, "mostly": 0.9})
+    'at most 4, in 0.9 of the rows'
     """
     low, high = arguments.get("min_value"), arguments.get("max_value")
     if low is None and high is None:
         about = {key: value for key, value in arguments.items() if key != "batch_id" and not key.startswith("column")}
-        return ", ".join(f"{key}={value}" for key, value in about.items()) or "no exception"
+        said = (f"{key}={value}" for key, value in about.items() if value is not None)
+        return ", ".join(said) or UNBOUNDED
+    mostly = arguments.get("mostly", 1)
+    most = f", in {mostly:.6g} of the rows" if isinstance(mostly, int | float) and mostly != 1 else ""
+    return f"{_between(arguments, low, high)}{most}"
+
+
+def _between(arguments: Mapping[str, Any], low: Any, high: Any) -> str:
+    strict = [side for side in ("strict_min", "strict_max") if arguments.get(side)]
     if low == high:
         return number_in_words(low)
-    if low is None or high is None:
-        return f"at most {number_in_words(high)}" if low is None else f"at least {number_in_words(low)}"
-    return f"{number_in_words(low)} to {number_in_words(high)}"
+    if low is not None and high is not None and not strict:
+        return f"{number_in_words(low)} to {number_in_words(high)}"
+    least, most = (
+        "more than" if "strict_min" in strict else "at least",
+        "less than" if "strict_max" in strict else "at most",
+    )
+    sides = [f"{least} {number_in_words(low)}"] * (low is not None) + [f"{most} {number_in_words(high)}"] * (
+        high is not None
+    )
+    return " and ".join(sides)
 
 
 def number_in_words(value: Any) -> str:

@@ -24,6 +24,7 @@ OWN_FIGURES, OWN_RESULTS = "own_figures", "own_results"  # the suites of `figure
 JUDGED = "judged"  # in `meta` of the outcome of a suite: one of `JUDGES`
 SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
+SEVERITIES = ("critical", "warning", "info")
 OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
 IN_SENTENCE = re.compile(r"\$([a-z]\w*)")
 IN_BOUND = re.compile(r"\b[A-Za-z]\w*\b(?!\s*[(=])")  # a bound may be computed: "round(windows_fired_low / 2)"
@@ -75,6 +76,10 @@ def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suit
     blanks = Blanks.of(terms, parameters)
     ours = _in_folder(resources.files("windowlib.quality") / "suites")
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
+    for taken in (OWN_FIGURES, OWN_RESULTS):
+        if file := files.get(f"{taken}.json"):
+            key = f"checks.{taken.removeprefix('own_')}_suite"
+            raise InvalidSpec(f"{file}: need another name: the suite of {key} is called {taken}")
     suites = [_suite(file, blanks) for _, file in sorted(files.items())]
     if terms.figures_suite:
         suites.append(_suite(terms.figures_suite, blanks, (OWN_FIGURES, OF_BATCH)))
@@ -93,20 +98,31 @@ def _in_folder(folder: Traversable) -> dict[str, Traversable]:
 def _suite(file: Traversable, blanks: Blanks, header: tuple[str, str] | None = None) -> Suite:
     """The suite in a file, which says its name and what it judges unless `header` does."""
     contents = _contents(file)
-    name, judges = header or _header(file, contents)
+    name, judges = _given(file, contents, *header) if header else _header(file, contents)
     listed = [_expectation(file, number, one) for number, one in enumerate(contents["expectations"], start=1)]
     return Suite(name, judges, tuple(_filled(one, blanks) for one in listed if _holds(one, blanks)))
 
 
 def _contents(file: Traversable) -> dict[str, Any]:
     try:
-        contents = json.loads(file.read_text(encoding="utf-8"))
+        contents = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_json)
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"{file}: need {NEED} as JSON, got {type(error).__name__}: {error}") from error
     if not isinstance(contents, dict) or not isinstance(contents.get("expectations"), list):
         raise InvalidSpec(f"{file}: need {NEED}, got {_shown(contents)}")
     must_be_known(f"{file}: keys of a suite", contents, SUITE_KEYS)
     return contents
+
+
+def _no_json(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _given(file: Traversable, contents: Mapping[str, Any], name: str, judges: str) -> tuple[str, str]:
+    """What the definition says of a suite, with which the file must not disagree."""
+    said = _ours(str(file), contents, ("judges",)).get("judges", judges)
+    must_be_known(f"{file}: meta.windowlib.judges", [said], [judges])
+    return name, judges
 
 
 def _header(file: Traversable, contents: Mapping[str, Any]) -> tuple[str, str]:
@@ -124,7 +140,33 @@ def _expectation(file: Traversable, number: int, config: Any) -> Expectation:
         raise InvalidSpec(f'{place}: need {{"type": "expect_…", "kwargs": {{…}}}}, got {_shown(config)}')
     place = f"{place}, {config['type']}"
     must_be_known(f"{place}: keys of an expectation", config, KEYS)
-    return Expectation(place, config, _ours(place, config, OUR_KEYS))
+    return _sound(Expectation(place, config, _ours(place, config, OUR_KEYS)))
+
+
+def _sound(one: Expectation) -> Expectation:
+    """The same; raises `InvalidSpec` where it says what cannot be meant."""
+    config, kwargs = one.config, one.config["kwargs"]
+    must_be_known(f"{one.place}: severity", [config.get("severity", "critical")], SEVERITIES)
+    for key in (key for key in ("severity", "description", "meta") if key in kwargs):
+        raise InvalidSpec(f"{one.place}: need {key} next to kwargs, got it in them")
+    for key, value, kind in (
+        ("description", config.get("description") or "", str),
+        ("meta.windowlib.figures", one.ours.get("figures", []), list),
+    ):
+        if not isinstance(value, kind):
+            raise InvalidSpec(f"{one.place}: {key}: need {'a text' if kind is str else 'a list'}, got {_shown(value)}")
+    low, high = (_bound(one.place, side, kwargs.get(side)) for side in ("min_value", "max_value"))
+    if low is not None and high is not None and low > high:
+        raise InvalidSpec(f"{one.place}: need min_value <= max_value, got {_shown(low)} and {_shown(high)}")
+    return one
+
+
+def _bound(place: str, side: str, value: Any) -> float | None:
+    """A bound that is a number; None where it is left open, or of another type, which Great Expectations judges."""
+    if isinstance(value, bool) or (isinstance(value, dict) and not isinstance(value.get("$PARAMETER"), str)):
+        need = 'a number, or {"$PARAMETER": "max_late_share"}'
+        raise InvalidSpec(f"{place}: {side}: need {need}, got {_shown(value)}")
+    return value if isinstance(value, int | float) else None
 
 
 def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
@@ -151,9 +193,12 @@ def _holds(one: Expectation, blanks: Blanks) -> bool:
 def _filled(one: Expectation, blanks: Blanks) -> Expectation:
     """An expectation with a pipeline's columns and the numbers of its sentence; bounds Great Expectations fills in."""
     kwargs, parameters = dict(one.config["kwargs"]), blanks.parameters
-    for bound in kwargs.values():
+    for name, bound in kwargs.items():
         if isinstance(bound, dict) and "$PARAMETER" in bound:
-            must_be_known(f"{one.place}: $PARAMETER", IN_BOUND.findall(str(bound["$PARAMETER"])), parameters)
+            used = IN_BOUND.findall(str(bound["$PARAMETER"]))
+            must_be_known(f"{one.place}: $PARAMETER", used, parameters)
+            if unknown := [parameter for parameter in used if parameters[parameter] is None]:
+                kwargs[name] = {"$PARAMETER": unknown[0]}  # what is computed of a number not known yet bounds nothing
     if isinstance(columns := kwargs.get("column_list"), list):
         given = [name for name in columns if str(name).startswith("$")]
         must_be_known(f"{one.place}: column_list", given, blanks.columns)

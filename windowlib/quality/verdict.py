@@ -46,7 +46,9 @@ from windowlib.quality.terms import Terms
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
 WITH_PLACES = {**RESULT_FORMAT, "result_format": "SUMMARY"}  # and where their rows are
-OF_ALL_COLUMNS = ("expect_table_column", "unexpected_rows")  # beginnings of expectations that look at every column
+ABOUT_COLUMNS = ("expect_table_column", "expect_column_to_exist")  # beginnings: they ask which columns there are
+OF_SQL = "unexpected_rows"  # beginning of expectations that are written in SQL
+BOUNDS = {"min_value", "max_value", "quantile_ranges"}
 IN_MS = {
     "window_start_ms": "window_start",
     "window_end_ms": "window_end",
@@ -73,13 +75,29 @@ def validate(
         batch = _batches()[judges].get_batch(batch_parameters={"dataframe": frame})
         for suite, theirs in suites:
             if suite.judges == judges:
-                _names_figures(suite, figures)
-                shown = WITH_PLACES if judges == OF_ROWS else RESULT_FORMAT
-                given = batch.validate(theirs, result_format=shown, expectation_parameters={**bounds})
-                outcome = json.loads(json.dumps(given.to_json_dict(), default=_as_json))
-                outcome["meta"][JUDGED] = judges
+                if judges != OF_ROWS:
+                    _names_figures(suite, figures, frame)
+                outcome = _outcome(batch, suite, theirs, bounds)
                 outcomes.append(with_rows(outcome, result_files, terms.key) if judges == OF_ROWS else outcome)
     return outcomes
+
+
+def _outcome(batch: Any, suite: Suite, theirs: ExpectationSuite, bounds: Mapping[str, float | None]) -> dict[str, Any]:
+    """The outcome of a suite, as JSON; raises `InvalidSpec` where a bound cannot be computed."""
+    shown = WITH_PLACES if suite.judges == OF_ROWS else RESULT_FORMAT
+    try:
+        given = batch.validate(theirs, result_format=shown, expectation_parameters={**bounds})
+    except GreatExpectationsError:
+        for one in suite.expectations:
+            try:
+                batch.validate(_built(one), expectation_parameters={**bounds})
+            except GreatExpectationsError as error:
+                said = str(error).splitlines()[0]
+                raise InvalidSpec(f"{one.place}: need bounds that can be computed, got: {said}") from error
+        raise
+    outcome: dict[str, Any] = json.loads(json.dumps(given.to_json_dict(), default=_as_json))
+    outcome["meta"][JUDGED] = suite.judges
+    return outcome
 
 
 def _as_json(value: Any) -> Any:
@@ -94,7 +112,10 @@ def built(suite: Suite) -> ExpectationSuite:
 
 def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectation]) -> pd.DataFrame:
     """All rows of some files of `results`, in the columns that expectations name, `window_start_ms` among these."""
-    own = [name for name in pq.read_schema(files[0]).names if name not in IN_MS]
+    stored = dict.fromkeys(name for file in files for name in pq.read_schema(file).names)
+    own = [name for name in stored if name not in IN_MS]
+    for one in expectations:
+        must_be_known(f"{one.place}: a column of results", _columns_of(one), [*own, *IN_MS])
     wanted = [*own, *IN_MS] if any(map(_needs_all, expectations)) else _named(expectations, [*own, *IN_MS])
     read = list(dict.fromkeys(IN_MS.get(name, name) for name in wanted)) or own[:1]
     table = pa.concat_tables((pq.ParquetFile(file).read(columns=read) for file in files), promote_options="permissive")
@@ -107,7 +128,7 @@ def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectatio
 
 def _needs_all(one: suite_files.Expectation) -> bool:
     """Whether an expectation may look at columns that it does not name one by one."""
-    return bool(one.config["kwargs"].get("row_condition")) or str(one.config["type"]).startswith(OF_ALL_COLUMNS)
+    return bool(one.config["kwargs"].get("row_condition")) or str(one.config["type"]).startswith(ABOUT_COLUMNS)
 
 
 def _named(expectations: Sequence[suite_files.Expectation], columns: Sequence[str]) -> list[str]:
@@ -119,8 +140,10 @@ def _named(expectations: Sequence[suite_files.Expectation], columns: Sequence[st
 
 def _built(one: suite_files.Expectation) -> Expectation:
     name = one.config["type"]
+    if str(name).startswith(OF_SQL):
+        raise InvalidSpec(f"{one.place}: need an expectation that works on a pandas frame, not one in SQL")
     try:
-        return ExpectationConfiguration(**one.config).to_domain_obj()
+        made: Expectation = ExpectationConfiguration(**one.config).to_domain_obj()
     except ExpectationNotFoundError as error:
         near = get_close_matches(name, list_registered_expectation_implementations(), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
@@ -131,12 +154,26 @@ def _built(one: suite_files.Expectation) -> Expectation:
         raise InvalidSpec(f"{one.place}: need arguments among {', '.join(takes)}; got {'; '.join(problems)}") from error
     except (TypeError, ValueError, GreatExpectationsError) as error:
         raise InvalidSpec(f"{one.place}: need what Great Expectations takes; got {error}") from error
+    if str(name).endswith("_to_be_between") and not BOUNDS & one.config["kwargs"].keys():
+        raise InvalidSpec(f"{one.place}: need min_value or max_value; without them it cannot fail")
+    return made
 
 
-def _names_figures(suite: Suite, figures: Figures) -> None:
-    """Raises `InvalidSpec` where a suite says that a number was made from figures that there are not."""
+def _names_figures(suite: Suite, figures: Figures, frame: pd.DataFrame) -> None:
+    """Raises `InvalidSpec` where a suite judges figures that there are not, or says that a number was made of them."""
     for one in suite.expectations:
-        must_be_known(f"{one.place}: meta.windowlib.figures", one.ours.get("figures", ()), [*figures, *FIGURES])
+        known = dict.fromkeys([*figures, *FIGURES])
+        must_be_known(f"{one.place}: meta.windowlib.figures", one.ours.get("figures", ()), known)
+        must_be_known(f"{one.place}: a figure", _columns_of(one), dict.fromkeys([*frame.columns, *FIGURES]))
+
+
+def _columns_of(one: suite_files.Expectation) -> list[str]:
+    """The columns that an expectation needs, by its arguments."""
+    if str(one.config["type"]).startswith(ABOUT_COLUMNS):
+        return []
+    given = one.config["kwargs"]
+    single = [given[name] for name in ("column", "column_A", "column_B") if name in given]
+    return [*single, *given.get("column_list", ())]
 
 
 @cache
