@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 from pyspark.sql import SparkSession
@@ -103,3 +106,22 @@ def test_a_broken_definition_with_the_name_of_another_takes_no_page(three: list[
     assert call("report", three[0], broken, "--out", site).exit_code == 2
     assert "<title>sub: " in (site / "sub" / "index.html").read_text(encoding="utf-8")
     assert (site / "sub.toml" / "index.html").is_file()
+
+
+def test_each_file_that_cannot_be_loaded_has_a_page_of_its_own_whatever_it_is_called(three: list[Path]) -> None:
+    folder = three[0].parent
+    names = ["index.html.toml", "metrics.prom.toml", "a#b.toml", "100%41.toml", "q?x.toml", "http:.toml", "..toml"]
+    broken = [folder / name for name in ("x.toml", "sub/x.toml", *names)]
+    for file in broken:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("name = 3")
+    ended = call("report", three[0], *broken, "--out", folder / "site")
+    assert ended.exit_code == 2, ended.output
+    home = folder / "site" / "index.html"
+    links = [html.unescape(one) for one in re.findall(r'<h2><a href="([^"]*)"', home.read_text(encoding="utf-8"))]
+    pages = [Path(unquote(urlsplit(urljoin(home.as_uri(), one)).path)) for one in links]
+    assert len({*pages}) == 1 + len(broken)
+    said = [page.read_text(encoding="utf-8") for page in pages]
+    for file in broken:
+        assert sum(html.escape(str(file)) in text for text in said) == 1, file
+    assert 'pipeline="clicks"' in (folder / "site" / "metrics.prom").read_text(encoding="utf-8")

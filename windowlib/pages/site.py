@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from types import MappingProxyType
+from urllib.parse import quote
 
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
@@ -64,7 +67,8 @@ def site(
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
     samples, rows, built = list[metrics.Sample](), list[Overview](), Built()
-    broken = [unreadable(file.name if file.stem in names else file.stem, why) for file, why in mistakes.items()]
+    broken = [unreadable(name, why) for name, why in zip(_names(mistakes, names), mistakes.values(), strict=True)]
+    folders = _folders([*names, *(one.name for one in broken)])
     for one in definitions:
         try:
             found = looked(one, now_ms)
@@ -75,13 +79,41 @@ def site(
         else:
             samples += of_one
             rows.append(shown.overview)
-            disk.put(folder / one.name / PAGE, pipeline_page(shown, WITHIN))
+            disk.put(folder / folders[one.name] / PAGE, pipeline_page(shown, WITHIN))
     for row in broken:
-        disk.put(folder / row.name / PAGE, home_page([row], now_ms, WITHIN))
+        disk.put(folder / folders[row.name] / PAGE, home_page([row], now_ms, WITHIN))
     metrics.write(samples, folder)
-    place = Place(pipeline=lambda name: f"{name}/{PAGE}", home=None)
+    place = Place(pipeline=lambda name: f"{quote(folders[name])}/{PAGE}", home=None)
     built.pages.append(disk.put(folder / PAGE, home_page(in_order([*rows, *broken]), now_ms, place)))
     return built
+
+
+def _names(files: Iterable[Path], taken: Iterable[str]) -> list[str]:
+    """What files are called: as short as no other is called.
+
+    >>> _names([Path("a/x.toml"), Path("b/x.toml"), Path("c/x.toml")], [])
+    ['x', 'x.toml', 'c/x.toml']
+    """
+    found, known = list[str](), {*taken}
+    for file in files:
+        found.append(next((name for name in (file.stem, file.name) if name not in known), str(file)))
+        known.add(found[-1])
+    return found
+
+
+def _folders(names: Iterable[str]) -> dict[str, str]:
+    """A folder for each name, which any file system and browser takes.
+
+    >>> _folders(["clicks", "a#b", "a?b", "index.html", "."])
+    {'clicks': 'clicks', 'a#b': 'a-b', 'a?b': 'a-b-2', 'index.html': 'index.html-2', '.': '-'}
+    """
+    found, taken = dict[str, str](), {PAGE, metrics.FILE}
+    for name in names:
+        plain = re.sub(r"^\.|[^\w.-]", "-", name)
+        numbered = (f"{plain}-{number}" for number in count(2))
+        found[name] = next(one for one in chain([plain], numbered) if one not in taken)
+        taken.add(found[name])
+    return found
 
 
 def _samples(found: Looked) -> list[metrics.Sample]:
