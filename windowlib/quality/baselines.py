@@ -50,13 +50,15 @@ def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | No
      'usual_windows_fired_low': 10.0, 'usual_windows_fired_high': 70.0}
     >>> set(bounds(now, past[:3]).values())
     {0.0, None}
+    >>> bounds(now, [one | {"rows_late": 0} for one in past])["usual_late_share_high"]
+    0.01
     """
     same = _same_hour(figures, history) if figures.get("rows_read") else []
     rows, late, fired = (_band(same, one) for one in (_rows_read, _late_share, windows_fired))
     return {
         "usual_rows_read_low": rows[0],
         "usual_rows_read_high": rows[1],
-        "usual_late_share_high": None if late[1] is None else max(late[1], LEAST_LATE_SHARE),
+        "usual_late_share_high": max(late[1] or 0.0, LEAST_LATE_SHARE) if same else None,
         "usual_windows_fired_low": fired[0],
         "usual_windows_fired_high": fired[1],
     }

@@ -26,6 +26,7 @@ SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
 SEVERITIES = ("critical", "warning", "info")
 OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
+LISTED = 20  # names in a message where one of them was probably meant
 IN_SENTENCE = re.compile(r"\$([a-z]\w*)")
 IN_BOUND = re.compile(r"\b[A-Za-z]\w*\b(?!\s*[(=])")  # a bound may be computed: "round(windows_fired_low / 2)"
 NEED = '{"expectations": [{"type": "expect_…", "kwargs": {…}}, …]}'
@@ -233,7 +234,8 @@ def must_be_known(place: str, given: Iterable[Any], known: Collection[str]) -> N
         if one not in list(known):
             near = get_close_matches(str(one), known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise InvalidSpec(f"{place}: need {' or '.join(known)}, got {_shown(one)}{hint}")
+            need = f"one of the {len(known)} that there are" if near and len(known) > LISTED else " or ".join(known)
+            raise InvalidSpec(f"{place}: need {need}, got {_shown(one)}{hint}")
 
 
 def _shown(value: Any) -> str:

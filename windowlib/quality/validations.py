@@ -53,7 +53,9 @@ def kept_of(root: Path, batch_id: int) -> Validated | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.json"), key=lambda file: int(file.stem), reverse=True)
+    """Those of batches, the newest first; what else lies there is not ours."""
+    files = (file for file in folder.glob("*.json") if file.stem.isdecimal())
+    return sorted(files, key=lambda file: int(file.stem), reverse=True)
 
 
 @lru_cache(maxsize=64)  # one page's: the next one of this process asks for all of them but one
