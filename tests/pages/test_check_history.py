@@ -11,7 +11,8 @@ import pytest
 from tests.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition
 from windowlib.pages.history import histories, places
-from windowlib.pages.plots import check_plot
+from windowlib.pages.hours import Hour
+from windowlib.pages.plots import check_plot, days
 from windowlib.pages.warned import warned
 from windowlib.quality.offending import INDEX
 from windowlib.quality.validations import Validated
@@ -122,3 +123,12 @@ def test_a_bound_that_moves_is_the_same_check(made: Definition) -> None:
     moved.suites[0]["results"][0]["expectation_config"]["description"] = "At most 0.2."
     [share, _] = sorted(histories(made, [moved, batch(1, 0.01)], []), key=lambda one: "0.2" not in one.sentence)
     assert (share.sentence, [one.batch_id for one in share.outcomes]) == ("At most 0.2.", [1, 2])
+
+
+def test_a_day_of_one_event_and_one_more_check_are_said_in_the_singular(made: Definition) -> None:
+    [day] = days([Hour(0, 1, 1, 0, 0)])
+    assert day.sum == "1 event, 0 late"
+    config = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "total"}}
+    failed = [outcome(config, False, {"unexpected_count": 1, "element_count": 9})] * 4
+    batches = [Validated(1, {}, [{"suite_name": "own", "results": failed}])]
+    assert [*warned(made, Tables(made.root), None, batches, 5, {})][-1] == "1 more check failed"

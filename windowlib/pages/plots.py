@@ -192,8 +192,9 @@ def _in_words(hours: Sequence[Hour], *, short: bool = False) -> str:
         for _, amount, words in _parts(hour):
             totals[words] = totals.get(words, 0) + amount
     if short:
-        first = next(iter(totals))
-        return f"{totals[first]:,} {first.partition(' ')[0]}, {totals['late']:,} late"
+        first, amount = next(iter(totals.items()))
+        noun = first.partition(" ")[0]
+        return f"{amount:,} {noun.removesuffix('s') if amount == 1 else noun}, {totals['late']:,} late"
     missing = sum(hour.is_gap for hour in hours)
     said = [f"{amount:,} {words}" for words, amount in totals.items()]
     if hours[0].events is not None:

@@ -52,8 +52,8 @@ def warned(
             which = f" ({', '.join(_refused(checked[newest].figures))})"
         observed = without_examples(seen.observed).partition(" (")[0]
         yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
-    if len(names) > SHOWN:
-        yield f"{len(names) - SHOWN} more checks failed"
+    if (more := len(names) - SHOWN) > 0:
+        yield f"{more} more {'check' if more == 1 else 'checks'} failed"
 
 
 def _failed(batch: Validated) -> dict[Identity, CheckResult]:
