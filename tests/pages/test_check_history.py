@@ -102,7 +102,7 @@ def test_a_failed_check_leads_to_the_rows_that_the_page_has(made: Definition) ->
     assert [one.places for one in late] == [[], []]  # none of these rows is on the page
 
 
-def test_checks_of_one_sentence_or_column_are_each_told(made: Definition) -> None:
+def test_checks_of_one_sentence_or_column_are_each_said(made: Definition) -> None:
     kinds = ("expect_column_values_to_be_between", "expect_column_values_to_be_in_set")
     checks = [({"type": one, "kwargs": {"column": "total"}}, number) for number, one in enumerate(kinds * 2)]
     results = [

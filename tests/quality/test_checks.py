@@ -288,7 +288,7 @@ def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
     for batch_id in range(1, KEPT_BATCHES + 1):
         (folder / f"{batch_id}.json").write_text(contents)
     check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 11, "rows_read": 1001, "rows_in_files": 1001})
-    (clicks.root / "checks" / "7 (copy).json").write_text("{}", encoding="utf-8")  # somebody's
+    (clicks.root / "checks" / "7 (copy).json").write_text("{}", encoding="utf-8")  # a copy made by hand
     batches = kept(clicks.root)
     assert [batch.batch_id for batch in batches[:3]] == [KEPT_BATCHES + 11, KEPT_BATCHES + 10, KEPT_BATCHES]
     assert len(batches) == len(list(folder.iterdir())) - 1 == KEPT_BATCHES

@@ -236,7 +236,7 @@ def _is_open(one: Expectation, low: float | None, high: float | None) -> bool:
 
 
 def _limits(filled: Mapping[str, Any]) -> str:
-    """Where a number is out of its bounds; nothing where they are no numbers.
+    """Where a number is out of its bounds; nothing where they are not numbers.
 
     >>> _limits({"column": "n", "min_value": 1, "max_value": 9, "strict_max": True}), _limits({"column": "n"})
     ('n is below 1 or not below 9', '')

@@ -74,7 +74,7 @@ def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[Ch
 
 
 def identified(results: Iterable[CheckResult]) -> Iterator[tuple[Identity, CheckResult]]:
-    """The checks of a batch, each with what tells it apart: suite, expectation, and which of those that are equal.
+    """The checks of a batch, each with what identifies it: suite, expectation, and which of those that are equal.
 
     >>> twice = [CheckResult("own", "max(total)", "warning", sentence, False, "3", "1") for sentence in ("a", "b")]
     >>> [identity for identity, _ in identified(twice)]
@@ -177,7 +177,7 @@ def _of_rows(outcome: Mapping[str, Any]) -> str:
 
 
 def _counts(seen: Mapping[str, Any]) -> bool:
-    """Whether an outcome counts what it has met, and is no number itself."""
+    """Whether an outcome counts what it has met, and is not a number itself."""
     return "observed_value" not in seen or (seen["observed_value"] is None and "unexpected_count" in seen)
 
 

@@ -77,10 +77,10 @@ def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suit
     blanks = Blanks.of(terms, parameters)
     ours = _in_folder(resources.files("windowlib.quality") / "suites")
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
-    for taken in (OWN_FIGURES, OWN_RESULTS):
-        if file := files.get(f"{taken}.json"):
-            key = f"checks.{taken.removeprefix('own_')}_suite"
-            raise InvalidSpec(f"{file}: need another name: the suite of {key} is called {taken}")
+    for reserved in (OWN_FIGURES, OWN_RESULTS):
+        if file := files.get(f"{reserved}.json"):
+            key = f"checks.{reserved.removeprefix('own_')}_suite"
+            raise InvalidSpec(f"{file}: need another name: the suite of {key} is called {reserved}")
     suites = [_suite(file, blanks) for _, file in sorted(files.items())]
     if terms.figures_suite:
         suites.append(_suite(terms.figures_suite, blanks, (OWN_FIGURES, OF_BATCH)))
