@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
@@ -111,10 +111,23 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
 
 def equal(one: Column, other: Column, of: DataType) -> Column:
     """Whether two values of a column are the same, or are doubles that differ by no more than `NEARLY`."""
-    match of.typeName():
-        case "double" | "float":
-            near = F.abs(one - other) <= F.lit(NEARLY) * F.greatest(F.abs(one), F.abs(other))
-            return one.eqNullSafe(other) | F.coalesce(near, F.lit(False))
-        case "map" | "struct" | "variant":
-            return F.to_json(F.struct(one)).eqNullSafe(F.to_json(F.struct(other)))
+    if of.typeName() in ("double", "float"):
+        near = F.abs(one - other) <= F.lit(NEARLY) * F.greatest(F.abs(one), F.abs(other))
+        return one.eqNullSafe(other) | F.coalesce(near, F.lit(False))
+    if _has_entries_alone(of):
+        one, other = (F.array_sort(F.map_entries(side)) for side in (one, other))
+    elif _has_no_equality(of):  # as texts, which lack what is below a millisecond, on Sail digits of decimals, too
+        one, other = (F.to_json(F.struct(side)) for side in (one, other))
     return one.eqNullSafe(other)
+
+
+def _has_entries_alone(of: Any) -> bool:
+    """Whether a type is that of maps whose values can be compared."""
+    return of.typeName() == "map" and not _has_no_equality(of.valueType)
+
+
+def _has_no_equality(of: Any) -> bool:
+    """Whether values of a type cannot be compared: there is a map or a variant in them."""
+    kind = of.typeName()
+    parts = [one.dataType for one in of.fields] if kind == "struct" else [of.elementType] if kind == "array" else []
+    return kind in ("map", "variant") or any(map(_has_no_equality, parts))
