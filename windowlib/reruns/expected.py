@@ -29,6 +29,11 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
     said = inputs.spark.read.parquet(str(folder)) if any(staged(folder)) else None
     if said is None and any(expected.summary.windows.values()):
         raise RerunRefused(f"the rows of preview {expected.preview_id} are no longer there: make a new one")
+    head = f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"
+    if said is not None and not _has_the_columns(said, inputs.definition.source.key, found):
+        raise RerunRefused(
+            f"{head} results have another key or other columns by now. Nothing was changed. Make a new preview"
+        )
     now = difference_rows(inputs)
     moved = _moved(said, now, inputs.definition.source.key, found)
     in_flight = windows_opened(inputs)
@@ -39,9 +44,23 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
         or f"  {in_flight} windows in flight, not {expected.summary.in_flight[1]}"
     )
     raise RerunRefused(
-        f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"
-        f" what it would change is different now:\n{differing}\nNothing was changed. Make a new preview"
+        f"{head} what it would change is different now:\n{differing}\nNothing was changed. Make a new preview"
     )
+
+
+def _before(said: DataFrame) -> str:
+    """The column with the values that a window had."""
+    return names.BEFORE if names.BEFORE in said.columns else "before"  # in previews of earlier versions
+
+
+def _values(found: Findings) -> list[str]:
+    return ["last_event_time", *found.step.output_names]
+
+
+def _has_the_columns(said: DataFrame, keys: Sequence[str], found: Findings) -> bool:
+    """Whether the rows of a preview have the key and the values that results have now."""
+    had: Any = said.schema[_before(said)].dataType
+    return {*keys} <= {*said.columns} and {*had.names} == {*_values(found)}
 
 
 def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], found: Findings) -> list[str]:
@@ -51,13 +70,12 @@ def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], f
         rows = [] if some is None else some.limit(5).collect()
         return [_named(row, keys) for row in rows]
     identity = [*keys, "window_start", "window_end"]
-    values = ["last_event_time", *found.step.output_names]
+    values = _values(found)
     types = {field.name: field.dataType for field in now.schema}
 
     def side(rows: DataFrame, name: str) -> DataFrame:
-        before = names.BEFORE if names.BEFORE in rows.columns else "before"  # in previews of earlier versions
         held = [F.col(f"`{value}`") for value in values]
-        described = F.struct("part", F.struct(*held).alias("after"), F.col(before).alias("before")).alias(name)
+        described = F.struct("part", F.struct(*held).alias("after"), F.col(_before(rows)).alias("before")).alias(name)
         return rows.select(*(f"`{column}`" for column in identity), described)
 
     both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")

@@ -1,0 +1,88 @@
+"""A dry run from before the definition was changed is applied as it was shown, or refused in a sentence."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.batches.live import run
+from tests.clicks import MINUTE_MS, START_MS, arrive, clicks, clock
+from windowlib.definition.definition import Definition
+from windowlib.migrations.batch import Asked
+from windowlib.migrations.switch import build, switch
+from windowlib.reruns.dry_run import preview
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun, RerunRefused
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+DEFINITION = """
+name = "clicks"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at_ms"
+timestamp_unit = "ms"
+[watermark]
+out_of_orderness = "5m"
+[window]
+type = "session"
+gap = "10m"
+[aggregates]
+clicks = "count(*)"
+total = "sum(value)"
+"""
+WHOLE = Rerun(START_MS, START_MS + 240 * MINUTE_MS, "repaired", "ann")
+
+
+def at(folder: Path, text: str) -> Definition:
+    return clicks(folder, 0, text)
+
+
+def written(folder: Path, number: int, value: int, changed: int = 0) -> None:
+    rows = [{"id": "a", "user": "ann", "at_ms": START_MS + (number * 30) * MINUTE_MS, "value": value}]
+    os.utime(arrive(folder, number, rows), ns=(number + changed, number + changed))
+
+
+@pytest.mark.parametrize(
+    ("edit", "migrates"),
+    [
+        (("[aggregates]", '[aggregates]\nmost = "max(value)"'), False),
+        (("total =", "sum_of ="), True),
+        (('total = "sum(value)"', ""), True),
+        (('["user"]', '["id"]'), True),
+        (('["user"]', '["user", "id"]'), True),
+    ],
+    ids=["a column added", "a column renamed", "a column removed", "another key", "a longer key"],
+)
+def test_a_preview_of_other_columns_is_refused(
+    spark: SparkSession, tmp_path: Path, edit: tuple[str, str], migrates: bool
+) -> None:
+    at(tmp_path, DEFINITION)
+    for number in (1, 4):
+        written(tmp_path, number, 5)
+    run(at(tmp_path, DEFINITION), spark)
+    if migrates:
+        written(tmp_path, 1, 6, 100)
+    else:
+        written(tmp_path, 2, 6)  # late
+        run(at(tmp_path, DEFINITION), spark)
+    shown = preview(at(tmp_path, DEFINITION), WHOLE, spark, clock)
+    now = at(tmp_path, DEFINITION.replace(*edit))
+    if migrates:
+        asked = Asked("ann", "other columns", clock)
+        switch(now, build(now, lambda: spark, asked), lambda: spark, asked)
+        written(tmp_path, 1, 7, 200)  # so that there is something to correct
+    else:
+        written(tmp_path, 5, 5)
+        run(now, spark)
+    before = read_table(now, "results").to_pylist()
+    with pytest.raises(RerunRefused, match="another key or other columns by now"):
+        run(now, spark, replace(WHOLE, preview_id=shown.preview_id))
+    assert read_table(now, "results").to_pylist() == before
+    run(now, spark, WHOLE)
