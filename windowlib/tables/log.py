@@ -16,11 +16,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from windowlib.model.errors import WindowError
+from windowlib.tables.outside import ERASURES, MAINTENANCE, PREVIEWS, SET_ASIDE, VERIFICATIONS
 
 HINT = "_last_checkpoint"
 END_OF_PARQUET = b"PAR1"
 IDENTITY = "windowlib"  # the key of a commit's metadata that names the publication it belongs to
 ACTIONS = "windowlib_actions"  # the key of how many files and transactions a commit of ours names
+OF_COMMANDS = (MAINTENANCE.name, PREVIEWS.name, SET_ASIDE.name, VERIFICATIONS.name)  # no run writes to them
 ADDED = ("num_added_files", "numFilesAdded", "numAddedFiles")  # how many files others name: delta-rs, Spark
 REMOVED = ("num_removed_files", "numFilesRemoved", "numRemovedFiles")
 
@@ -271,7 +273,12 @@ def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:
 
 
 def _way_back(folder: Path, version: int) -> str:
+    then = "the next run writes that version again"
+    if folder.name == ERASURES.name:
+        then = "give the newest `windowlib forget` again before any run, which would read the key that it erased"
+    elif folder.name in OF_COMMANDS:
+        then = "give the command again that wrote it"
     return (
         f"version {version} of table {folder.name} was lost, as after a power cut. Restore the file from a backup"
-        " of the warehouse; or, if no later version exists, delete it, and the next run writes that version again"
+        f" of the warehouse; or, if no later version exists, delete it, and {then}"
     )

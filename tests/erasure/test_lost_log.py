@@ -1,0 +1,30 @@
+"""The log of `erasures` damaged: no run may read an erased key again, and no message may say what brings that about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from windowlib.tables import erasures, log
+from windowlib.tables.erasures import Erasure
+from windowlib.tables.outside import ERASURES, SET_ASIDE
+
+
+@pytest.mark.parametrize("damage", ["", "{"], ids=["empty", "cut off"])
+def test_what_is_lost_of_erasures_is_erased_again_before_any_run(tmp_path: Path, damage: str) -> None:
+    about = {"columns": ["user"], "secret": "00", "digest": "7044044b", "up_to_ms": 0, "later_ms": [], "batch_id": 3}
+    left = {"removed": {"results": 1}, "source": {}, "not_looked_at": []}
+    erasures.keep(tmp_path, Erasure(datetime(2026, 3, 2, tzinfo=UTC), "ann", "request 1", **about, **left))
+    newest = max((tmp_path / ERASURES.name / "_delta_log").glob("*.json"))
+    newest.write_text(damage)
+    with pytest.raises(log.DamagedLog, match=r"give the newest `windowlib forget` again before any run"):
+        log.check(tmp_path / ERASURES.name)
+
+
+def test_what_a_command_wrote_no_run_writes_again(tmp_path: Path) -> None:
+    (tmp_path / SET_ASIDE.name / "_delta_log").mkdir(parents=True)
+    log.file_of(tmp_path / SET_ASIDE.name, 0).write_text("")
+    with pytest.raises(log.DamagedLog, match="give the command again that wrote it"):
+        log.check(tmp_path / SET_ASIDE.name)
