@@ -26,19 +26,19 @@ def rejected(
 ) -> dict[str, Changes]:
     """The changes to `quarantine`, `late_events` and `seen_ids`."""
     return {
-        "quarantine": _quarantine(inputs, given, seen, windows),
+        "quarantine": _quarantine(inputs, step, given, seen, windows),
         "late_events": _late_events(inputs, step, given, events, seen, windows),
         "seen_ids": _seen_ids(inputs, step, events, windows),
     }
 
 
-def _quarantine(inputs: Inputs, given: Admitted, seen: Seen, windows: Windows) -> Changes:
+def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: Seen, windows: Windows) -> Changes:
     if not any(seen.reasons.values()):
         return Changes()
     rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
     if holes is not None:
         rows = in_holes(rows, holes)
-    refused = quarantined(rows, given.columns, inputs.plan.batch_id)
+    refused = quarantined(rows, given.columns, inputs.plan.batch_id, step.engine)
     return Changes(inputs.staged.append(source.with_path(inputs.spark, refused, given.uris), "quarantine"))
 
 

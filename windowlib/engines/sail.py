@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from windowlib.engines import sail_json
 from windowlib.engines.sail_batches import Islands, PassingCounters, Sorted
 from windowlib.model.errors import WindowError
 from windowlib.plans.balanced import balanced
@@ -21,7 +22,7 @@ from windowlib.plans.engine import Engine
 from windowlib.plans.functions import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from windowlib.plans.engine import OverBatches
@@ -161,6 +162,10 @@ class SailEngine(Engine):
             return part.select(*(nothing.get(name, quoted(name)) for name in types))
 
         return balanced(lambda a, b: a.union(b), [*map(whole, parts)])
+
+    def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
+        """See `Engine`. What Sail writes of decimals is not what they are."""
+        return sail_json.as_json(rows, columns)
 
     def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
         """See `Engine`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import reduce
 from pathlib import Path
 
@@ -105,7 +106,7 @@ class Sought:
 
     def _refused(self, raws: Iterable[str | None], mention: Mention) -> pa.Array:
         """Which quarantined rows are the key's; of lines that could not be parsed, which have its values."""
-        rows = ((raw, raw_row(raw)) for raw in (raw or "" for raw in raws))
+        rows = ((raw, raw_row(raw, Decimal)) for raw in (raw or "" for raw in raws))
         return pa.array([self.key.is_of(row) if row else mention.is_in(raw) for raw, row in rows], pa.bool_())
 
 

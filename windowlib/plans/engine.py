@@ -14,9 +14,13 @@ from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+TIMES_IN_JSON = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 OverBatches = Callable[["Iterable[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
 
 
@@ -89,6 +93,10 @@ class Engine:
     ) -> DataFrame:
         """What `function` makes of the Arrow batches of `rows`: a key in one task, sorted by `keys` and `order`."""
         return _gathered(rows, keys).sortWithinPartitions(*map(quoted, [*keys, *order])).mapInArrow(function, schema)
+
+    def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
+        """Some columns of `rows` as one JSON object, numbers with all their digits and times to the microsecond."""
+        return F.to_json(F.struct(*map(quoted, columns)), TIMES_IN_JSON)
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
         """`intervals` and _island (long): the same for two intervals of a key only if a chain of touches joins them.

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from windowlib.plans import names
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.plans.engine import Engine
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 
-def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int) -> DataFrame:
+def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int, engine: Engine) -> DataFrame:
     """The refused rows of a batch.
 
     rows:    the source's columns, TIMESTAMP_MS, REASON, CORRUPT, SOURCE_FILE, SOURCE_ROW
@@ -23,7 +24,7 @@ def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int) -
     shown = F.col(names.TIMESTAMP_MS).between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
     return rows.where(f"{names.REASON} IS NOT NULL").select(
         F.col(names.REASON).alias("reason"),
-        F.coalesce(names.CORRUPT, raw(source_columns)).alias("raw"),
+        F.coalesce(names.CORRUPT, engine.as_json(rows, source_columns)).alias("raw"),
         F.when(shown, F.timestamp_millis(names.TIMESTAMP_MS)).alias("event_time"),
         names.SOURCE_FILE,
         F.col(names.SOURCE_ROW).alias("source_row"),
@@ -50,7 +51,7 @@ def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], even
         *step.key_columns,
         F.timestamp_millis(names.TIMESTAMP_MS).alias("event_time"),
         (F.col(quoted(event_id)).cast("string") if event_id else F.lit(None).cast("string")).alias("event_id"),
-        raw(source_columns).alias("raw"),
+        step.engine.as_json(late, source_columns).alias("raw"),
         F.timestamp_millis(names.WINDOW_START_MS).alias("window_start"),
         F.timestamp_millis(names.WINDOW_END_MS).alias("window_end"),
         F.timestamp_millis(F.lit(min(step.watermark_in_ms, MAX_TIMESTAMP_MS))).alias("watermark"),
@@ -60,8 +61,3 @@ def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], even
         F.col(names.SOURCE_ROW).alias("source_row"),
         F.lit(None).cast("long").alias("readmitted_by"),
     )
-
-
-def raw(source_columns: Sequence[str]) -> Column:
-    """A source row as JSON."""
-    return F.to_json(F.struct(*(F.col(quoted(name)) for name in source_columns)))

@@ -119,7 +119,8 @@ def judged(
         return Judged(covered, released=released, ids=ids)
     paths = {uri: path for uri, path in raw.paths.items() if path in changed}
     of_changed = rows.where(_of_changed(files, raw))
-    refused = source.with_path(inputs.spark, quarantined(of_changed, raw.columns, inputs.plan.batch_id), raw.paths)
+    refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id, engine_of(inputs.spark))
+    refused = source.with_path(inputs.spark, refused, raw.paths)
     seen = intake.look(of_changed, like, inputs.definition.storage.state_partition_ms, paths)
     return Judged(covered, seen, refused, released, ids)
 

@@ -6,6 +6,7 @@ looked for are not opened.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -71,7 +72,7 @@ class Key:
             if given is None:
                 return False
             try:
-                same = _typed(name, key_text(given), kind).equals(_typed(name, text, kind))
+                same = _of_json(name, given, kind).equals(_typed(name, text, kind))
             except CannotLook:
                 return False  # a malformed row
             if not same:
@@ -251,6 +252,18 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(text).cast(kind)
     except pa.ArrowInvalid as error:
         raise CannotLook(f"key {text!r}: column {name} is {kind}, which this value is not") from error
+
+
+def _of_json(name: str, given: Any, kind: pa.DataType) -> pa.Scalar:
+    """A value that a table keeps as JSON, in the type of its column: bytes in base 64, a time without a zone with Z."""
+    text = key_text(given)
+    try:
+        if pa.types.is_binary(kind):
+            return pa.scalar(b64decode(text, validate=True), kind)
+    except ValueError as error:
+        raise CannotLook(f"{text!r} is not in base 64") from error
+    has_no_zone = pa.types.is_timestamp(kind) and kind.tz is None
+    return _typed(name, text.removesuffix("Z") if has_no_zone else text, kind)
 
 
 def key_text(value: Any) -> str:

@@ -19,7 +19,7 @@ from windowlib.definition.instants import instant, nearest_utc, time_of
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
-from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, raw_row
+from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.inspection.lineage.lacking import check_columns, not_filled
 from windowlib.model.lateness import cleanup_time_ms
@@ -129,7 +129,7 @@ def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
     """Where a key without a window occurs."""
     batch = f"up to batch {tables.batch.batch_id}"
     late = sum(1 for _ in late_rows(tables, readmitted=True, key=key))
-    refused = sum(key.is_of(raw_row(row["raw"])) for row in tables.rows("quarantine"))
+    refused = sum(is_raw_of(key, row["raw"]) for row in tables.rows("quarantine"))
     if not late and not refused:
         yield f"key {key} never occurs {batch}"
         return

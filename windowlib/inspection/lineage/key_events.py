@@ -9,8 +9,9 @@ before the other began, and then the one that ends first had taken the event whi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from windowlib.definition.instants import instant, time_of
@@ -135,7 +136,7 @@ def _refused(cut: Cut, key: Key, span: TimeRange, events: Iterable[SourceEvent])
     places = {(event.file, event.row) for event in events}
     files = overlapping(cut.files("quarantine"), "event_time", "event_time", span)
     for row in cut.rows("quarantine", files, where=within("event_time", span)):
-        if (row["source_file"], row["source_row"]) in places or key.is_of(raw_row(row["raw"])):
+        if (row["source_file"], row["source_row"]) in places or is_raw_of(key, row["raw"]):
             yield _said(cut, row, f"quarantined: {row['reason']}", None)
 
 
@@ -147,17 +148,22 @@ def _said(cut: Cut, row: Mapping[str, Any], why: str | None, readmitted_by: int 
     return EventOf(row["source_file"], row["source_row"], at_ms, row["batch_id"], values, why, readmitted_by)
 
 
-def raw_row(raw: str) -> dict[str, Any]:
+def raw_row(raw: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
     """A row as `late_events` and `quarantine` keep it, a JSON object; nothing for a line that could not be parsed.
 
     >>> raw_row('{"user": "ann"}'), raw_row("ann,17,x"), raw_row("17")
     ({'user': 'ann'}, {}, {})
     """
     try:
-        row = json.loads(raw)
+        row = json.loads(raw, parse_float=parse_float)
     except ValueError:
         return {}
     return row if isinstance(row, dict) else {}
+
+
+def is_raw_of(key: Key, raw: str) -> bool:
+    """Whether a row that a table keeps as JSON has a key; its numbers are compared with all their digits."""
+    return key.is_of(raw_row(raw, Decimal))
 
 
 def _matched(
