@@ -34,6 +34,7 @@ from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
+from windowlib.tables.migration import switched
 from windowlib.tables.prepare import TableChange
 from windowlib.tables.roll_forward import check_adoptable, is_ours
 from windowlib.tables.standing import COUNTED, changes_since, fence
@@ -137,19 +138,22 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
 
 def _check_between(ledger: Ledger, to_batch_id: int, known: Mapping[int, Commit]) -> None:
     """Raises `CannotUndo` where a migration or an erasure lies between a batch and now."""
-    for between in (one for number, one in known.items() if number > to_batch_id and one.decision):
-        back = f"`{to_paste('rollback', THIS, '--to-batch', str(between.batch_id), *WHY)}` goes back to it"
-        if between.decision and between.decision.switches:
-            undo = to_paste("migrate", THIS, "--undo", *WHY)
+    for number in sorted((one for one in known if one > to_batch_id), reverse=True):
+        decision = known[number].decision
+        if decision is None or not (decision.switches or decision.kind == "forget"):
+            continue
+        back = f" `{to_paste('rollback', THIS, '--to-batch', str(number), *WHY)}` goes back to it."
+        back = "" if number == max(known) else back
+        if decision.switches:
+            undo = f" `{to_paste('migrate', THIS, '--undo', *WHY)}` takes the newest migration back."
             raise CannotUndo(
-                f"batch {between.batch_id} lies between, a migration ({between.decision.title}): a rollback does"
-                f" not go across it. `{undo}` takes the newest migration back; {back}"
+                f"batch {number} lies between, a migration ({decision.title}): a rollback does not go across it."
+                f"{undo if switched(ledger) else ''}{back}"
             )
-        if between.decision and between.decision.kind == "forget":
-            raise CannotUndo(
-                f"batch {between.batch_id} lies between, by which a key was erased: a rollback does not go across"
-                f" it, as the key would be back. {back}; a rerun recomputes a range of time before it"
-            )
+        raise CannotUndo(
+            f"batch {number} lies between, by which a key was erased: a rollback does not go across it, as the key"
+            f" would be back.{back} A rerun recomputes a range of time before it"
+        )
     of_no_batch = (one for one in erasures.erasures(ledger.root) if one.batch_id is None)
     first = max((erasures.first_without(one, [*known.values()]) for one in of_no_batch), default=0)
     if to_batch_id < first:
