@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from windowlib.tables.migration import Migration, begin, drop_tables, forget, given_up, mark
+from windowlib.tables.migration import (
+    ABOUT,
+    DamagedMigration,
+    Migration,
+    begin,
+    drop_tables,
+    forget,
+    given_up,
+    mark,
+    migrations,
+)
 
 BUILT = Migration("one", "window.gap", 0)
 
@@ -66,3 +76,11 @@ def test_what_is_written_of_a_migration_that_was_given_up_is_found(tmp_path: Pat
     assert (mark(folder), given_up(tmp_path)) == (None, [])
     (folder / "results").mkdir(parents=True)  # by a command that had not looked yet
     assert given_up(tmp_path) == [folder]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"id": "one"}', '{"id": "one", "more": 1}', "\xff"])
+def test_a_migration_that_cannot_be_read_is_named(tmp_path: Path, damage: str) -> None:
+    begin(tmp_path, BUILT)
+    (BUILT.folder(tmp_path) / ABOUT).write_bytes(damage.encode("latin-1"))
+    with pytest.raises(DamagedMigration, match=rf"one.{ABOUT} is damaged: restore it from a backup"):
+        migrations(tmp_path)

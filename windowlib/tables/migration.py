@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from windowlib.model.errors import WindowError
 from windowlib.tables import delta, disk
 from windowlib.tables.ledger import DecidedMeanwhile, Ledger
 from windowlib.tables.ledger_history import commits_of
@@ -29,6 +30,10 @@ MIGRATED = "migrated"  # in what a commit keeps of the definition: the batch of 
 ABOUT = "migration.json"
 TRIES = 10  # to delete what others write into
 FINISHED = "migrate_finish"  # the kind of row
+
+
+class DamagedMigration(WindowError):
+    """What is kept of a migration cannot be read. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,22 @@ def _mark_again(folder: Path) -> None:
         os.replace(new, folder / ABOUT)
 
 
+def _read(file: Path) -> Migration:
+    try:
+        return Migration(**json.loads(file.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise DamagedMigration(
+            f"{file} is damaged: restore it from a backup of the warehouse. Without one delete {file.parent}: a"
+            " migration that is not switched is built again then, and one that is switched cannot be undone any more"
+        ) from error
+
+
 def migrations(root: Path) -> list[Migration]:
-    """Those that were begun and neither finished nor undone, oldest first."""
+    """Those that were begun and neither finished nor undone, oldest first. Raises `DamagedMigration`."""
     found = []
     for file in (root / FOLDER).glob(f"*/{ABOUT}"):
         with suppress(FileNotFoundError):  # another command has given it up since
-            found.append(Migration(**json.loads(file.read_text(encoding="utf-8"))))
+            found.append(_read(file))
     return sorted(found, key=lambda one: (one.at_ms, one.id))
 
 
