@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.source.found import SourceError
+from windowlib.tables import log
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
 
@@ -109,6 +111,63 @@ def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"version 1 of the Delta table .* has left a gap, which cannot be closed"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None
+
+
+@pytest.mark.fault("a Delta source is deleted and created again", "the run says so; nothing is read")
+@pytest.mark.parametrize("versions", [1, 5])
+def test_a_table_that_was_created_again_is_another(spark: SparkSession, tmp_path: Path, versions: int) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    for number in (1, 2, 3):
+        append(tmp_path, number)
+    assert run(definition, spark) == rows(1, 2, 3)
+    shutil.rmtree(tmp_path / "incoming")
+    for number in range(versions):
+        append(tmp_path, number)
+    with pytest.raises(SourceError, match=r"another Delta table than the one that clicks has read up to version 2"):
+        plan(definition, clock)
+    assert ledger_of(definition).state().plan is None
+
+
+@pytest.mark.parametrize("user", ["a\u2028b", "a\x85b", "a\x0bb\x1cc", "a\r\nb"])
+def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path, user: str) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    rows = [{**event, "user": user} for event in events(1)]
+    for _ in range(2):
+        write_deltalake(tmp_path / "incoming", pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
+    assert run(definition, spark, finish=True) == 2 * len(rows)
+    assert {row["user"] for row in read_table(definition, "results").to_pylist()} == {user}
+
+
+def test_a_table_that_is_replaced_in_its_own_log_is_read_on(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "skip"'))
+    append(tmp_path, 1)
+    assert run(definition, spark) == rows(1)
+    DeltaTable.create(str(tmp_path / "incoming"), table_of(tmp_path).schema(), mode="overwrite")
+    append(tmp_path, 2)
+    assert run(definition, spark) == rows(2)
+    append(tmp_path, 3)
+    assert run(definition, spark) == rows(3)
+
+
+def test_a_column_that_has_another_name_in_the_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE)
+    append(tmp_path, 1)
+    assert run(definition, spark) == rows(1)
+    entry = log.file_of(tmp_path / "incoming", 0)
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    about = next(one["metaData"] for one in actions if "metaData" in one)
+    schema = json.loads(about["schemaString"])
+    for number, field in enumerate(schema["fields"], 1):  # as Spark writes it for DROP COLUMN value, ADD COLUMN value
+        own = "col-1" if field["name"] == "value" else field["name"]
+        field["metadata"] = {"delta.columnMapping.physicalName": own, "delta.columnMapping.id": number}
+    about |= {"schemaString": json.dumps(schema), "configuration": {"delta.columnMapping.mode": "name"}}
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    mapped = log.file_of(tmp_path / "incoming", 1)
+    mapped.write_text(
+        "\n".join(map(json.dumps, ({"commitInfo": {"operation": "ALTER"}}, protocol, {"metaData": about})))
+    )
+    with pytest.raises(SourceError, match=r"calls a column 'value' that is 'col-1' in its files"):
+        plan(definition, clock)
 
 
 @pytest.mark.fault(

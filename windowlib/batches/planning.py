@@ -177,7 +177,7 @@ def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived:
     place = place_of(definition.source, definition.root)
     kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place}
     kept |= {MIGRATED: then[MIGRATED]} if MIGRATED in then else {}
-    kept |= {CURSOR: cursor.to_json()} if cursor else {}
+    kept |= {CURSOR: cursor.to_json(definition.source)} if cursor else {}
     kept |= {marker.MARKER: asdict(left_at)} if left_at else {}
     return _of_next_batch(definition, state, kept, plan_time_ms(arrived.at_ms, state), arrived.files)
 

@@ -147,7 +147,7 @@ def read_again(reader: Reader, plan: Plan) -> Plan:
     if span is None or not plan.rerun.range.holds(span):
         copied = "recompute everything: run a copy of the definition under another name over the same source"
         return _refuse_part(reader.source, whole, span, "has put rows that were read into other files", copied)
-    return _with(reader.tables, plan, whole)
+    return _with(reader, plan, whole)
 
 
 def taken(reader: Reader, plan: Plan, removal: Removal) -> Plan:
@@ -164,7 +164,7 @@ def taken(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     if not asked.holds(span):
         by_itself = f'set source.removals = "rerun" in {reader.source.file}, and a run recomputes all of it'
         return _refuse_part(reader.source, removal, span, "removes rows", by_itself)
-    return _with(reader.tables, plan, removal)
+    return _with(reader, plan, removal)
 
 
 def _quiet(of: Source, cursor: Cursor) -> int:
@@ -186,10 +186,10 @@ def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str
     raise RerunRefused(f"{title(of, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
 
 
-def _with(tables: Tables, plan: Plan, removal: Removal) -> Plan:
-    aside = files_set_aside(tables.root)
+def _with(reader: Reader, plan: Plan, removal: Removal) -> Plan:
+    aside = files_set_aside(reader.tables.root)
     fresh = [file for file in removal.fresh if file.path not in aside]
-    kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last).to_json()}
+    kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last).to_json(reader.source)}
     return replace(
         plan,
         files=tuple(listing.numbered(fresh, plan.from_sequence)),

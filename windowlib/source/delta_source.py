@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from windowlib.definition.source import Source
 from windowlib.source.found import Found, Listed, SourceError, Version
 from windowlib.tables import log
 
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CURSOR = "source_cursor"  # where a plan and a commit keep it: next to what the state depends on
 
 
@@ -32,19 +34,21 @@ class Cursor:
     """How far a Delta table was read: every version up to `version`.
 
     `snapshot`: the version whose files come first, where the log did not reach back to 0; until all of them are read.
+    `table`: the id that the table had, by which one that was created again is another; None where it was not kept.
     """
 
     version: int = -1
     snapshot: int | None = None
+    table: str | None = None
 
     @classmethod
     def of(cls, definition_json: str) -> Cursor:
         """The cursor that a commit keeps; the log's beginning where a release wrote it that kept none."""
         return cls(**json.loads(definition_json).get(CURSOR, {}))
 
-    def to_json(self) -> dict[str, int | None]:
-        """For the ledger."""
-        return {"version": self.version, "snapshot": self.snapshot}
+    def to_json(self, source: Source) -> dict[str, int | str | None]:
+        """For the ledger, with the id that the table has."""
+        return {"version": self.version, "snapshot": self.snapshot, "table": _table(source).metadata().id}
 
 
 def delta_files(source: Source, cursor: Cursor | None) -> Listed:
@@ -52,17 +56,56 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
 
     Some of the files may be read. `source.removals = "skip"` leaves out versions that removed files.
 
-    Raises `SourceError` where there is no table, or its log does not reach back to the cursor.
+    Raises `SourceError` where there is no table, or another one than was read, where its log does not reach back to the
+    cursor, and where its files call columns otherwise than it does.
     """
     if not _log_of(source).is_dir():
         raise SourceError(
             f"{source.path} is not a Delta table (it has no _delta_log); correct source.path in {source.file}"
         )
     after = cursor or Cursor()
+    table = _table(source)
+    _check_same(source, table, after)
+    _check_names(source, table)
     found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
-    since = _since(source, after.version if after.snapshot is None else after.snapshot)
+    since = _since(source, _read_up_to(after), table.version())
     skips = source.removals == "skip"
     return Listed(found, [version for version in since if not (skips and version.removed)])
+
+
+def _read_up_to(cursor: Cursor) -> int:
+    return cursor.version if cursor.snapshot is None else cursor.snapshot
+
+
+def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
+    """Raises `SourceError` for another table than the one that was read so far."""
+    known, now, read, newest = cursor.table, table.metadata().id, _read_up_to(cursor), table.version()
+    if newest >= read and (known in (None, now) or now in _ids_since(source, read, newest)):
+        return
+    raise SourceError(
+        f"{source.path} is another Delta table than the one that {source.pipeline} has read up to version {read}: it was"
+        f" created again, and its newest version is {newest}. What of it was read before cannot be known. Put the table"
+        " back that was there; or, to read this one from its beginning, give the pipeline another name or warehouse"
+    )
+
+
+def _ids_since(source: Source, read: int, newest: int) -> set[str]:
+    """The ids that a table was given by the versions after one: it may be replaced within its log."""
+    with suppress(log.DamagedLog):  # a gap, which is named where versions are read
+        actions = [one for version in range(read + 1, newest + 1) for one in log.actions(source.path, version)]
+        return {one["metaData"]["id"] for one in actions if "metaData" in one}
+    return set()
+
+
+def _check_names(source: Source, table: DeltaTable) -> None:
+    """Raises `SourceError` where a column's name is not the one that it has in the files."""
+    for field in table.schema().fields:
+        if (own := field.metadata.get(PHYSICAL_NAME, field.name)) != field.name:
+            raise SourceError(
+                f"{source.path} calls a column {field.name!r} that is {own!r} in its files (column mapping): the files"
+                " are read, so values of another column might be taken for it. Write the table again without"
+                " delta.columnMapping.mode, or read a copy of it"
+            )
 
 
 def version_of(source: Source, number: int) -> Version | None:
@@ -85,7 +128,7 @@ def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) 
     >>> [cursor_after([a, b, c][:n], [a, b, c][n:], Cursor(3)).version for n in (1, 2, 3)]
     [4, 4, 5]
     >>> cursor_after([], [], Cursor(3))
-    Cursor(version=3, snapshot=None)
+    Cursor(version=3, snapshot=None, table=None)
     """
     if not taken:
         return before
@@ -93,7 +136,7 @@ def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) 
     oldest_left = min((file.order[0] for file in left), default=newest + 1)
     if before.snapshot is not None and oldest_left <= before.snapshot:
         return before
-    return Cursor(min(newest, oldest_left - 1))
+    return Cursor(min(newest, oldest_left - 1), table=before.table)
 
 
 def beginning(source: Source) -> Cursor:
@@ -142,9 +185,9 @@ def _snapshot(source: Source, version: int) -> list[Found]:
     ]
 
 
-def _since(source: Source, after: int) -> Iterator[Version]:
-    """What the versions after one have done to the rows of the table."""
-    folder, newest = source.path, _table(source).version()
+def _since(source: Source, after: int, newest: int) -> Iterator[Version]:
+    """What the versions after one, up to another, have done to the rows of the table."""
+    folder = source.path
     for version in range(after + 1, newest + 1):
         try:
             actions = log.actions(folder, version)
