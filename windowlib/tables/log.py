@@ -114,10 +114,13 @@ def entry(folder: Path, version: int) -> Entry:
 
 
 def actions(folder: Path, version: int) -> list[dict[str, Any]]:
-    """The same as it is written: one object for each action. Raises `DamagedLog`."""
+    """The same as it is written: one object for each action. Raises `DamagedLog`.
+
+    Only a line feed ends a line: the bounds of texts may hold other characters that end one for Python, such as U+2028.
+    """
     file = file_of(folder, version)
     try:
-        found = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        found = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
     except FileNotFoundError as error:
         raise DamagedLog(f"{file} is not there: {_way_back(folder, version)}") from error
     except ValueError as error:
