@@ -94,7 +94,7 @@ def values(spark: SparkSession, folder: Path, kinds: list[str], row: bytes, dial
     said = {f"c{n}": of for n, of in enumerate(kinds)}
     definition = pipeline(folder, {f"1.{kind}": row}, dialect, kind)
     source = definition.source.model_copy(update={"columns": said})
-    read = text.read(spark, source, [str(folder / "incoming" / f"1.{kind}")])
+    read = text.read(spark, source, [str(folder / "incoming" / f"1.{kind}")], folder / "staging")
     found = read.select(*(F.col(quoted(name)).alias(name) for name in said), names.CORRUPT).toArrow().to_pylist()
     return [
         MALFORMED if one[names.CORRUPT] is not None else next((v for v in [one[name]] if v is not None), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
-from windowlib.source import surrogates
+from windowlib.source import lines
 from windowlib.tables.read import read_table
 
 DEFINITION = """
@@ -119,9 +120,9 @@ def test_csv(spark: SparkSession, tmp_path: Path, case: str) -> None:
 @pytest.mark.classic
 def test_json(spark: SparkSession, tmp_path: Path) -> None:
     rows = [{"user": "é\n", "at_ms": AT, "note": 'a "b"', "value": 1}, {"user": "é\n", "at_ms": AT, "value": 2}]
-    lines = "\n".join(map(json.dumps, rows)).encode() + b'\n{"user": "J\xf6rg", "at_ms": %d, "value": 3}\n' % AT
+    content = "\n".join(map(json.dumps, rows)).encode() + b'\n{"user": "J\xf6rg", "at_ms": %d, "value": 3}\n' % AT
     results = [("é\n", 2, 3, 'a "b"')]
-    assert counted(pipeline(tmp_path / "1", {"1.json": lines}, kind="json"), spark) == (results, ["malformed"])
+    assert counted(pipeline(tmp_path / "1", {"1.json": content}, kind="json"), spark) == (results, ["malformed"])
     whole = {"1.json": json.dumps(rows, indent=1).encode(), "2.json.gz": gzip.compress(json.dumps(rows[0]).encode())}
     results = [("é\n", 3, 4, 'a "b"')]
     assert counted(pipeline(tmp_path / "2", whole, "multi_line = true", "json"), spark) == (results, [])
@@ -141,6 +142,50 @@ def test_half_a_character_is_not_a_question_mark(spark: SparkSession, tmp_path: 
     assert counted(pipeline(tmp_path, files, kind="json"), spark) == (results, ["malformed"] * len(HALVES))
 
 
+SEVERAL = "{0}{0}", "{0} {0}", "{0},{0}", "[{0}]{0}", "{0}\t[{0}]", "{0} x"  # of one line
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+@pytest.mark.parametrize("kind", ["decimal(20,18)", "tinyint"])
+def test_a_line_of_several_records_is_malformed(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    number = "0.123456789012345678" if kind != "tinyint" else "101"
+    record = f'{{"user": 1.10, "at_ms": {AT}, "value": {number}, "parts": [{{"a": "}}{{"}}, {{}}, []]}}'
+    halves = record.replace("1.10", r'"\ud83d"')
+    one = "\n".join(
+        [*(line.replace("{0}", record) for line in SEVERAL), "", record, halves, record + " ", f"[{record}]"]
+    )
+    files = {"1.json": one.encode(), "2.json.gz": gzip.compress(f"{record}\n{record}".encode())}
+    definition = pipeline(tmp_path, files, kind="json")
+    definition.source.columns["value"] = kind
+    results, refused = counted(definition, spark)
+    assert results == [("1.10", 5, 5 * (Decimal(number) if kind != "tinyint" else 101), None)]
+    assert refused == ["malformed"] * (len(SEVERAL) + 1)
+    assert {row["source_file"] for row in read_table(definition, "quarantine").to_pylist()} == {"1.json"}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+def test_a_small_number_that_its_type_does_not_have(spark: SparkSession, tmp_path: Path) -> None:
+    values = (-129, -128, 127, 128, 200, 255, 256)
+    rows = {"1.json": "".join(f'{{"user": "u", "at_ms": {AT}, "value": {value}}}\n' for value in values).encode()}
+    definition = pipeline(tmp_path, rows, kind="json")
+    definition.source.columns["value"] = "tinyint"
+    assert counted(definition, spark) == ([("u", 2, -1, None)], ["malformed"] * 5)
+
+
+@pytest.mark.parametrize("after", ["{0}", "[{0}]", ",", "x"])
+def test_a_file_of_several_values_is_refused_where_it_is_read_as_one(tmp_path: Path, after: str) -> None:
+    record = f'{{"user": "}}\\"]",\n "at_ms": {AT}, "value": 1}}'
+    good = pipeline(tmp_path / "1", {"1.json": f"[{record},\n{record}]\n\n".encode()}, "multi_line = true", "json")
+    assert plan(good, clock)
+    content = f"{record}\n{after.replace('{0}', record)}".encode()
+    with pytest.raises(WindowError, match=r"1\.json has more than one value of JSON"):
+        plan(pipeline(tmp_path / "2", {"1.json": content}, "multi_line = true", "json"), clock)
+
+
 @pytest.mark.parametrize("user", [*HALVES, *CHARACTERS])
 def test_half_a_character_in_a_file_of_one_record_is_refused(tmp_path: Path, user: str) -> None:
     record = f'[{{"user":\n"{user}", "at_ms": {AT}, "value": 1}}]'.encode()
@@ -153,13 +198,13 @@ def test_half_a_character_in_a_file_of_one_record_is_refused(tmp_path: Path, use
 
 
 def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surrogates, "CHUNK_BYTES", 5)
+    monkeypatch.setattr(lines, "CHUNK_BYTES", 5)
     file = tmp_path / "1.json"
     for before in range(12):
         file.write_text("x" * before + r"\ud83d")
-        assert surrogates.may_be_in(file)
+        assert lines.may_be_odd(file)
     file.write_text(r"xxx\u00d8\u0d83")
-    assert not surrogates.may_be_in(file)
+    assert not lines.may_be_odd(file)
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ class Dialect(Section):
     )
     multi_line: bool | None = Field(
         default=None,
-        description="whether a record may have several lines, so that one task reads a file; without it, CSV: where a"
-        " file has quotes; JSON: no",
+        description="whether a record may have several lines, so that one task reads a file, which JSON has one record"
+        " or list of them in; without it, CSV: where a file has quotes; JSON: no",
     )
 
 

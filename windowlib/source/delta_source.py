@@ -48,7 +48,7 @@ class Cursor:
 
     def to_json(self, source: Source) -> dict[str, int | str | None]:
         """For the ledger, with the id that the table has."""
-        return {"version": self.version, "snapshot": self.snapshot, "table": _table(source).metadata().id}
+        return {"version": self.version, "snapshot": self.snapshot, "table": str(_table(source).metadata().id)}
 
 
 def delta_files(source: Source, cursor: Cursor | None) -> Listed:
@@ -79,13 +79,13 @@ def _read_up_to(cursor: Cursor) -> int:
 
 def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
     """Raises `SourceError` for another table than the one that was read so far."""
-    known, now, read, newest = cursor.table, table.metadata().id, _read_up_to(cursor), table.version()
+    known, now, read, newest = cursor.table, str(table.metadata().id), _read_up_to(cursor), table.version()
     if newest >= read and (known in (None, now) or now in _ids_since(source, read, newest)):
         return
     raise SourceError(
-        f"{source.path} is another Delta table than the one that {source.pipeline} has read up to version {read}: it was"
-        f" created again, and its newest version is {newest}. What of it was read before cannot be known. Put the table"
-        " back that was there; or, to read this one from its beginning, give the pipeline another name or warehouse"
+        f"{source.path} is another Delta table than the one that {source.pipeline} has read up to version {read}: it"
+        f" was created again, and its newest version is {newest}. What of it was read before cannot be known. Put back"
+        " the table that was there; or, to read this one from its beginning, give the pipeline another name or warehouse"
     )
 
 

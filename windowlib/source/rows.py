@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from windowlib.definition.source import Source
 from windowlib.plans import names
@@ -14,6 +13,7 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
 from windowlib.source.column_types import kind_of
+from windowlib.source.lines import path_of
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -77,13 +77,14 @@ def rows(
         )
         frame = _timed(frame, source, recorded or {})
     else:
-        read = text.read(spark, source, paths)
+        read = text.read(spark, source, paths, staging)
         renamed = read.select(*_renamed(source, read.columns))
         frame = _numbered(_timed(renamed, source, source.kinds), source, staging / "rows")
     by_path = {str(Path(folder / f.path).resolve()): f for f in files}
     uris = {
-        spelled: by_path[str(Path(unquote(urlsplit(uri).path)).resolve())]
+        spelled: by_path[path]
         for uri in read.inputFiles()
+        if (path := path_of(uri)) in by_path  # not a copy under `staging`
         for spelled in (uri, uri.replace("file:///", "file:/", 1))  # _metadata.file_path has one slash
     }
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})

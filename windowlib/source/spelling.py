@@ -64,6 +64,8 @@ def as_text(kind: DataType) -> DataType:
     match kind:
         case of.FractionalType() | of.DateType() | of.TimestampType() | of.TimestampNTZType():
             return of.StringType()
+        case of.ByteType():  # 200 of JSON would be read as -56
+            return of.ShortType()
         case of.ArrayType():
             return of.ArrayType(as_text(kind.elementType))
         case of.MapType():
@@ -86,6 +88,8 @@ def spelled(given: Column, kind: DataType, spelling: Spelling) -> Spelled:
             return _values(given, kind, spelling)
         case of.StructType():
             return _fields(given, kind, spelling)
+        case of.ByteType():
+            return Spelled(given.try_cast(kind), lambda found: given.isNotNull() & found.isNull())
     text = given if spelling.in_json else F.nullif(given, F.lit(""))
     value = _leaf(text, kind, spelling)
     return Spelled(value, lambda found: text.isNotNull() & found.isNull())

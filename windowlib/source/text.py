@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowlib.definition.source import Source
+from windowlib.definition.source import Dialect, Source
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
-from windowlib.source import surrogates
+from windowlib.source import lines, surrogates
 from windowlib.source.found import SourceError
 from windowlib.source.spelling import Spelling, as_text, spelled
 
@@ -42,7 +42,15 @@ def check_file(source: Source, path: Path) -> None:
     if source.format == "csv":
         columns_of(source, path)
     elif dialect.multi_line or dialect.encoding != "UTF-8":
-        surrogates.check_whole(path, dialect.encoding)
+        _check_whole(path, dialect)
+
+
+def _check_whole(path: Path, dialect: Dialect) -> None:
+    with pa.input_stream(path, compression="detect") as stream:
+        content = stream.read()
+    surrogates.check_whole(path, content, dialect.encoding)
+    if dialect.multi_line:
+        lines.check_one_record(path, content.decode(dialect.encoding, "replace"))
 
 
 def columns_of(source: Source, path: Path) -> list[str]:
@@ -103,10 +111,10 @@ def _first_record(source: Source, path: Path) -> list[str] | None:
         return next((record for record in records if record), None)
 
 
-def read(spark: SparkSession, source: Source, paths: Sequence[str]) -> DataFrame:
-    """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE."""
+def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+    """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept under `staging`."""
     if source.format == "json":
-        read = _decoded(_json(spark, source, paths), source, list(source.columns))
+        read = _decoded(_json(spark, source, paths, staging), source, list(source.columns))
         return read.withColumns({name: F.col(_path(path)) for name, path in source.nested.items()})
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for path in paths:
@@ -126,29 +134,42 @@ def _may_have_longer_records(source: Source, path: Path) -> bool:
         return any(quote in chunk for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
 
 
-def _json(spark: SparkSession, source: Source, paths: Sequence[str]) -> DataFrame:
-    """The records of JSON files; those in which half a character may be are parsed line by line."""
+def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+    """The records of JSON files. Of files with odd lines (`windowlib.source.lines`) a copy of the others is read."""
     columns, dialect = list(source.columns), source.dialect
     whole = bool(dialect.multi_line)
-    if whole or dialect.encoding != "UTF-8":
-        return _loaded(spark, source, columns, paths, {"multiLine": whole})
-    by_line = [path for path in paths if surrogates.may_be_in(Path(path))]
-    others = [path for path in paths if path not in by_line]
-    parts = [_loaded(spark, source, columns, others, {})] if others else []
-    return balanced(lambda a, b: a.unionByName(b), [*parts, *([_lines(spark, source, by_line)] if by_line else [])])
+    suspects = [] if whole or dialect.encoding != "UTF-8" else [path for path in paths if lines.may_be_odd(Path(path))]
+    found = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
+    odd = lines.odd_files(found) if found is not None else []
+    by_line = {lines.path_of(uri) for uri in odd}
+    others = [path for path in paths if str(Path(path).resolve()) not in by_line]
+    parts = [_loaded(spark, source, columns, others, {"multiLine": whole})] if others else []
+    if found is not None and odd:
+        parts += _by_line(spark, source, found, odd, staging / "lines")
+    return balanced(lambda a, b: a.unionByName(b), parts)
 
 
-def _lines(spark: SparkSession, source: Source, paths: Sequence[str]) -> DataFrame:
-    """The same of lines that are read as texts; one with half a character stands in CORRUPT."""
-    read = spark.read.text([*map(no_pattern, paths)])
-    read = read.select("value", read.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+def _by_line(
+    spark: SparkSession, source: Source, found: DataFrame, odd: Sequence[str], staging: Path
+) -> list[DataFrame]:
+    """The records of files with odd lines: those of the other lines, and the odd ones, which stand in CORRUPT."""
+    from pyspark.sql.types import IntegerType
+
     schema = _as_read(source, list(source.columns))
-    parsed = F.from_json("value", schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT})
-    rows = read.where(F.trim("value") != "").withColumn(names.internal("record"), parsed)
-    fields = [F.col(names.internal("record")).getField(one.name).alias(one.name) for one in schema][:-1]
-    corrupt = F.col(names.internal("record")).getField(names.CORRUPT)
-    corrupt = F.when(surrogates.has_half(F.col("value")), F.col("value")).otherwise(corrupt)
-    return rows.select(*fields, corrupt.alias(names.CORRUPT), names.SOURCE_FILE)
+    lines.copied(found, odd, staging)
+    form = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
+    read = (
+        spark.read.schema(_as_read(source, list(source.columns)).add(lines.NUMBER, IntegerType()))
+        .options(**form)
+        .json(no_pattern(str(staging)))
+    )
+    of_file = F.element_at(F.array(*map(F.lit, odd)), F.col(lines.NUMBER) + 1).alias(names.SOURCE_FILE)
+    no_values = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema if field.name != names.CORRUPT)
+    refused = found.where(lines.is_odd(F.col("value")))
+    return [
+        read.select(*(F.col(quoted(field.name)) for field in schema), of_file),
+        refused.select(*no_values, F.col("value").alias(names.CORRUPT), names.SOURCE_FILE),
+    ]
 
 
 def _csv(spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], longer: bool) -> DataFrame:
