@@ -16,7 +16,8 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
-from windowlib.source import lines
+from windowlib.runs.set_aside import set_aside
+from windowlib.source import lines, packed, text
 from windowlib.tables.read import read_table
 
 DEFINITION = """
@@ -96,6 +97,12 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
         {"1.csv": f"{HEADER}u,{AT},,1\nu,{AT},,2\r\nu,{AT},,4\n".encode()},
         [("u", 3, 7, None)],
         [],
+    ),
+    "lines of nothing but blanks that set values apart": (
+        'delimiter = "\\t"',
+        {"1.csv": f"{HEADER}u,{AT},,1\n,,,\n\n".replace(",", "\t").encode()},
+        [("u", 1, 1, None)],
+        ["null_timestamp"],
     ),
     "rows of another width": (
         "",
@@ -198,7 +205,7 @@ def test_half_a_character_in_a_file_of_one_record_is_refused(tmp_path: Path, use
 
 
 def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "CHUNK_BYTES", 5)
+    monkeypatch.setattr(packed, "CHUNK_BYTES", 5)
     file = tmp_path / "1.json"
     for before in range(12):
         file.write_text("x" * before + r"\ud83d")
@@ -219,6 +226,39 @@ def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: py
 def test_files_that_do_not_fit_are_refused(tmp_path: Path, dialect: str, file: str, content: str, says: str) -> None:
     with pytest.raises(WindowError, match=says):
         plan(pipeline(tmp_path, {file: content.encode()}, dialect), clock)
+
+
+OPEN_QUOTES = {
+    "in the last column": ("", f'{HEADER}u,{AT},"a",1\nu,{AT},,"2\nu,{AT},,3\n', 3),
+    "in the first column": ("", f'{HEADER}"u,{AT},,1\nu,{AT},,3\n', 2),
+    "an escaped one": ('escape = "\\\\"', f'{HEADER}u,{AT},"a\\"\n",1\n"u\\",{AT},,3\n', 4),
+    "others": ('quote = "\'"', f"{HEADER}u,{AT},,'1\n", 2),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+@pytest.mark.fault("a quote of a CSV file is never closed", "the run names file and line; nothing is committed")
+@pytest.mark.parametrize("case", OPEN_QUOTES)
+def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    dialect, content, line = OPEN_QUOTES[case]
+    definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
+    with pytest.raises(WindowError, match=rf"1\.csv: the quote that opens a value in line {line} is never closed"):
+        counted(definition, spark)
+    set_aside(definition, "1.csv", "ann", "asked for again", clock)
+    assert counted(definition, spark) == ([("u", 1, 1, '5"')], [])
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("content", [gzip.compress(HEADER.encode() * 9_999)[:-99], b"not packed"])
+def test_a_packed_file_that_is_cut_off_is_named(spark: SparkSession, tmp_path: Path, kind: str, content: bytes) -> None:
+    definition = pipeline(tmp_path, {f"1.{kind}.gz": content}, kind=kind)
+    with pytest.raises(WindowError, match=rf"1\.{kind}\.gz cannot be unpacked"):
+        text.read(spark, definition.source, [str(tmp_path / "incoming" / f"1.{kind}.gz")], tmp_path / "staging")
 
 
 @pytest.mark.parametrize(

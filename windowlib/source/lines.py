@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
-
 from windowlib.plans import names
 from windowlib.plans.functions import F
 from windowlib.source import surrogates
 from windowlib.source.found import SourceError
+from windowlib.source.packed import chunks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-CHUNK_BYTES = 1 << 20
 NUMBER = names.internal("file_number")
 _OVERLAP = 64  # bytes of a mark that may lie across two chunks
 _AFTER_A_RECORD = rb'[}\]][ \t]*(?:,[ \t]*[{\[]|[^ \t\r\n,}\]"\\])'  # within a record, too, but seldom
@@ -39,11 +37,10 @@ _NOT_FINITE = r"[+-]?(?:NaN|INF|Infinity)"
 def may_be_odd(path: Path) -> bool:
     """Whether a file may have such a line."""
     before = b""
-    with pa.input_stream(path, compression="detect") as stream:
-        for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""):
-            if _MAY_BE_ODD.search(before + chunk):
-                return True
-            before = (before + chunk)[-_OVERLAP:]
+    for chunk in chunks(path):
+        if _MAY_BE_ODD.search(before + chunk):
+            return True
+        before = (before + chunk)[-_OVERLAP:]
     return False
 
 

@@ -14,14 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from windowlib.definition.source import Dialect, Source
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
-from windowlib.source import lines, surrogates
+from windowlib.source import lines, packed, quotes, surrogates
 from windowlib.source.found import SourceError
 from windowlib.source.spelling import Spelling, as_text, spelled
 
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
-CHUNK_BYTES = 1 << 20
 NOT_DECODED = "\ufffd"  # what decoders put in the place of bytes that mean nothing
 
 
@@ -46,8 +43,7 @@ def check_file(source: Source, path: Path) -> None:
 
 
 def _check_whole(path: Path, dialect: Dialect) -> None:
-    with pa.input_stream(path, compression="detect") as stream:
-        content = stream.read()
+    content = packed.content(path)
     surrogates.check_whole(path, content, dialect.encoding)
     if dialect.multi_line:
         lines.check_one_record(path, content.decode(dialect.encoding, "replace"))
@@ -104,7 +100,7 @@ def _first_record(source: Source, path: Path) -> list[str] | None:
     dialect = source.dialect
     encoding = "utf-8-sig" if dialect.encoding == "UTF-8" else dialect.encoding
     escape = dialect.escape if dialect.escape != dialect.quote else ""
-    with pa.input_stream(path, compression="detect") as stream:
+    with packed.opened(path) as stream:
         lines = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
         form: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
         records = csv.reader(lines, **form, doublequote=not escape, escapechar=escape or None)
@@ -118,20 +114,10 @@ def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Pat
         return read.withColumns({name: F.col(_path(path)) for name, path in source.nested.items()})
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for path in paths:
-        of_file = _may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
+        of_file = quotes.may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
         alike.setdefault(of_file, []).append(path)
     parts = [_csv(spark, source, columns, files, longer) for (longer, columns), files in alike.items()]
     return balanced(lambda a, b: a.unionByName(b), parts)
-
-
-def _may_have_longer_records(source: Source, path: Path) -> bool:
-    """Whether a record of a CSV file may have several lines: then one task reads it, with one kind of line break."""
-    dialect = source.dialect
-    if dialect.multi_line is not None or dialect.encoding == "UTF-16":
-        return dialect.multi_line is not False
-    quote = dialect.quote.encode(dialect.encoding, "replace")
-    with pa.input_stream(path, compression="detect") as stream:
-        return any(quote in chunk for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
 
 
 def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
