@@ -141,6 +141,27 @@ def test_values_in_the_names_of_folders_are_keys_of_the_same_type(
         advance(definition, lambda: spark)
 
 
+SPELLED = {"a%C3%A9": "aé", "%E6%97%A5": "日", "é": "é", "b%2Fc": "b/c", "50%25": "50%", "a%20b": "a b"}
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("others", [(), ("1.parquet",), ("day=1/1.parquet", "day=1/key=no/2.parquet")])
+def test_folders_of_any_depth_and_spelling(spark: SparkSession, tmp_path: Path, others: tuple[str, ...]) -> None:
+    for folder in (*SPELLED, "__HIVE_DEFAULT_PARTITION__", ""):
+        arrive(tmp_path / "incoming" / f"key={folder}" / "1.parquet", "in the file")
+    for name in others:
+        arrive(tmp_path / "incoming" / name, "in the file")
+    arrive(tmp_path / "incoming" / "key=clock" / "9.parquet", "in the file", minutes=600)
+    definition = pipeline(tmp_path, spark)
+    advance(definition, lambda: spark)
+    expected = dict.fromkeys(SPELLED.values(), 1)
+    expected |= {"in the file": 1} if others else {}
+    expected |= {"no": 1} if len(others) == 2 else {}
+    assert published(definition) == expected
+    assert [row["reason"] for row in read_table(definition, "quarantine").to_pylist()] == ["null_key"] * 2
+
+
 def test_sail_refuses_values_that_it_would_type_otherwise(tmp_path: Path) -> None:
     (tmp_path / "names.toml").write_text('engine = "sail"\n' + PARTITIONED)
     arrive(tmp_path / "incoming" / "place=1.5" / "1.parquet", "k")

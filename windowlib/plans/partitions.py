@@ -61,13 +61,14 @@ RESULT_DAY = window_day("unix_millis(window_end) - 1")
 
 
 def folder_values(path: str) -> dict[str, str | None]:
-    """The values that stand in the folders of a file's path, as Hive and Spark write them; None for their null.
+    """The values that stand in the folders of a file's path, as Hive, Spark and Arrow write them; None for their null.
 
-    >>> folder_values("day=2026-03-02/user=a%20b/of=__HIVE_DEFAULT_PARTITION__/1.parquet")
-    {'day': '2026-03-02', 'user': 'a b', 'of': None}
+    >>> folder_values("day=2026-03-02/user=a%20b/of=__HIVE_DEFAULT_PARTITION__/to=/1.parquet")
+    {'day': '2026-03-02', 'user': 'a b', 'of': None, 'to': None}
     """
     parts = (part.partition("=") for part in path.split("/")[:-1])
-    return {_unescaped(name): None if value == NOTHING else _unescaped(value) for name, given, value in parts if given}
+    named = ((name, value) for name, given, value in parts if name and given)
+    return {_unescaped(name): None if value in (NOTHING, "") else _unescaped(value) for name, value in named}
 
 
 def folder_type(values: Iterable[str | None]) -> str:
@@ -97,12 +98,19 @@ def _kind(value: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """A character for each %XX, as Spark writes those that folders cannot have.
+    """A character for each %XX, as Spark writes those that folders cannot have, or a byte of UTF-8, as Arrow does.
 
-    >>> _unescaped("50%25 %zz")
-    '50% %zz'
+    >>> _unescaped("50%25 %zz"), _unescaped("%C3%A9%e6%97%a5"), _unescaped("%E9")
+    ('50% %zz', 'é日', 'é')
     """
+    text = re.sub("(?:%[89a-fA-F][0-9a-fA-F])+", _of_utf_8, text)
     return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+
+
+def _of_utf_8(found: re.Match[str]) -> str:
+    with suppress(UnicodeDecodeError):
+        return bytes.fromhex(found[0].replace("%", "")).decode()
+    return found[0]
 
 
 def day(partition: int | str) -> date:

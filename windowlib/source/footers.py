@@ -23,6 +23,7 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
+from windowlib.plans.partitions import folder_values
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
 from windowlib.tables.footers import bounds_of
@@ -44,6 +45,8 @@ def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -
     latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
     found: list[tuple[SourceFile, _Span]] = []
     for file in sorted(files, key=lambda file: file.path):
+        if not folder_values(file.path).keys().isdisjoint((admission.timestamp, *admission.keys)):
+            return None  # what stands in the folder's name counts, though the file may have the column, too
         spans = _spans(folder / file.path, admission)
         if spans is None or any(
             span.low_ms < admission.earliest_ms or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans

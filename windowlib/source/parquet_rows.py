@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,10 +20,12 @@ from windowlib.plans import names
 from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import folder_values
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
 from windowlib.source.column_types import arrow_type, in_nanos, is_wider, kind_of, schema_of
 from windowlib.source.files import folder_types
+from windowlib.source.folder_columns import are_as_spark_finds, with_values
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -128,6 +131,8 @@ def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     folder = source.path
     schemas = [schema_of(folder / file.path) for file in files]
     layout = Layout.of(source, files, recorded)
+    if {*layout.in_folders.values()} <= {*FOLDED} and not are_as_spark_finds([file.path for file in files]):
+        return _with_folders(spark, folder, files, layout)
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for file, schema in zip(files, schemas, strict=True):
         alike.setdefault(tuple(layout.differing(schema).items()), []).append(str(folder / file.path))
@@ -138,6 +143,25 @@ def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
         plain = _as_spark_knows(reader, layout, paths) if as_spark else _read(reader, layout, {}, paths)
         return _placed(plain, {}, layout)
     parts = [_placed(_read(reader, layout, dict(found), paths), dict(found), layout) for found, paths in alike.items()]
+    return balanced(lambda a, b: a.unionByName(b), parts)
+
+
+def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile], layout: Layout) -> DataFrame:
+    """The same where Spark does not find the columns of folders: those that a file's folders lack are its own."""
+    from pyspark.sql.types import StructType
+
+    alike: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[str]] = {}
+    for file in files:
+        found = tuple(layout.differing(schema_of(folder / file.path)).items())
+        alike.setdefault((found, tuple(sorted(folder_values(file.path)))), []).append(str(folder / file.path))
+    types = {field.name: field.dataType for field in layout.with_folders(StructType())}
+    parts = []
+    for (found, in_folders), paths in alike.items():
+        wanted = layout.with_folders(layout.schema(dict(found)))
+        own = StructType([field for field in wanted if field.name not in in_folders])
+        read = spark.read.schema(own).parquet(*map(text.no_pattern, paths))
+        of_folders = {name: types[name] for name in in_folders}
+        parts.append(with_values(_placed(read, dict(found), layout), folder, read.inputFiles(), of_folders))
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
