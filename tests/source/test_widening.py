@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -288,3 +288,49 @@ def test_durations_are_the_whole_numbers_that_parquet_has(unit: str, spark: Spar
     [refused] = read_table(definition, "quarantine").to_pylist()
     raw = json.loads(refused["raw"])
     assert (raw["lasted"], raw["laps"]) == (2_000, [8])
+
+
+UNREAD = {
+    "time": pa.array([time(1, 2), None], pa.time64("us")),
+    "seconds": pa.array([time(1, 2), None], pa.time32("s")),
+    "half": pa.array([1.5, 2.5]).cast(pa.float16()),
+    "id": pa.array([b"0" * 16, b"1" * 16], pa.uuid()),
+    "of": pa.array([{"at": time(1)}, None], pa.struct([("at", pa.time64("us"))])),
+    "each": pa.array([[time(1)], []], pa.list_(pa.time64("us"))),
+}
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_a_column_that_no_engine_reads_may_be_there(spark: SparkSession, tmp_path: Path) -> None:
+    definition = pipeline(tmp_path, {"total": "sum(whole)"})
+    at = pa.array([START_MS, START_MS]).cast(pa.timestamp("ms", "UTC"))
+    known = {"user": pa.array([1, None]), "at": at, "whole": pa.array([7, 8])}
+    pq.write_table(pa.table({**known, **UNREAD}), tmp_path / "incoming" / "1.parquet")
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    assert [row["total"] for row in read_table(definition, "results").to_pylist()] == [7]
+    [refused] = read_table(definition, "quarantine").to_pylist()
+    assert json.loads(refused["raw"])["whole"] == 8
+
+
+@pytest.mark.spark
+@pytest.mark.classic
+def test_numbers_without_a_sign_next_to_such_a_column(spark: SparkSession, tmp_path: Path) -> None:
+    kinds = {"a": pa.uint8(), "b": pa.uint16(), "c": pa.uint32(), "d": pa.uint64()}
+    definition = pipeline(tmp_path, {f"most_{name}": f"max({name})" for name in kinds})
+    most = {name: 2**kind.bit_width - 1 for name, kind in kinds.items()}
+    rows = {name: pa.array([most[name]], kind) for name, kind in kinds.items()}
+    at = pa.array([START_MS]).cast(pa.timestamp("ms", "UTC"))
+    pq.write_table(pa.table({"user": [1], "at": at, **rows, "time": UNREAD["time"][:1]}), tmp_path / "incoming" / "1")
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    [result] = read_table(definition, "results").to_pylist()
+    assert {name: result[f"most_{name}"] for name in kinds} == most
+
+
+@pytest.mark.parametrize("column", UNREAD)
+def test_a_column_that_no_engine_reads_is_refused_in_use(tmp_path: Path, column: str) -> None:
+    definition = pipeline(tmp_path, {"most": f"count({column})"})
+    at = pa.array([START_MS, START_MS]).cast(pa.timestamp("ms", "UTC"))
+    pq.write_table(pa.table({"user": [1, 2], "at": at, **UNREAD}), tmp_path / "incoming" / "1.parquet")
+    with pytest.raises(SourceError, match=rf"column '{column}' of .*1\.parquet is .*, which no engine reads"):
+        plan(definition, clock)

@@ -114,6 +114,15 @@ def in_nanos(arrow: object) -> bool:
     return str(arrow).startswith("timestamp[ns")
 
 
+def is_unread(arrow: object) -> bool:
+    """Whether a type is, or holds, one that no engine reads: a time of day, half a float, a UUID.
+
+    >>> [is_unread(kind) for kind in (pa.time64("us"), "struct<a: halffloat>", pa.uuid(), pa.timestamp("us"))]
+    [True, True, True, False]
+    """
+    return bool(re.search(r"\btime(?:32|64)\[|\bhalffloat\b|\barrow\.uuid\b", str(arrow)))
+
+
 def is_wider(a: str, b: str) -> bool:
     """Whether a type has all values of another, and more.
 

@@ -85,7 +85,7 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
     raise SourceError(
         f"{source.path} is another Delta table than the one that {source.pipeline} has read up to version {read}: it"
         f" was created again, and its newest version is {newest}. What of it was read before cannot be known. Put"
-        " back the table that was there; or give the pipeline another name or warehouse, to read this one from the start"
+        " back the table that was there; or give the pipeline another name or warehouse, to read this from its start"
     )
 
 

@@ -21,7 +21,16 @@ from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
-from windowlib.source.column_types import IN_FOLDERS, declared_type, in_nanos, is_wider, kind_of, misfit, schema_of
+from windowlib.source.column_types import (
+    IN_FOLDERS,
+    declared_type,
+    in_nanos,
+    is_unread,
+    is_wider,
+    kind_of,
+    misfit,
+    schema_of,
+)
 from windowlib.source.delta_source import partition_types
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger_rows import SourceFile
@@ -57,6 +66,10 @@ def check_readable(
                 key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
                 has = ", ".join(sorted(types)) or "none"
                 raise StateMismatch(f"{path} has no column {name!r}{key}; it has {has}")
+            if is_unread(types[name]):
+                raise SourceError(
+                    f"column {name!r} of {path} is {types[name]}, which no engine reads. Write it as a text or a number"
+                )
             if types[name] == NULL:
                 empty.setdefault(name, path)
             else:

@@ -30,7 +30,8 @@ def are_as_spark_finds(paths: Collection[str]) -> bool:
 
     >>> are_as_spark_finds(["a=1/b=2/1", "a=1/b=3/2"]), are_as_spark_finds(["1", "2"])
     (True, True)
-    >>> [are_as_spark_finds(["a=1/b=2/1", other]) for other in ("a=1/1", "1", "b=2/a=1/1", "a=1/b=/1", "a=1/b=%C3%A9/1")]
+    >>> others = "a=1/1", "1", "b=2/a=1/1", "a=1/b=/1", "a=1/b=%C3%A9/1"
+    >>> [are_as_spark_finds(["a=1/b=2/1", other]) for other in others]
     [False, False, False, False, False]
     """
     folders = {path.rpartition("/")[0] for path in paths}

@@ -23,7 +23,7 @@ def opened(path: Path) -> Iterator[pa.NativeFile]:
         if error.errno is not None:
             raise
         raise SourceError(
-            f"{path} cannot be unpacked ({error}): it is cut off, damaged, or not packed at all. Repair the file, or set"
+            f"{path} cannot be unpacked ({error}): it is cut off, damaged, or not packed at all. Repair it, or set"
             " it aside with windowlib set-aside"
         ) from error
 

@@ -23,7 +23,7 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import folder_values
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
-from windowlib.source.column_types import arrow_type, in_nanos, is_wider, kind_of, schema_of
+from windowlib.source.column_types import arrow_type, in_nanos, is_unread, is_wider, kind_of, schema_of
 from windowlib.source.files import folder_types
 from windowlib.source.folder_columns import are_as_spark_finds, with_values
 from windowlib.tables.ledger_rows import SourceFile
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Types = Mapping[str, str]
 NANOS = "nanos"  # of a timestamp in nanoseconds, which Spark reads as a whole number
+_UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
+"""What Spark reads numbers without a sign as."""
 FOLDED = ("int", "bigint", "date", "string")
 
 
@@ -114,12 +116,15 @@ def _kind(recorded: str | None, found: Sequence[str]) -> str:
 def _spark_type(field: pa.Field) -> DataType:
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    field = field.with_type(_UNSIGNED.get(field.type, field.type))
     return from_arrow_schema(pa.schema([field]), prefer_timestamp_ntz=True)[0].dataType
 
 
 def _is_readable(field: pa.Field) -> bool:
     from pyspark.errors import PySparkException
 
+    if is_unread(field.type) or field.type in _UNSIGNED:
+        return False
     try:
         return _spark_type(field) is not None
     except PySparkException:
@@ -182,7 +187,9 @@ def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str
 
 
 def _only_spark_knows(schema: pa.Schema) -> bool:
-    """Whether only Spark can say what the columns of a file are, which costs it a job."""
+    """Whether only Spark can say what the columns of a file are, which costs it a job; not where it cannot."""
+    if any(is_unread(field.type) for field in schema):
+        return False
     by_spark = any(key.startswith(b"org.apache.spark") for key in schema.metadata or ())
     return by_spark or not all(map(_is_readable, schema))
 
