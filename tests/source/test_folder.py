@@ -135,6 +135,26 @@ def planned(definition: Definition, commit: Commit) -> None:
     rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
 
 
+def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
+    folder, definition = tmp_path / "incoming", clicks(tmp_path, 2)
+    outside = tmp_path / "outside.parquet"
+    shutil.copy(folder / "1.parquet", outside)
+    (folder / "_now").mkdir()
+    shutil.copy(outside, folder / "_now" / "4.parquet")
+    (folder / "3.parquet").symlink_to(outside)
+    (folder / "4.parquet").symlink_to("_now/4.parquet")
+    assert plan(definition)
+    for link, to, known in (("5", "3.parquet", "3"), ("latest", "2.parquet", "2"), ("5", outside, "3")):
+        (folder / f"{link}.parquet").symlink_to(to)
+        with pytest.raises(
+            SourceError, match=rf"{link}\.parquet is a link to .* which is read as {known}\.parquet, too"
+        ):
+            folder_files(definition.source)
+        (folder / f"{link}.parquet").unlink()
+    (folder / "latest.parquet").symlink_to("2.parquet")
+    assert len(folder_files(definition.source.model_copy(update={"exclude": ("latest.*",)}))) == 4
+
+
 def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: Path) -> None:
     """Its partitions are not, either; one of which no file is chosen may be there."""
     source = clicks(tmp_path, 1).source.model_copy(update={"include": ("1.parquet", "part-*")})

@@ -9,7 +9,7 @@ A folder of files of which only a log says which count is refused, since all of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from windowlib.definition.source import Source
@@ -26,11 +26,32 @@ TABLES = {
 
 def folder_files(source: Source, since: Marker | None = None) -> list[Found]:
     """Every file that is there now and not left out; of those that a marker reaches. Raises `SourceError`."""
+    chosen = [(name, entry) for name, entry in _entries(source, since) if is_chosen(source, name)]
+    _check_links(source, chosen)
     return [
         Found(name, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, name))
-        for name, entry in _entries(source, since)
-        if is_chosen(source, name) and (stat := entry.stat())
+        for name, entry in chosen
+        if (stat := entry.stat())
     ]
+
+
+def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]]) -> None:
+    """Raises `SourceError` for a link to a file that is read by another name, too."""
+    links = [(name, os.path.realpath(entry.path)) for name, entry in chosen if entry.is_symlink()]
+    folder, read_as = os.path.realpath(source.path) if links else "", dict[str, str]()
+    for name, to in sorted(links):
+        inside = to.removeprefix(folder + os.sep) if to.startswith(folder + os.sep) else None
+        if inside is not None and _is_looked_at(inside) and is_chosen(source, inside):
+            read_as[to] = inside
+        if (other := read_as.setdefault(to, name)) != name:
+            raise SourceError(
+                f"{source.path / name} is a link to {to}, which is read as {other}, too: its rows would count twice."
+                f' Leave it out: source.exclude = ["{name}"] in {source.file}'
+            )
+
+
+def _is_looked_at(name: str) -> bool:
+    return not any(part.startswith(("_", ".")) for part in name.split("/"))
 
 
 def left_out(source: Source, since: Marker | None = None) -> list[str]:
