@@ -175,6 +175,32 @@ def test_a_line_of_several_records_is_malformed(spark: SparkSession, tmp_path: P
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
+@pytest.mark.parametrize(
+    ("dialect", "encoding", "refused"),
+    [
+        ('encoding = "ISO-8859-1"', "latin-1", []),
+        ('encoding = "US-ASCII"', "latin-1", ["malformed"] * 2),
+        ('encoding = "UTF-16", multi_line = true', "utf-16", []),
+        ("multi_line = true", "utf-8", []),
+    ],
+)
+def test_numbers_are_exact_in_every_encoding(
+    spark: SparkSession, tmp_path: Path, dialect: str, encoding: str, refused: list[str]
+) -> None:
+    number = "0.123456789012345678"
+    records = [f'{{"user": "{user}", "at_ms": {AT}, "note": 1.10, "value": {number}}}' for user in ("é", "e")]
+    content = (f"[{', '.join(records)}]" if "multi_line" in dialect else "\n".join(records)).encode(encoding)
+    definition = pipeline(tmp_path, {"a b.json": content, "2#.json.gz": gzip.compress(content)}, dialect, "json")
+    definition.source.columns["value"] = "decimal(20,18)"
+    users = ["e"] if refused else ["e", "é"]
+    assert counted(definition, spark) == ([(user, 2, 2 * Decimal(number), "1.10") for user in users], refused)
+    files = {row["path"]: row["rows"] for row in read_table(definition, "source_files").to_pylist()}
+    assert files == {"a b.json": 2, "2#.json.gz": 2}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.classic
 def test_a_small_number_that_its_type_does_not_have(spark: SparkSession, tmp_path: Path) -> None:
     values = (-129, -128, 127, 128, 200, 255, 256)
     rows = {"1.json": "".join(f'{{"user": "u", "at_ms": {AT}, "value": {value}}}\n' for value in values).encode()}
@@ -220,6 +246,7 @@ def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: py
         ("", "1.csv", "at_ms,user,note,value\n", r'in that order, or source\.dialect\.header = "names"'),
         ('header = "names"', "1.csv", "user,at_ms,value\n", r"has no column 'note'"),
         ('header = "names"', "1.csv", "user,at_ms,note,value,a,A\n", "'A', 'a' differ in case only"),
+        ('header = "names"', "1.csv", "user,at_ms,note,value,_windowlib_corrupt\n", "which windowlib keeps"),
         ("", "1.csv.zip", "", r"1\.csv\.zip is packed .* as \.gz or \.bz2"),
     ],
 )

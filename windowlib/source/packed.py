@@ -1,8 +1,9 @@
-"""The bytes of a source file of text, unpacked where it is packed."""
+"""The bytes of a source file of text, unpacked where it is packed, and in UTF-8 where it is in another encoding."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import codecs
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from windowlib.source.found import SourceError
 
 CHUNK_BYTES = 1 << 20
+NUMBER = r"([0-9]+)\.json$"  # in the names of copies, from 1
 
 
 @contextmanager
@@ -37,3 +39,16 @@ def chunks(path: Path) -> Iterator[bytes]:
 def content(path: Path) -> bytes:
     """All of it."""
     return b"".join(chunks(path))
+
+
+def copies(paths: Sequence[str], encoding: str, folder: Path) -> list[Path]:
+    """Copies of files in a folder, in UTF-8 and not packed, numbered in order; bytes that mean nothing are U+FFFD."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = [folder / f"{number}.json" for number, _ in enumerate(paths, 1)]
+    for path, copy in zip(paths, made, strict=True):
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        with copy.open("wb") as file:
+            for chunk in chunks(Path(path)):
+                file.write(decoder.decode(chunk).encode())
+            file.write(decoder.decode(b"", final=True).encode())
+    return made

@@ -87,6 +87,8 @@ def rows(
         if (path := path_of(uri)) in by_path  # not a copy under `staging`
         for spelled in (uri, uri.replace("file:///", "file:/", 1))  # _metadata.file_path has one slash
     }
+    if source.format == "json":  # of which copies may have been read
+        uris |= {(folder / f.path).as_uri(): f for f in files}
     return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 

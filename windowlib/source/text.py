@@ -38,15 +38,14 @@ def check_file(source: Source, path: Path) -> None:
     dialect = source.dialect
     if source.format == "csv":
         columns_of(source, path)
-    elif dialect.multi_line or dialect.encoding != "UTF-8":
+    elif dialect.multi_line:
         _check_whole(path, dialect)
 
 
 def _check_whole(path: Path, dialect: Dialect) -> None:
     content = packed.content(path)
     surrogates.check_whole(path, content, dialect.encoding)
-    if dialect.multi_line:
-        lines.check_one_record(path, content.decode(dialect.encoding, "replace"))
+    lines.check_one_record(path, content.decode(dialect.encoding, "replace"))
 
 
 def columns_of(source: Source, path: Path) -> list[str]:
@@ -72,6 +71,11 @@ def columns_of(source: Source, path: Path) -> list[str]:
         raise StateMismatch(
             f"{path} has no column {absent[0]!r}, which [source.schema] in {source.file} declares; it begins with"
             f" {', '.join(header)}"
+        )
+    if taken := [name for name in found if names.is_reserved(name)]:
+        raise SourceError(
+            f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
+            " own; rename it in the file"
         )
     if alike := names.same_but_for_case(found):
         raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, or not at all")
@@ -121,10 +125,31 @@ def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Pat
 
 
 def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+    """The records of JSON files; of those that Spark does not read as they are written, of a copy in plain UTF-8.
+
+    In other encodings, and in packed files whose records have several lines, Spark rounds numbers to those of a double.
+    """
+    dialect = source.dialect
+    rewritten = [path for path in paths if dialect.encoding != "UTF-8" or (dialect.multi_line and _is_packed(path))]
+    others = [path for path in paths if path not in rewritten]
+    parts = [_plain_json(spark, source, others, staging)] if others else []
+    if rewritten:
+        copies = packed.copies(rewritten, dialect.encoding, staging / "plain")
+        read = _plain_json(spark, source, [*map(str, copies)], staging / "copies")
+        number = F.regexp_extract(names.SOURCE_FILE, packed.NUMBER, 1).cast("int")
+        uris = F.array(*(F.lit(Path(path).as_uri()) for path in rewritten))
+        parts.append(read.withColumn(names.SOURCE_FILE, F.element_at(uris, number)))
+    return balanced(lambda a, b: a.unionByName(b), parts)
+
+
+def _is_packed(path: str) -> bool:
+    return Path(path).suffix in (".gz", ".bz2")
+
+
+def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
     """The records of JSON files. Of files with odd lines (`windowlib.source.lines`) a copy of the others is read."""
-    columns, dialect = list(source.columns), source.dialect
-    whole = bool(dialect.multi_line)
-    suspects = [] if whole or dialect.encoding != "UTF-8" else [path for path in paths if lines.may_be_odd(Path(path))]
+    columns, whole = list(source.columns), bool(source.dialect.multi_line)
+    suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
     found = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
     odd = lines.odd_files(found) if found is not None else []
     by_line = {lines.path_of(uri) for uri in odd}
@@ -177,7 +202,7 @@ def _loaded(
     spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
 ) -> DataFrame:
     form: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-    if source.dialect.encoding != "UTF-8":
+    if source.format == "csv" and source.dialect.encoding != "UTF-8":
         form["encoding"] = source.dialect.encoding
     reader = spark.read.schema(_as_read(source, columns)).options(**form, **options)
     loaded = reader.format(source.format).load([*map(no_pattern, paths)])
