@@ -46,8 +46,7 @@ def check_readable(
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
     `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
-    (`windowlib.source.column_types`). For json and csv the declared types count. `read` are the paths of files that
-    were read before, which cannot be set aside.
+    (`windowlib.source.column_types`). For json and csv the declared types count. `read`: files that were read before.
     """
     if source.format in ("json", "csv"):
         return _types_of_text(source, uses.columns, files)
@@ -66,10 +65,7 @@ def check_readable(
                 key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
                 has = ", ".join(sorted(types)) or "none"
                 raise StateMismatch(f"{path} has no column {name!r}{key}; it has {has}")
-            if is_unread(types[name]):
-                raise SourceError(
-                    f"column {name!r} of {path} is {types[name]}, which no engine reads. Write it as a text or a number"
-                )
+            _check_read(path, name, types[name])
             if types[name] == NULL:
                 empty.setdefault(name, path)
             else:
@@ -80,6 +76,12 @@ def check_readable(
     _check_typed(source, empty, seen)
     _check_types(source, uses, seen)
     return seen
+
+
+def _check_read(path: Path, name: str, kind: str) -> None:
+    """Raises `SourceError` for a column in use of a type that no engine reads."""
+    if is_unread(kind):
+        raise SourceError(f"column {name!r} of {path} is {kind}, which no engine reads. Write it as a text or a number")
 
 
 def _check_typed(source: Source, empty: Mapping[str, Path], seen: Mapping[str, str]) -> None:

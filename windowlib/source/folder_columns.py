@@ -1,7 +1,7 @@
 """Columns that stand in the names of folders, where Spark by itself finds none or others.
 
 Spark takes a source for one table, whose files all lie equally deep, below folders of the same names, each with a
-value, in its own spelling. Files of a folder of one's own need not: some may lie above, or below other folders, and
+value, in its own spelling. The files of other writers need not: some may lie above, or below other folders, and
 Arrow and delta-rs write a byte of UTF-8 where Spark writes a character.
 """
 
