@@ -605,6 +605,32 @@ def test_a_broken_file_does_not_take_the_place_of_a_pipeline(pipelines: Path) ->
     assert len(bag.dags["windows_one_2"].tasks) == 1
 
 
+@pytest.mark.parametrize("mistake", ['[watermark]\nidel_timeout = "1h"\n', "size = = 5\n", 'name = "one\n'])
+@pytest.mark.parametrize(("original", "copy"), [("one.toml", "backup.toml"), ("a.toml", "b.toml")])
+def test_a_copy_does_not_replace_an_original_with_a_mistake(
+    pipelines: Path, original: str, copy: str, mistake: str
+) -> None:
+    """Its lateness, say, may be another one: its windows would be published as those of the pipeline."""
+    text = DEFINITION.format(name="one")
+    (pipelines / copy).write_text(text, encoding="utf-8")
+    broken = mistake + text.lstrip().partition("\n")[2] if mistake.startswith("name") else text + mistake
+    (pipelines / original).write_text(broken, encoding="utf-8")
+    bag = dag_bag()
+    ids = {f"windows_{Path(file).stem}" for file in (original, copy)}
+    assert bag.dags.keys() - OF_ALL == ids
+    assert {len(bag.dags[one].tasks) for one in ids} == {1}
+    (task,) = bag.dags[f"windows_{Path(copy).stem}"].tasks
+    assert f"name: one is the name of {pipelines / original} already" in task.message
+
+
+def test_files_of_editors_and_file_systems_are_no_pipelines(pipelines: Path) -> None:
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    (pipelines / ".one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    (pipelines / "._one.toml").write_bytes(b"\x00\x05\x16\x07")
+    (pipelines / ".#one.toml").symlink_to("ann@host.4711")
+    assert dag_bag().dags.keys() - OF_ALL == {"windows_one"}
+
+
 def test_a_dag_that_cannot_be_made_leaves_the_others(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from windowlib.airflow import dag_docs
 

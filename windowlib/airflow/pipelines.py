@@ -48,14 +48,16 @@ def pipelines_folder(dags: Path) -> Path:
 def definitions(folder: Path) -> Iterator[Definition | Broken]:
     """Each definition of the folder, by file name. Whatever is wrong with one file costs its own DAG alone.
 
-    Of several with one name counts that whose file has it, else the first: a copy does not replace its original.
+    Of several with one name counts that whose file has it, else the first: a copy does not replace its original, not
+    even while that cannot be used. Names that begin with `.` are those of editors and file systems.
     """
-    found = {file: _loaded(file) for file in sorted(folder.glob("*.toml"))}
+    found = {file: _loaded(file) for file in sorted(folder.glob("*.toml")) if not file.name.startswith(".")}
     named: dict[str, Path] = {}
     for file, one in found.items():
-        if isinstance(one, Definition) and (one.name not in named or file.stem == one.name):
-            named[one.name] = file
-    taken = {f"windows_{name}" for name in named}
+        name = one.name if isinstance(one, Definition) else _name_in(file)
+        if name and (name not in named or file.stem == name):
+            named[name] = file
+    taken = {f"windows_{name}" for name, file in named.items() if isinstance(found[file], Definition)}
     for file, one in found.items():
         if isinstance(one, str):
             yield Broken(_dag_id(file, taken), one)
@@ -72,6 +74,17 @@ def _loaded(file: Path) -> Definition | str:
         return load_definition(file)
     except Exception as error:  # anything at all: the other pipelines must go on
         return str(error) or f"{file}: {type(error).__name__}"
+
+
+def _name_in(file: Path) -> str | None:
+    """The name that a file which cannot be used says it has, before its first section; None where none can be read."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    head, *_ = re.split(r"^[ \t]*\[", text, maxsplit=1, flags=re.MULTILINE)
+    found = re.search(r"""^[ \t]*["']?name["']?[ \t]*=[ \t]*["']?(\w+)""", head, re.MULTILINE)
+    return found[1] if found else None
 
 
 def _dag_id(file: Path, taken: set[str]) -> str:
