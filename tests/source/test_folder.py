@@ -95,6 +95,18 @@ def test_no_pattern_leads_out_of_the_folder(pattern: str, tmp_path: Path) -> Non
         clicks(tmp_path, 0, with_lines(f"\nexclude = [{pattern}]"))
 
 
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    """An archive of another system may leave one; Python has its bytes, and nothing that keeps names takes them."""
+    definition = clicks(tmp_path, 1)
+    os.rename(tmp_path / "incoming" / "1.parquet", os.fsencode(tmp_path / "incoming") + b"/caf\xe9.parquet")
+    ended = CliRunner().invoke(app, ["plan", str(definition.file)])
+    assert ended.exit_code == USER
+    assert "caf\\xe9.parquet is not UTF-8, and cannot be kept; rename the file" in ended.stderr
+    leave_out = 'exclude = ["caf?.parquet"]'
+    assert leave_out in ended.stderr
+    assert names(clicks(tmp_path, 0, with_lines(f"\n{leave_out}"))) == set()
+
+
 # -- links ----------------------------------------------------------------------------------------------------------
 
 

@@ -106,6 +106,8 @@ def _below(
             elif table and is_chosen(source, name):
                 raise SourceError(table)
             elif entry.is_file():
+                if not _is_utf8(name) and is_chosen(source, name):
+                    raise SourceError(_spelling(source, entry, name))
                 yield name, entry
             elif entry.is_symlink() and is_chosen(source, name):
                 raise SourceError(_link(source, entry, name))
@@ -117,6 +119,20 @@ def _why_a_table(source: Source, folder: str, above: str) -> str | None:
         return None
     leave_out = f'leave it out: source.exclude = ["{above}*"] in {source.file}' if above else "read another folder"
     return f"{folder} is {what}, so rows that it no longer has would be read with the others. Export it, or {leave_out}"
+
+
+def _is_utf8(name: str) -> bool:
+    """Whether a name is text: Python has the bytes that are none as halves of characters."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _spelling(source: Source, entry: os.DirEntry[str], name: str) -> str:
+    shown = os.fsencode(entry.path).decode("utf-8", errors="backslashreplace")
+    pattern = "".join(letter if _is_utf8(letter) else "?" for letter in name)
+    return (
+        f"the name of {shown} is not UTF-8, and cannot be kept; rename the file, or leave it out:"
+        f' source.exclude = ["{pattern}"] in {source.file}'
+    )
 
 
 def _link(source: Source, entry: os.DirEntry[str], name: str) -> str:
