@@ -323,6 +323,24 @@ def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert [row["total"] for row in rows] == ["1.50", ""]
 
 
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_a_place_that_cannot_be_written_is_named(pipeline: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: ROWS)
+    nowhere, folder = pipeline.parent / "none" / f"out.{ending}", pipeline.parent / f"folder.{ending}"
+    folder.mkdir()
+    for place, why in ((nowhere, "No such file or directory"), (folder, "Is a directory")):
+        ended = call("read", pipeline, "results", "--out", place)
+        assert (ended.exit_code, ended.stdout) == (2, "")
+        assert ended.stderr == f"error: --out {place}: cannot be written ({why})\n"
+    assert not folder.with_name(f"{folder.name}.unfinished").exists()
+
+
+def test_pages_are_not_put_in_the_place_of_a_file(pipeline: Path) -> None:
+    ended = call("report", pipeline, "--out", pipeline)
+    assert ended.exit_code == 2
+    assert ended.stderr == f"error: --out {pipeline}: cannot be written (File exists)\n"
+
+
 def test_numbers_that_json_lacks_are_texts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [math.nan, math.inf, -math.inf, 1.5]
     rows = pa.table({"total": numbers, "all": [numbers] * 4, "by": [{"x": number} for number in numbers]})

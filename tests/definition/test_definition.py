@@ -96,6 +96,16 @@ def test_the_environment_moves_the_warehouse(tmp_path: Path, monkeypatch: pytest
     assert load_definition(write(tmp_path, {})).root == tmp_path / "elsewhere" / "clicks"
 
 
+def test_a_file_in_the_place_of_the_warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path, {"warehouse": '"clicks.toml/tables"'})
+    with pytest.raises(InvalidDefinition) as refused:
+        load_definition(file)
+    assert str(refused.value) == f"{file}: warehouse: {file} is a file, and tables need a folder"
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(file))
+    with pytest.raises(InvalidDefinition, match=rf"^the variable WINDOWLIB_WAREHOUSE: {file} is a file"):
+        load_definition(file)
+
+
 def test_no_key_means_windows_over_all_events(tmp_path: Path) -> None:
     assert load_definition(write(tmp_path, {"source.key": "[]"})).source.key == ()
 
@@ -116,6 +126,8 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({"warehose": '"w"'}, 'warehose: unknown key, given "w"; did you mean warehouse?; allowed: name, warehouse'),
         ({"warehouse": '"s3://bucket"'}, "warehouse: must be a path on this machine"),
         ({"source.format": '"parqet"'}, 'source.format: given "parqet"; did you mean parquet?; allowed: "parquet"'),
+        ({"airflow.approval": '"x"'}, 'airflow.approval: given "x"; allowed: "asked", "required", "another user"'),
+        ({**CSV, "source.dialect.encoding": '"latin1"'}, 'given "latin1"; allowed: "UTF-8", "ISO-8859-1", "US-ASCII"'),
         ({"source.path": "3"}, "source.path: must be a string, given 3"),
         ({"source.path": None}, "source.path: missing; allowed: the folder of the events"),
         ({"source.key": '"user_id"'}, 'source.key: must be a list, given "user_id"; allowed: a list of columns'),
@@ -290,6 +302,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(InvalidSpec, match="cannot be read as UTF-8"):
         load_definition(tmp_path / "latin.toml")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    with pytest.raises(InvalidSpec, match=r"loop\.toml: cannot be read \(Too many levels of symbolic links\)$"):
+        load_definition(tmp_path / "loop.toml")
+    (tmp_path / "large.toml").write_text("#" * 300_000)
+    with pytest.raises(InvalidSpec, match=r"^\S+large\.toml: has 300,000 bytes"):
+        load_definition(tmp_path / "large.toml")
 
 
 def test_a_definition_may_begin_with_the_mark_of_utf_8(tmp_path: Path) -> None:

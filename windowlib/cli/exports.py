@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,20 @@ class UnknownFormat(WindowError, ValueError):
     """A file's ending names no format that is written here."""
 
 
+class CannotBeWritten(WindowError, ValueError):
+    """Nothing can be written at the place that was asked for."""
+
+
+@contextmanager
+def place_named(place: Path) -> Iterator[None]:
+    """Raises `CannotBeWritten` for what the system says of a place that was asked for."""
+    try:
+        yield
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise CannotBeWritten(f"--out {place}: cannot be written ({why})") from None
+
+
 def check_ending(file: Path) -> None:
     """Raises `UnknownFormat` unless the file's ending is one of those known."""
     if file.suffix.lower() not in WRITERS:
@@ -26,11 +42,17 @@ def check_ending(file: Path) -> None:
 
 
 def export(rows: pa.Table, file: Path) -> None:
-    """Writes all rows; an existing file is replaced once the new one is complete."""
+    """Writes all rows; an existing file is replaced once the new one is complete. Raises `CannotBeWritten`."""
     check_ending(file)
     unfinished = file.with_name(f"{file.name}.unfinished")
-    WRITERS[file.suffix.lower()](rows, unfinished)
-    unfinished.replace(file)
+    with place_named(file):
+        try:
+            WRITERS[file.suffix.lower()](rows, unfinished)
+            unfinished.replace(file)
+        except OSError:
+            with suppress(OSError):
+                unfinished.unlink()
+            raise
 
 
 def _csv(rows: pa.Table, file: Path) -> None:

@@ -84,9 +84,13 @@ def report(
     [dim]windowlib report clicks.toml[/dim]
     [dim]windowlib report clicks.toml orders.toml --out site[/dim]
     """
+    from windowlib.cli.exports import place_named
     from windowlib.pages.site import reports, site
     from windowlib.tables.ledger import wall_clock_ms
 
+    if out:
+        with place_named(out):
+            out.mkdir(parents=True, exist_ok=True)
     found, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
     with progress(console(quiet=as_json), "building pages") as say:
         if out and found.definitions:

@@ -248,8 +248,11 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     if mistakes:
         raise invalid(file, mistakes)
     warehouse = os.environ.get(WAREHOUSE_VARIABLE)
-    base = Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)
-    return Definition.model_construct(**dict(contents), file=file.absolute(), root=base / contents.name)
+    root = (Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)) / contents.name
+    if place := next((one for one in (root, *root.parents) if os.path.isfile(one)), None):
+        said_by = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
+        raise InvalidDefinition(f"{said_by}: {place} is a file, and tables need a folder")
+    return Definition.model_construct(**dict(contents), file=file.absolute(), root=root)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -257,11 +260,15 @@ def _read(file: Path) -> dict[str, Any]:
         if (size := file.stat().st_size) > LARGEST_BYTES:
             raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except InvalidDefinition:
+        raise
     except FileNotFoundError as error:
         raise InvalidDefinition(f"{file}: no such file; give the path of a pipeline's TOML file") from error
     except IsADirectoryError as error:
         raise InvalidDefinition(f"{file}: is a folder; give the path of a pipeline's TOML file") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise InvalidDefinition(f"{file}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
         raise InvalidDefinition(f"{file}: cannot be read as UTF-8 text ({error})") from error
     except ValueError as error:  # of a number with thousands of digits, too
         raise InvalidDefinition(f"{file}: is not TOML: {error}") from error

@@ -68,8 +68,9 @@ class Airflow(Section):
     retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
     approval: Literal["asked", "required", "another user"] = Field(
         default="asked",
-        description='whether a rerun waits for approval: as its form asks, always, or for "another user" than the one'
-        " who triggered it, who may not approve a refused batch of that run either",
+        description='whether a rerun waits for approval: "asked", where its form asks for it; "required", always;'
+        ' "another user", always, and of another than the one who triggered it, who may not approve a refused batch'
+        " of that run either",
     )
 
 

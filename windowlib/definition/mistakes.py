@@ -109,7 +109,7 @@ def _mistake(details: ErrorDetails, model: type[BaseModel]) -> Mistake:
         problem = "missing" if tag is None else f"unknown type {given(tag)}{proposal}"
         return Mistake(f"{key}.type", f"{problem}; allowed: {listed(tags)}")
     if kind == "literal_error":
-        words = re.findall(r"'(\w+)'", context["expected"])
+        words = re.findall(r"'([^']+)'", context["expected"])
         allowed = f"; allowed: {listed(words)}"
         proposal = nearest(value, words) if isinstance(value, str) else ""
         return Mistake(key, f"given {given(value)}{proposal}{allowed}")

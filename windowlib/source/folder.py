@@ -78,6 +78,8 @@ def is_chosen(source: Source, name: str) -> bool:
 def _entries(source: Source, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
     folder = source.path
     if not folder.is_dir():
+        if folder.exists():
+            raise SourceError(f"{folder} is a file, not a folder; correct source.path in {source.file}")
         raise SourceError(
             f"the source folder {folder} does not exist; create it or correct source.path in {source.file}"
         )
