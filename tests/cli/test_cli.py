@@ -335,6 +335,10 @@ def test_a_place_that_cannot_be_written_is_named(pipeline: Path, monkeypatch: py
     assert not folder.with_name(f"{folder.name}.unfinished").exists()
 
 
+def test_a_port_that_no_engine_can_have_is_refused_at_once() -> None:
+    assert call("engine", "start", "--port", "99999").exit_code == 2
+
+
 def test_pages_are_not_put_in_the_place_of_a_file(pipeline: Path) -> None:
     ended = call("report", pipeline, "--out", pipeline)
     assert ended.exit_code == 2

@@ -47,6 +47,11 @@ def test_numbers_that_are_times(tmp_path: Path, unit: str, factor: int) -> None:
     assert (found.timestamp, found.timestamp_unit, found.key) == ("event_time", unit, "device")
 
 
+def test_a_clock_that_has_started_again_does_not_hide_the_unit(tmp_path: Path) -> None:
+    found = look_at(parquet(tmp_path, device=["d"] * 3, ts=[SECONDS, 12, SECONDS + 60]))
+    assert (found.timestamp, found.timestamp_unit) == ("ts", "s")
+
+
 def test_what_is_given_is_taken(tmp_path: Path) -> None:
     time = pa.array([0], pa.timestamp("ms"))
     found = look_at(parquet(tmp_path, user_id=[1], first=time, second=time, shop=["s"]), "shop", "second")
@@ -59,6 +64,8 @@ def test_what_is_given_is_taken(tmp_path: Path) -> None:
         ({"user_id": [1]}, {}, r"need a column of times, found user_id \(int64\); name one with --timestamp"),
         ({"number": [1], "at": pa.array([0], pa.timestamp("ms"))}, {}, "name one with --key"),
         ({"user_id": [1], "ts": [17]}, {}, "need a column of times"),
+        ({"user_id": [1], "ts": [17]}, {"timestamp": "ts"}, "--timestamp ts: is int64; need timestamps, texts of ISO"),
+        ({"user_id": [1], "at": ["3/2/2026"]}, {"timestamp": "at"}, r"--timestamp at: is string; .*timestamp_format"),
         ({"user_id": [1]}, {"timestamp": "time"}, r"--timestamp time: .* has no such column, only user_id"),
         ({"user_id": [1]}, {"key": "user"}, r"--key user: .* has no such column"),
     ],
@@ -79,6 +86,13 @@ def test_folders_that_do_not_fit(tmp_path: Path) -> None:
         look_at(tmp_path)
     with pytest.raises(InvalidSpec, match="no such folder"):
         look_at(tmp_path / "missing")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Of one column numbers and texts."""
+    (tmp_path / "one.json").write_text('{"user": "a", "at": 1}\n{"user": "a", "at": "2"}\n')
+    with pytest.raises(InvalidSpec, match=r"one\.json: cannot be read as json: .*changed from number to string"):
+        look_at(tmp_path)
 
 
 def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,9 @@ def engine_start(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="A Spark setting.", show_default=False)
     ] = None,
     idle: Annotated[str, typer.Option(help='End after this long without a client, such as "1h"; or "never".')] = "1h",
-    port: Annotated[int | None, typer.Option(help="The port to listen on.", show_default="a free port")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port to listen on.", show_default="a free port")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start the engine, unless one runs with the same settings; one with others is replaced.

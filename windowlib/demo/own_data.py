@@ -1,7 +1,7 @@
 """A definition for a folder of files that the demo did not make: which column is the time, which the key.
 
-The time is the first column of timestamps, else of numbers that are seconds, milliseconds or microseconds of this
-century and whose name speaks of time. The key is the first column of text or whole numbers whose name is that of a
+The time is the first column of timestamps, else of numbers whose name speaks of time and most of which are seconds,
+milliseconds or microseconds of this century (a clock that starts again begins at 1970). The key is the first column of text or whole numbers whose name is that of a
 person or a client (`user_id`, `client`, …). Both are guesses from the first rows of the first file; options override
 them.
 """
@@ -52,7 +52,10 @@ class OwnData:
 def look_at(folder: Path, key: str | None = None, timestamp: str | None = None) -> OwnData:
     """Find format, key and time of the files in ``folder``; raises InvalidSpec where it cannot."""
     format, files = _files(folder)
-    sample = _with_times(ds.dataset(files[0], format=format).head(SAMPLE_ROWS))
+    try:
+        sample = _with_times(ds.dataset(files[0], format=format).head(SAMPLE_ROWS))
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidSpec(f"{files[0]}: cannot be read as {format}: {error}") from error
     for given, option in ((key, "--key"), (timestamp, "--timestamp")):
         if given and given not in sample.column_names:
             raise InvalidSpec(f"{option} {given}: {files[0]} has no such column, only {_listed(sample)}")
@@ -131,12 +134,18 @@ def _time(sample: pa.Table, given: str | None) -> tuple[str, str | None]:
         speaks_of_time = pa.types.is_integer(sample[name].type) and (given or _ABOUT_TIME.search(name))
         if speaks_of_time and (unit := _unit(sample[name].drop_null().to_pylist())):
             return name, unit
+    if given:
+        raise InvalidSpec(
+            f"--timestamp {given}: is {sample[given].type}; need timestamps, texts of ISO 8601, or whole numbers most of"
+            " which are seconds, milliseconds or microseconds since 2000. A definition reads others, by"
+            " source.timestamp_unit and source.dialect.timestamp_format"
+        )
     raise InvalidSpec(f"need a column of times, found {_listed(sample)}; name one with --timestamp")
 
 
 def _unit(numbers: Sequence[int]) -> str | None:
     for unit, factor in _UNITS.items():
-        if numbers and all(_YEAR_2000_S * factor <= number < _YEAR_2100_S * factor for number in numbers):
+        if 2 * sum(_YEAR_2000_S * factor <= number < _YEAR_2100_S * factor for number in numbers) > len(numbers):
             return unit
     return None
 
