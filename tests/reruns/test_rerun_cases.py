@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
@@ -31,6 +32,7 @@ from windowlib.reruns.previews import FOLDER, Preview, load, previews
 from windowlib.runs import start
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
+from windowlib.runs.operations import rollback
 from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
@@ -284,6 +286,23 @@ def test_a_gap_outside_of_the_range_does_not_matter(spark: SparkSession, tmp_pat
     (tmp_path / "incoming" / "3.parquet").unlink()
     asked = Rerun(START_MS - 4 * HOUR_MS, START_MS - 2 * HOUR_MS, "", "ann")
     assert run(definition, spark, asked)[0].figures["files_missing"] == 0
+
+
+def test_a_changed_file_whose_events_are_too_far_apart_for_a_rerun(spark: SparkSession, tmp_path: Path) -> None:
+    """A clock began again at 1970. Neither sentence advises a rerun, which would be refused; what they advise works."""
+    definition = clicks(tmp_path, 1, SHORT)
+    rows = [*events(2), {"id": "reset", "user": "u1", "at_ms": 12_000, "value": 7}]
+    arrive(tmp_path, 2, rows)
+    run(definition, spark)
+    rewrite(tmp_path, 2, [row | {"value": 1} for row in rows])
+    advised = r"go back to a batch before the one that read it \(\S*windowlib rollback \S+ --to-batch N.* 400 days"
+    with pytest.raises(SourceError, match=f"2\\.parquet has changed .* or {advised}"):
+        run(definition, spark)
+    with pytest.raises(RerunRefused, match=f"2\\.parquet has changed .*(?i:{advised})"):
+        run(definition, spark, MIDDLE)
+    rollback(definition, 1, "ann", "repaired", clock)
+    run(definition, spark)
+    assert {row["value"] for row in map(json.loads, read_table(definition, "late_events")["raw"].to_pylist())} == {1}
 
 
 @pytest.mark.fault("a source file was repaired after it was read", "a rerun takes its new events in place of the old")

@@ -18,10 +18,10 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing
 from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.found import SourceError
-from windowlib.source.removals import Removal, Spans, command, compacted, is_too_long, span_of, title, ways_on
+from windowlib.source.removals import Removal, Spans, command, compacted, span_of, title, ways_on
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
-from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused
+from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, is_too_long
 from windowlib.tables.set_aside import files_set_aside
 
 ITSELF = "windowlib"  # who asks for a rerun that no operator has asked for

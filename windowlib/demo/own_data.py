@@ -1,9 +1,9 @@
 """A definition for a folder of files that the demo did not make: which column is the time, which the key.
 
 The time is the first column of timestamps, else of numbers whose name speaks of time and most of which are seconds,
-milliseconds or microseconds of this century (a clock that starts again begins at 1970). The key is the first column of text or whole numbers whose name is that of a
-person or a client (`user_id`, `client`, …). Both are guesses from the first rows of the first file; options override
-them.
+milliseconds or microseconds of this century (a clock that starts again begins at 1970). The key is the first column of
+text or whole numbers whose name is that of a person or a client (`user_id`, `client`, …). Both are guesses from the
+first rows of the first file; options override them.
 """
 
 import json
@@ -136,8 +136,8 @@ def _time(sample: pa.Table, given: str | None) -> tuple[str, str | None]:
             return name, unit
     if given:
         raise InvalidSpec(
-            f"--timestamp {given}: is {sample[given].type}; need timestamps, texts of ISO 8601, or whole numbers most of"
-            " which are seconds, milliseconds or microseconds since 2000. A definition reads others, by"
+            f"--timestamp {given}: is {sample[given].type}; need timestamps, texts of ISO 8601, or whole numbers most"
+            " of which are seconds, milliseconds or microseconds since 2000. A definition reads others, by"
             " source.timestamp_unit and source.dialect.timestamp_format"
         )
     raise InvalidSpec(f"need a column of times, found {_listed(sample)}; name one with --timestamp")

@@ -25,7 +25,7 @@ from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
-from windowlib.tables.rerun import RerunRefused
+from windowlib.tables.rerun import RerunRefused, is_too_long
 
 NAMED = 5  # files that a message names
 
@@ -165,11 +165,14 @@ def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, acce
     for file in files:
         if file.changed and file.events and not covered.holds(file.events):
             first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
-            enough = f"--from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
+            enough = f"Rerun all of it: --from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
+            if is_too_long(file.events):
+                back = source.back_before(of, file.events)
+                enough = f"{back[0].upper()}{back[1:]}"
             raise RerunRefused(
                 f"{of.path / file.place} {file.how_changed}, and has or had events from"
                 f" {first} to {last}, outside of what this rerun recomputes ({instant(covered.from_ms)} to"
-                f" {instant(covered.to_ms)}). Rerun all of it: {enough}, or restore the"
+                f" {instant(covered.to_ms)}). {enough}, or restore the"
                 f" {'file' if file.otherwise is None else 'definition'}"
             )
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from windowlib.definition.commands import OPEN, to_paste
-from windowlib.definition.instants import iso_instant
+from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.source import Source
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
@@ -32,6 +32,7 @@ from windowlib.tables import data_files, delta
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.opened import Tables
+from windowlib.tables.rerun import LONGEST_DAYS, is_too_long
 from windowlib.tables.set_aside import files_set_aside, files_taken_back
 
 WAITS_MS = 5_000  # a longer `min_file_age` is not waited out: the next run takes the file
@@ -135,7 +136,7 @@ def new_files(
                 raise SourceError(
                     f"{source.path / file.path} has changed since it was read ({sizes})."
                     " A file is read once: put new events into a new file and restore"
-                    f" this one, or rerun its time range{_rerun(source, spans_read(tables, commit).get(file.path))}"
+                    f" this one, or {_read_again(source, spans_read(tables, commit).get(file.path))}"
                 )
         aside = files_set_aside(tables.root)
         fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)
@@ -146,11 +147,23 @@ def new_files(
     return [file for file in fresh if file.path not in moved]
 
 
-def _rerun(source: Source, span: TimeRange | None) -> str:
-    """The command for the range of the events that were admitted from a file; None: it had none."""
+def _read_again(source: Source, span: TimeRange | None) -> str:
+    """How to have a changed file read, by the range of the events that were admitted from it; None: it had none."""
+    if span and is_too_long(span):
+        return back_before(source, span)
     begin, end = (span and iso_instant(span.from_ms)) or OPEN, (span and iso_instant(span.to_ms)) or OPEN
     held = f" (its events were from {begin} to {end}; a longer one, if it has others now)" if span else ""
-    return f"{held}: {to_paste('rerun', source.file, '--from', begin, '--to', end)}"
+    return f"rerun its time range{held}: {to_paste('rerun', source.file, '--from', begin, '--to', end)}"
+
+
+def back_before(source: Source, span: TimeRange) -> str:
+    """How to have a changed file read whose events lie further apart than a rerun reaches."""
+    return (
+        f"go back to a batch before the one that read it ({to_paste('rollback', source.file, '--to-batch', 'N')};"
+        " of the first batch: recompute everything under another name), as its events, from"
+        f" {instant(span.from_ms)} to {instant(span.to_ms - 1)}, are further apart than the {LONGEST_DAYS} days of one"
+        " rerun"
+    )
 
 
 def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:

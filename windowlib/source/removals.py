@@ -22,12 +22,11 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
-from windowlib.plans.partitions import DAY_MS
 from windowlib.source import footers
 from windowlib.source.delta_source import files_at, version_of
 from windowlib.source.found import Found, Listed, Version
 from windowlib.source.marker import Marker
-from windowlib.tables.rerun import LONGEST_DAYS
+from windowlib.tables.rerun import is_too_long
 
 if TYPE_CHECKING:
     from windowlib.definition.source import Source
@@ -237,11 +236,6 @@ def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str
         f"{why} To recompute the windows that it changes: {command(source, span)}; with"
         f' source.removals = "rerun" runs do that by themselves. {skip}'
     )
-
-
-def is_too_long(span: TimeRange) -> bool:
-    """Whether a range is longer than one rerun that an operator asks for can be."""
-    return span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS
 
 
 def command(source: Source, span: TimeRange) -> str:

@@ -112,12 +112,18 @@ def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> 
         )
     if to_ms > now_ms + ahead_ms:
         raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now")
-    if to_ms - from_ms > LONGEST_DAYS * DAY_MS:
+    span = TimeRange(from_ms, to_ms)
+    if is_too_long(span):
         raise RerunRefused(
             f"{-((from_ms - to_ms) // DAY_MS):,} days is more than the {LONGEST_DAYS} that one rerun can recompute:"
             " rerun shorter ranges one after another, or recompute everything under another name"
         )
-    return TimeRange(from_ms, to_ms)
+    return span
+
+
+def is_too_long(span: TimeRange) -> bool:
+    """Whether a range is longer than one rerun that an operator asks for can be."""
+    return span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS
 
 
 _TEXT = re.compile(r"(?P<moment>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)\s*(?P<zone>\S.*)?")
