@@ -28,6 +28,18 @@ class Mark:
     batch_id: int
     worst: str
     failed: int
+    critical: int = 0
+
+    @property
+    def said(self) -> str:
+        """What failed.
+
+        >>> Mark(7, "critical", 3, 1).said, Mark(8, "warning", 1).said
+        ('1 critical, 2 warnings', '1 warning')
+        """
+        warnings = self.failed - self.critical
+        parts = (f"{self.critical} critical", f"{warnings} warning{'' if warnings == 1 else 's'}")
+        return ", ".join(part for part, some in zip(parts, (self.critical, warnings), strict=True) if some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +166,9 @@ def late_share(runs: Sequence[Run]) -> float | None:
 
 def mark(batch: Validated) -> Mark:
     """A batch in a strip."""
-    severities = {one["expectation_config"]["severity"] for one in batch.failed}
-    worst = "critical" if "critical" in severities else "warning" if severities else "met"
-    return Mark(batch.batch_id, worst, len(batch.failed))
+    critical = sum(one["expectation_config"]["severity"] == "critical" for one in batch.failed)
+    worst = "critical" if critical else "warning" if batch.failed else "met"
+    return Mark(batch.batch_id, worst, len(batch.failed), critical)
 
 
 def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:

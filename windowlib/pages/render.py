@@ -281,6 +281,11 @@ def check_words(history: CheckHistory) -> str:
 def check_strip(history: CheckHistory) -> list[Mark]:
     """The newest outcomes of one check."""
     return [
-        Mark(one.batch_id, "met" if one.result.success else one.result.severity, int(not one.result.success))
+        Mark(
+            one.batch_id,
+            "met" if one.result.success else one.result.severity,
+            int(not one.result.success),
+            int(not one.result.success and one.result.severity == "critical"),
+        )
         for one in history.outcomes[-CHECKS_MARKED:]
     ]
