@@ -161,6 +161,16 @@ class TestCache:
         monkeypatch.setenv("HOME", str(tmp_path))
         assert cache_folder() == tmp_path / ".cache" / "windowlib"
 
+    def test_a_folder_that_cannot_be_made_is_named(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path / "file" / "cache"))
+        ended = CliRunner().invoke(app, ["setup"])
+        assert ended.exit_code == 2
+        assert ended.stderr == (
+            f"error: the cache folder {tmp_path / 'file' / 'cache'} cannot be made (Not a directory): give this user"
+            " the right, or name another folder in WINDOWLIB_CACHE\n"
+        )
+
 
 class TestCommand:
     def test_says_what_is_there(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,13 +44,14 @@ def setup(
 
 def _jars(check: bool, ivy_settings: Path | None) -> str:
     from windowlib.engines import jars
-    from windowlib.engines.cache import cache_folder
+    from windowlib.engines.cache import cache_folder, made_cache_folder
     from windowlib.engines.setup_jars import fetch
 
     folder, wanted = cache_folder(), jars.locked()
     if check or jars.present(folder, wanted):
         jars.check(folder, wanted)
         return f"JARs: {len(wanted)} in {folder}, all as locked"
+    made_cache_folder()
     typer.echo(f"fetching {len(wanted)} JARs (14 MB, half a minute) ...")
     with progress(console(), "fetching JARs"):
         fetch(folder, wanted, ivy_settings)
