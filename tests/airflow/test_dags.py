@@ -623,7 +623,7 @@ def test_a_copy_does_not_replace_an_original_with_a_mistake(
     assert f"name: one is the name of {pipelines / original} already" in task.message
 
 
-def test_files_of_editors_and_file_systems_are_no_pipelines(pipelines: Path) -> None:
+def test_files_of_editors_and_file_systems_are_not_pipelines(pipelines: Path) -> None:
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     (pipelines / ".one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     (pipelines / "._one.toml").write_bytes(b"\x00\x05\x16\x07")

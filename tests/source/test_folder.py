@@ -107,7 +107,7 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     assert names(clicks(tmp_path, 0, with_lines(f"\n{leave_out}"))) == set()
 
 
-def test_a_file_is_no_source_folder(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_the_source_folder(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('"incoming"', '"clicks.toml"'))
     with pytest.raises(SourceError, match=r"clicks\.toml is a file, not a folder; correct source\.path"):
         plan(definition)
