@@ -29,6 +29,7 @@ from windowlib.model import operator
 from windowlib.model.aggregates import Count, Sum, Together
 from windowlib.model.assigners import Session, Sliding, Staggered, Tumbling
 from windowlib.model.elements import Element, Firing, Late, Output, ProcessingTime, Watermark
+from windowlib.model.errors import WindowError
 from windowlib.model.evictors import CountEvictor
 from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
 from windowlib.model.state import OperatorState
@@ -316,6 +317,30 @@ def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path:
     }
     assert {(r["user"], _ms(r["window_start"])): r["mean"] for r in _rows(definition, "results")} == expected
     assert any('"own":{"sum":' in row["state"] for row in _rows(definition, "open_windows"))
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("raise KeyError('page')", "KeyError: 'page' ({file}, line 4); nothing of this batch was committed"),
+        ("raise SystemExit(0)", "SystemExit: 0 ({file}, line 4); nothing of this batch was committed"),
+        ("return {'v': 1}", "the function's process returned {{'v': 1}}; need its rows: a list of them"),
+        ("return [{'v': len(values) / 7}]", "a value of v does not fit its type int64: "),
+        ("context.key_state[7] = 1", "7 is the key of a dictionary, and would come back as a text"),
+    ],
+)
+def test_what_code_of_ones_own_does_wrong_is_said_in_a_sentence(
+    does: str, said: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    own = SESSION + 'function = "own_mistakes:Wrong"\nreads = ["v"]\n[window.output]\nv = "bigint"\n'
+    definition, file = pipeline(tmp_path, own, batches=2), tmp_path / "own_mistakes.py"
+    file.write_text(
+        f"class Wrong:\n    def process(self, values, context):\n        v = len(values)\n        {does}\n"
+        "        return []\n\n    def clear(self, context):\n        pass\n"
+    )
+    with pytest.raises(WindowError) as caught:
+        run(definition, spark)
+    assert said.format(file=file) in str(caught.value)
 
 
 def test_stored_elements_are_appended_and_not_written_again(

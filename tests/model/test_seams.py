@@ -5,7 +5,7 @@ refused, and where we differ from Flink on purpose.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -112,6 +112,33 @@ class OddOnesOut:
 def test_an_evictor_of_ones_own_works_before_and_after() -> None:
     spec = WindowSpec(Global(), Sum(), trigger=CountTrigger(2), evictor=OddOnesOut())
     assert results(spec, at(1, 2, 4, 8, 3, 5)) == [2, 14, 8]
+
+
+@dataclass(frozen=True)
+class YieldsAll:
+    """Keeps everything, one after the other."""
+
+    def evict_before(self, elements: Sequence[Element], window: TimeWindow) -> Iterator[Element]:
+        yield from elements
+
+    def evict_after(self, elements: Sequence[Element], window: TimeWindow) -> Iterator[Element]:
+        yield from elements
+
+
+def test_what_an_evictor_yields_is_there_for_the_function_and_afterwards() -> None:
+    spec = WindowSpec(Global(), Sum(), trigger=CountTrigger(1), evictor=YieldsAll())  # type: ignore[arg-type]
+    assert results(spec, at(1, 2, 4)) == [1, 3, 7]
+
+
+@pytest.mark.parametrize("answer", [None, True, "FIRE"])
+def test_a_trigger_that_answers_otherwise_is_named(answer: Any) -> None:
+    @dataclass(frozen=True)
+    class Wrong(EventTimeTrigger):
+        def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
+            return answer  # type: ignore[no-any-return]
+
+    with pytest.raises(InvalidSpec, match=rf"need a TriggerResult from .*Wrong\(\), got {answer!r}"):
+        results(WindowSpec(Tumbling(10), Sum(), trigger=Wrong()), at(1))
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from typing import Any
 
 from windowlib.model import contents
 from windowlib.model.elements import Element, Firing, Input, Late, Output, ProcessingTime, Timing, Watermark
+from windowlib.model.errors import InvalidSpec
 from windowlib.model.functions import ProcessContext
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import KeyState, OperatorState
@@ -184,6 +185,8 @@ class _Key:
 
     def _obey(self, answer: TriggerResult, window: TimeWindow, timing: Timing) -> Iterator[Firing]:
         """Fires and purges, as the trigger asks; a window without contents has nothing to fire."""
+        if not isinstance(answer, TriggerResult):
+            raise InvalidSpec(f"need a TriggerResult from {self.spec.active_trigger}, got {answer!r}")
         state_window = self._state_window(window)
         if answer.fires and state_window in self.state.contents:
             for result in self._evaluate(window, state_window):
@@ -195,7 +198,7 @@ class _Key:
         """The results of the window now; what an evictor leaves out is gone for good."""
         spec, held = self.spec, self.state.contents[state_window]
         if spec.evictor:
-            held = spec.evictor.evict_before(held, window)
+            held = list(spec.evictor.evict_before(held, window))
         result = contents.result(spec, held)
         yield from spec.process.process(result, self._process(window)) if spec.process else [result]
         if spec.evictor:

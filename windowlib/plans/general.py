@@ -39,13 +39,13 @@ from windowlib.plans.guarded import ordered_as_spark
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.partitions import PARTITION
+from windowlib.plans.returned import OUTPUT, rows_given
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, GONE, WINDOWS, Step, with_instant
 from windowlib.plans.stream import (
     CHUNK_ROW,
     COUNTERS,
     ELEMENT,
     MAP,
-    OUTPUT,
     READ,
     STATE_ROW,
     STORED,
@@ -121,7 +121,7 @@ class OwnCode:
             given = contents[-1] if contents else []
             if self.aggregates is not None:
                 given = dict(zip(self.names, finished(self.aggregates, contents), strict=True))
-        return [(elements, last_event_ms, [given] if self.of is None else list(self.of.process(given, context)))]
+        return [(elements, last_event_ms, [given] if self.of is None else rows_given(self.of.process(given, context)))]
 
     def clear(self, context: ProcessContext) -> None:
         if self.of is not None:

@@ -6,7 +6,6 @@ rows of several parts, each with few of the columns.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -18,22 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.model.elements import Element
-from windowlib.model.errors import WindowError
 from windowlib.model.state import Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 from windowlib.plans import names
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
+from windowlib.plans.returned import FunctionFailed, typed
 
 MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
 STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of a state row, of stored elements
-READ, OUTPUT = "_r_", "_o_"  # prefixes: of a source column in an element, of a function's result
+READ = "_r_"  # prefix of a source column in an element
 COUNTERS = ("n_before", "n_taken", "n_dropped", "n_holes", "n_after", "n_retired_rows")
 ROWS_OUT = 5_000
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
-
-
-class FunctionFailed(WindowError):
-    """Code of the user's raised an error, or gave what it had not declared."""
 
 
 class Segment(NamedTuple):
@@ -161,18 +155,10 @@ class Out:
             if column.name == "part":
                 columns.append(pa.array([part] * len(rows), column.type))
             elif column.name in present:
-                columns.append(_array(column, [row.get(column.name) for row in rows]))
+                columns.append(null_inside(typed(column, [row.get(column.name) for row in rows])))
             else:
                 columns.append(pa.nulls(len(rows), column.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def _array(column: pa.Field, values: list[Any]) -> pa.Array:
-    try:
-        return null_inside(pa.array(values, column.type))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError) as error:
-        name = column.name.removeprefix(OUTPUT)
-        raise FunctionFailed(f"a value of {name} does not fit its type {column.type}: {error}") from error
 
 
 def null_inside(found: pa.Array) -> pa.Array:
@@ -233,34 +219,13 @@ def in_value(column: str) -> str:
     return column.removeprefix(READ) if column.startswith(READ) else names.internal(column[1:])
 
 
-def output_row(result: Any, outputs: Sequence[str]) -> Row:
-    """One of the rows that a function gave: a mapping, the values in order, or the only value. Raises FunctionFailed.
-
-    >>> output_row({"b": 1}, ["a", "b"]), output_row((1, 2), ["a", "b"]), output_row([1, 2], ["a"])
-    ({'_o_a': None, '_o_b': 1}, {'_o_a': 1, '_o_b': 2}, {'_o_a': [1, 2]})
-    """
-    if isinstance(result, Mapping):
-        given = result
-    else:
-        several = isinstance(result, tuple | list) and len(outputs) > 1
-        given = dict(zip(outputs, result if several else [result], strict=False))
-    if unknown := given.keys() - set(outputs):
-        raise FunctionFailed(f"the function returned {sorted(unknown)[0]!r}; [window.output] has {', '.join(outputs)}")
-    return {OUTPUT + name: given.get(name) for name in outputs}
-
-
-def as_json(state: Mapping[str, Any]) -> str:
-    """The state of triggers and functions as it is stored. Raises FunctionFailed."""
-    try:
-        return _ENCODER.encode(state)
-    except TypeError as error:
-        raise FunctionFailed(
-            f"state of triggers and functions must be JSON (numbers, texts, lists, dictionaries, None): {error}"
-        ) from error
-
-
 def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:
-    """The bounds as 64-bit integers: the global window's end, which is one more, is stored as the greatest."""
+    """The bounds as 64-bit integers: the global window's end, which is one more, is stored as the greatest.
+
+    Raises FunctionFailed for a window that does not end after its start.
+    """
+    if not window.start_ms < window.end_ms:
+        raise FunctionFailed(f"the assigner gave {window}; need windows that end after their start")
     return {f"{prefix}window_start_ms": window.start_ms, f"{prefix}window_end_ms": min(window.end_ms, MAX_TIME_MS)}
 
 

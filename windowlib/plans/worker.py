@@ -26,19 +26,17 @@ from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 from windowlib.plans import names
 from windowlib.plans.folds import Folds
 from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
+from windowlib.plans.returned import as_json, failed, output_row
 from windowlib.plans.step import CONTENTS, DROPPED, GONE, HOLE, LATE, ON_TIME, OPEN, UPDATE
 from windowlib.plans.stream import (
     ELEMENT,
     MAP,
-    FunctionFailed,
     Out,
     Segment,
-    as_json,
     bounds_of,
     element_row,
     elements_of,
     from_bounds,
-    output_row,
     segments_of,
     stored_element,
     window_of,
@@ -98,10 +96,8 @@ class Worker:
                 yield from out.full()
         except WindowError:
             raise
-        except Exception as error:
-            raise FunctionFailed(
-                f"code for the windows of key {key!r} failed: {type(error).__name__}: {error}"
-            ) from error
+        except (Exception, SystemExit) as error:
+            raise failed(key, error) from error
         after = run.rows()
         for row in after:
             self._keep(key, row, held, out)

@@ -1,0 +1,109 @@
+"""What code of the author's may give: what is kept as it is; all else is refused in a sentence, not changed."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from windowlib import TimeWindow
+from windowlib.plans.returned import FunctionFailed, as_json, output_row, rows_given, typed
+from windowlib.plans.stream import bounds_of
+
+WHOLE, INSTANT = pa.int64(), pa.timestamp("us", tz="UTC")
+PLACE = pa.struct([("x", pa.int32()), ("name", pa.string())])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "kept"),
+    [
+        (WHOLE, 3, 3),
+        (WHOLE, None, None),
+        (WHOLE, 3.0, 3),
+        (WHOLE, np.int64(3), 3),
+        (pa.float64(), 3, 3.0),
+        (pa.float32(), math.inf, math.inf),
+        (pa.decimal128(10, 2), Decimal("3.7"), Decimal("3.70")),
+        (INSTANT, datetime(2026, 3, 2, 9, tzinfo=timezone(timedelta(hours=2))), datetime(2026, 3, 2, 7, tzinfo=UTC)),
+        (INSTANT, datetime(2026, 3, 2, 9), datetime(2026, 3, 2, 9, tzinfo=UTC)),
+        (pa.date32(), date(2026, 3, 2), date(2026, 3, 2)),
+        (PLACE, {"x": 1}, {"x": 1, "name": None}),
+        (PLACE, (1, "a"), {"x": 1, "name": "a"}),
+        (pa.list_(pa.int32()), range(2), [0, 1]),
+        (pa.map_(pa.string(), pa.int32()), {"a": 1}, [("a", 1)]),
+    ],
+)
+def test_values_that_are_kept(kind: pa.DataType, value: Any, kept: Any) -> None:
+    assert typed(pa.field("_o_x", kind), [value]).to_pylist() == [kept]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (WHOLE, 3.7),
+        (WHOLE, -0.5),
+        (WHOLE, Decimal("1.005")),
+        (WHOLE, np.float64(3.7)),
+        (WHOLE, math.nan),
+        (WHOLE, 2**63),
+        (WHOLE, "3"),
+        (pa.float32(), 1e300),
+        (INSTANT, 1772442000000),
+        (INSTANT, math.nan),
+        (INSTANT, date(2026, 3, 2)),
+        (pa.date32(), datetime(2026, 3, 2, 9)),
+        (pa.date32(), 3),
+        (pa.string(), "\ud800"),
+        (PLACE, {"x": 1.5}),
+        (PLACE, {"x": 1, "nmae": "a"}),
+        (PLACE, (1.5, "a")),
+        (pa.list_(pa.int32()), [1, 1.5]),
+        (pa.map_(pa.string(), pa.int32()), {"a": 1.5}),
+        (pa.bool_(), "yes"),
+        (pa.float64(), datetime(2026, 3, 2)),
+    ],
+)
+def test_values_that_would_become_others(kind: pa.DataType, value: Any) -> None:
+    with pytest.raises(FunctionFailed, match=r"^a value of x does not fit its type "):
+        typed(pa.field("_o_x", kind), [None, value])
+
+
+@pytest.mark.parametrize("given", [None, 3, {"x": 1}, "abc", b"abc"])
+def test_what_is_not_a_collection_of_rows(given: Any) -> None:
+    with pytest.raises(FunctionFailed, match=r"^the function.s process returned .*; need its rows"):
+        rows_given(given)
+
+
+@pytest.mark.parametrize("row", [(1,), (1, 2, 3), []])
+def test_rows_of_too_many_values_or_too_few(row: Any) -> None:
+    with pytest.raises(FunctionFailed, match=rf"^the function returned {len(row)} values, .* has a, b"):
+        output_row(row, ["a", "b"])
+
+
+def test_a_row_with_unknown_names() -> None:
+    with pytest.raises(FunctionFailed, match=r"the function returned 'c'; \[window.output\] has a, b"):
+        output_row({"a": 1, "c": 2, 5: 3}, ["a", "b"])
+
+
+@pytest.mark.parametrize("state", [{"own": {5: 1}}, {"own": [[{None: 1}]]}, {"own": {True: 1}}, {"own": {1}}])
+def test_state_that_would_come_back_as_another(state: Any) -> None:
+    with pytest.raises(FunctionFailed, match=r"^state of triggers and functions must be JSON "):
+        as_json(state)
+
+
+def test_state_that_holds_itself() -> None:
+    state: dict[str, Any] = {"a": 1}
+    state["own"] = state
+    with pytest.raises(FunctionFailed, match="Circular"):
+        as_json(state)
+
+
+@pytest.mark.parametrize("window", [TimeWindow(10, 0), TimeWindow(5, 5)])
+def test_a_window_that_does_not_end_after_its_start(window: TimeWindow) -> None:
+    with pytest.raises(FunctionFailed, match=r"the assigner gave TimeWindow\(.*\); need windows that end after"):
+        bounds_of(window)

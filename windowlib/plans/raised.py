@@ -1,0 +1,33 @@
+"""Where code of the author's raised an error: its file and line, as a sentence can name them.
+
+That is the last place in the traceback that is neither in this package nor in a library.
+"""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+
+_OURS = str(Path(__file__).parents[1])
+_LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def in_words(error: BaseException) -> str:
+    """An error by its kind, its words and the author's file and line, where the traceback has one.
+
+    >>> in_words(ValueError("no limit"))
+    'ValueError: no limit'
+    """
+    said = type(error).__name__ + (f": {error}" if str(error) else "")
+    return said if isinstance(error, SyntaxError) else said + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((f"{_OURS}/", "<frozen "))
+    ]
+    found = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
+    return f" ({found[-1].filename}, line {found[-1].lineno})" if found else ""
