@@ -312,6 +312,36 @@ def test_names_that_are_taken(folder: Path, module: str, message: str) -> None:
     assert sys.modules.get(module) is loaded
 
 
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("import sys\n\nsys.exit(0)\n", "ending cannot be imported: SystemExit: 0 ({file}, line 3)"),
+        ("x = 1\ny = x / 0\n", "ending cannot be imported: ZeroDivisionError: division by zero ({file}, line 2)"),
+        (
+            "class Spike:\n    def __init__(self):\n        raise SystemExit\n",
+            "ending:Spike cannot be made with no parameters: SystemExit ({file}, line 3)",
+        ),
+    ],
+)
+def test_code_that_ends_the_program_or_fails_is_named_by_file_and_line(folder: Path, module: str, message: str) -> None:
+    file = folder / "ending.py"
+    file.write_text(module, encoding="utf-8")
+    problem = refused(definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "ending:Spike"}}'))
+    assert problem == f"window.trigger.class: {message.format(file=file)}"
+
+
+def test_a_name_of_an_installed_package_that_is_not_in_use_yet(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = folder.parent / "installed"
+    (installed / "packed").mkdir(parents=True)
+    (installed / "packed" / "__init__.py").write_text("", encoding="utf-8")
+    monkeypatch.setattr(own_code, "INSTALLED", [installed])
+    (folder / "packed.py").write_text(OWN, encoding="utf-8")
+    problem = refused(definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "packed:Spike"}}'))
+    assert problem == (
+        f"window.trigger.class: packed is the name of an installed package (in {installed}); give yours another name"
+    )
+
+
 # -- what is shipped ------------------------------------------------------------------------------------------------
 
 ELSEWHERE = """

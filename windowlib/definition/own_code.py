@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.model.evictors import Evictor
 from windowlib.model.functions import ProcessFunction
 from windowlib.model.triggers import Trigger
+from windowlib.plans.raised import in_words
 
 Role = Literal["trigger", "evictor", "assigner", "function"]
 """What an object of the user's is needed as."""
@@ -31,6 +33,10 @@ PLAYS: Mapping[Role, Mapping[str, type]] = {
     "function": {"a process function": ProcessFunction, "an aggregate": Aggregate},
 }
 NOT_ASKED_FOR = ("order_free",)  # the plan that runs the user's code keeps the order in any case
+
+INSTALLED = sorted(
+    {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+)  # where packages are put
 
 _found_in: dict[str, Path] = {}  # top-level module → the definition's folder that it was loaded from
 
@@ -56,9 +62,9 @@ def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path
         raise InvalidSpec(f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; there: {there}")
     try:
         made = made_by(**parameters)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         made_with = ", ".join(f"{key} = {given(value)}" for key, value in parameters.items()) or "no parameters"
-        raise InvalidSpec(f"{reference} cannot be made with {made_with}: {type(error).__name__}: {error}") from error
+        raise InvalidSpec(f"{reference} cannot be made with {made_with}: {in_words(error)}") from error
     _require_members(made, role, reference)
     return made
 
@@ -115,8 +121,8 @@ def _module(name: str, folder: Path) -> Any:
         raise InvalidSpec(
             f"no module {error.name} in {folder}{proposal}; modules there: {', '.join(there) or 'none'}"
         ) from error
-    except Exception as error:
-        raise InvalidSpec(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise InvalidSpec(f"{name} cannot be imported: {in_words(error)}") from error
     finally:
         sys.path.remove(str(folder))
         for new in {_top(module) for module in sys.modules.keys() - before} - {_top(module) for module in before}:
@@ -142,6 +148,8 @@ def _require_free(top: str, folder: Path) -> None:
     if loaded is not None and not _lies_in(loaded, folder):
         place = next(_places(loaded), "elsewhere")
         raise InvalidSpec(f"{top} is already the name of a module in use ({place}); give yours another name")
+    if installed := [place for place in INSTALLED if place != folder.resolve() and _is_in(top, place)]:
+        raise InvalidSpec(f"{top} is the name of an installed package (in {installed[0]}); give yours another name")
 
 
 def _is_in(top: str, folder: Path) -> bool:
