@@ -25,6 +25,7 @@ from windowlib import (
 )
 from windowlib.definition.define import define
 from windowlib.definition.definition import InvalidDefinition, load_definition
+from windowlib.model.errors import InvalidSpec
 
 SOURCE = {"format": "parquet", "path": "incoming", "key": ["user"], "timestamp": "at"}
 HEAD = """
@@ -126,3 +127,43 @@ def test_mistakes_are_reported_as_those_of_a_file(tmp_path: Path) -> None:
             aggregates={"events": "count(*)"},
             folder=tmp_path,
         )
+
+
+class Doubled(CountTrigger):
+    """Keeps something else than it is made with."""
+
+    def __init__(self, n: int) -> None:
+        object.__setattr__(self, "n", 2 * n)
+
+
+class Slotted:
+    """An evictor without a dictionary."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: int = 1) -> None:
+        self.n = n
+
+    def evict_before(self, elements: Any, window: Any) -> Any:
+        return elements[-self.n :]
+
+    def evict_after(self, elements: Any, window: Any) -> Any:
+        return elements
+
+
+def _with(tmp_path: Path, **given: Any) -> Any:
+    aggregates, watermark = {"events": "count(*)"}, {"out_of_orderness": "5m"}
+    common = {"source": SOURCE, "watermark": watermark, "aggregates": aggregates, "folder": tmp_path}
+    return define("visits", assigner=Session(gap_ms=1000), **common, **given)  # type: ignore[arg-type]
+
+
+def test_an_object_that_would_be_made_again_as_another_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidSpec, match=r"test_define:Doubled made again from what it holds, \{n = 10\}, holds \{n = 20\}"
+    ):
+        _with(tmp_path, trigger=Doubled(5))
+
+
+def test_an_object_with_slots_is_made_again_with_what_is_in_them(tmp_path: Path) -> None:
+    evictor = _with(tmp_path, evictor=Slotted(7)).spec.evictor
+    assert (type(evictor), evictor.n) == (Slotted, 7)

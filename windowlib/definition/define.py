@@ -27,9 +27,11 @@ from typing import Any, Literal
 
 from windowlib.definition.definition import Definition, definition_of
 from windowlib.definition.kinds import ANOTHER, Kind
+from windowlib.definition.mistakes import given
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
 from windowlib.model.aggregates import Aggregate
 from windowlib.model.assigners import Assigner, DynamicSession, Staggered
+from windowlib.model.errors import InvalidSpec
 from windowlib.model.evictors import Evictor
 from windowlib.model.functions import ProcessFunction
 from windowlib.model.triggers import Trigger
@@ -67,11 +69,11 @@ def define(
     if evictor is not None:
         window["evictor"] = _section(evictor, EVICTORS)
     if function is not None:
-        window |= {"function": _reference(function), "parameters": _parameters(function), "output": dict(output or {})}
-    given = {"source": dict(source), "watermark": dict(watermark), "window": _without_defaults(window)}
+        window |= {"function": _reference(function), "parameters": _made_with(function), "output": dict(output or {})}
+    said = {"source": dict(source), "watermark": dict(watermark), "window": _without_defaults(window)}
     if aggregates:
-        given["aggregates"] = dict(aggregates)
-    return definition_of({"name": name, **given, **sections}, Path(folder) / f"{name} (in Python)")
+        said["aggregates"] = dict(aggregates)
+    return definition_of({"name": name, **said, **sections}, Path(folder) / f"{name} (in Python)")
 
 
 def _assigner(assigner: Assigner) -> Toml:
@@ -88,12 +90,12 @@ def _section(one: Any, known: Mapping[str, Kind]) -> Toml:
     kind = next((kind for kind in known.values() if kind.model is type(one)), known["custom"])
     if kind.model is None:
         named, made_with = map(kind.key, kind.parameters)
-        return {"type": kind.name, named: _reference(one), made_with: _parameters(one)}
+        return {"type": kind.name, named: _reference(one), made_with: _made_with(one)}
     section: Toml = {"type": kind.name}
     for name, value in _parameters(one).items():
         is_trigger = kind.parameters[name].type == ANOTHER
-        given = f"{value}ms" if name.endswith("_ms") else value
-        section[kind.key(name)] = _section(value, known) if is_trigger else given
+        as_text = f"{value}ms" if name.endswith("_ms") else value
+        section[kind.key(name)] = _section(value, known) if is_trigger else as_text
     return section
 
 
@@ -105,7 +107,28 @@ def _parameters(one: Any) -> Toml:
     """What an object is made with: the fields of a dataclass, else its attributes."""
     if is_dataclass(one):
         return {field.name: getattr(one, field.name) for field in fields(one) if field.init}
-    return dict(getattr(one, "__dict__", {}))
+    slots = [name for kind in type(one).__mro__ for name in _slots(kind) if hasattr(one, name)]
+    return {name: getattr(one, name) for name in slots} | getattr(one, "__dict__", {})
+
+
+def _slots(kind: type) -> list[str]:
+    slots = vars(kind).get("__slots__", ())
+    return [slots] if isinstance(slots, str) else list(slots)
+
+
+def _made_with(one: Any) -> Toml:
+    """The parameters of an object of the user's; raises InvalidSpec where its class makes another object of them."""
+    parameters = _parameters(one)
+    try:
+        again = _parameters(type(one)(**parameters))
+    except Exception:  # said where the definition makes it
+        return parameters
+    if again != parameters:
+        raise InvalidSpec(
+            f"{_reference(one)} made again from what it holds, {given(parameters)}, holds {given(again)}; let it keep"
+            " what it is made with under the names of its parameters"
+        )
+    return parameters
 
 
 def _without_defaults(window: Toml) -> Toml:
