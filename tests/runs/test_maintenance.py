@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,17 @@ def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
     approve(definition, WHO, "look again", clock=clock)
     last_run(folder, clock)
     assert len(cuts(definition)[4]["source_files"]) == 4
+
+
+def test_a_pipeline_whose_warehouse_is_the_folder_of_a_table_keeps_its_files(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    nested = definition.root / "results" / "nested"
+    shutil.copytree(definition.root, folder / "nested")
+    shutil.move(folder / "nested", nested)
+    before = {path for path in nested.rglob("*") if path.is_file()}
+    clock.later(24 * 365)
+    maintain(definition, WHO, clock)
+    assert {path for path in nested.rglob("*") if path.is_file()} == before
 
 
 def test_another_run_at_work_is_left_alone(folder: Path, clock: Clock) -> None:

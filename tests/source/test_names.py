@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.runs.schedules import no_spark
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.choice import NotOnThisEngine
@@ -94,7 +95,7 @@ def test_the_warehouse_may_lie_in_a_folder_of_most_names(spark: SparkSession, tm
     assert published(definition) == {"k": 2}
 
 
-@pytest.mark.parametrize("name", ["a*", "b?", "50%", "[1]", "{a,b}", "back\\slash", "new\nline"])
+@pytest.mark.parametrize("name", ["a*", "b?", "50%", "[1]", "{a,b}", "back\\slash", "new\nline", "tab\tstop"])
 def test_a_warehouse_whose_path_is_a_pattern_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     (tmp_path / name / "names.toml").write_text(DEFINITION)
@@ -103,6 +104,29 @@ def test_a_warehouse_whose_path_is_a_pattern_is_refused(tmp_path: Path, name: st
         InvalidSpec, match="which some engine reads as a pattern or as another character; give it a path without"
     ):
         plan(load_definition(tmp_path / name / "names.toml"))
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_warehouse_that_is_not_a_folder_is_refused(tmp_path: Path, is_link: bool) -> None:
+    (tmp_path / "names.toml").write_text(DEFINITION)
+    arrive(tmp_path / "incoming" / "1.parquet", "k")
+    definition = load_definition(tmp_path / "names.toml")
+    warehouse = definition.root.parent
+    if is_link:
+        warehouse.symlink_to(tmp_path / "not-there")
+    else:
+        warehouse.write_text("")
+    with pytest.raises(InvalidSpec, match=f"cannot be made: {warehouse} is not a folder; move it away"):
+        advance(definition, no_spark)
+
+
+def test_a_warehouse_in_a_table_of_another_pipeline_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "names.toml").write_text(DEFINITION)
+    arrive(tmp_path / "incoming" / "1.parquet", "k")
+    definition = load_definition(tmp_path / "names.toml")
+    (definition.root.parent / "_delta_log").mkdir(parents=True)
+    with pytest.raises(InvalidSpec, match=f"lies in a Delta table, {definition.root.parent}, "):
+        advance(definition, no_spark)
 
 
 PARTITIONED = DEFINITION.replace('key = ["key"]', 'key = ["place", "key"]')

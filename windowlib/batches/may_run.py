@@ -6,8 +6,10 @@ What has changed since a plan, or since the newest batch, is put in words here, 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection
 from pathlib import Path
+from unicodedata import category
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -23,7 +25,8 @@ from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.meaning import RESULT_CHANGES
 from windowlib.tables.opened import Tables
 
-_PATTERN = {*"*?[]{}%\\\n"}
+_PATTERN = {*"*?[]{}%\\"}
+_UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
@@ -56,12 +59,22 @@ def decision_command(command: str, file: Path, waiting: Plan) -> str:
 
 
 def check_folder(file: Path, root: Path) -> None:
-    """Raises `InvalidSpec` for a warehouse whose path engines, or the tables' log, would take for another."""
-    if found := sorted(set(_PATTERN & set(str(root)))):
+    """Raises `InvalidSpec` for a warehouse that is not a folder, that lies in a table, or whose path engines, or the
+    tables' log, would take for another.
+    """
+    if found := sorted(one for one in set(str(root)) if one in _PATTERN or category(one) in _UNREADABLE):
         raise InvalidSpec(
             f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, found))} in its path,"
             " which some engine reads as a pattern or as another character; give it a path without"
         )
+    for folder in (root, *root.parents):
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise InvalidSpec(f"{file}: the warehouse {root} cannot be made: {folder} is not a folder; move it away")
+        if os.path.isdir(folder / "_delta_log"):
+            raise InvalidSpec(
+                f"{file}: the warehouse {root} lies in a Delta table, {folder}, whose maintenance may delete files"
+                " in it. Give `warehouse` a folder elsewhere, or the pipeline another name"
+            )
 
 
 def check_apart(source: Source, root: Path) -> None:

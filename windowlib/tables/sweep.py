@@ -86,8 +86,7 @@ def _files(table: Table, needed: set[str], now_ms: int, foreign_ms: int) -> Iter
     others = list[Path]()
     for path in sorted(table.folder.rglob("*.parquet")):
         relative = path.relative_to(table.folder)
-        hidden = any(part.startswith(("_", ".")) for part in relative.parts)
-        if hidden or relative.as_posix() in needed:
+        if not _may_be_a_tables(relative) or relative.as_posix() in needed:
             continue
         if OURS.fullmatch(path.name) or _age_ms(path, now_ms) > foreign_ms:
             yield path
@@ -95,6 +94,17 @@ def _files(table: Table, needed: set[str], now_ms: int, foreign_ms: int) -> Iter
             others.append(path)
     gone = log.removed(table.folder) if others else frozenset()
     yield from (path for path in others if path.relative_to(table.folder).as_posix() in gone)
+
+
+def _may_be_a_tables(relative: Path) -> bool:
+    """Whether a file lies where a table's do: in folders of its partitions. Others are not its own, as those of a
+    pipeline whose warehouse is this folder.
+
+    >>> [_may_be_a_tables(Path(name)) for name in ("1.parquet", "day=2026-03-02/1.parquet", "results/1.parquet")]
+    [True, True, False]
+    """
+    hidden = relative.name.startswith(("_", "."))
+    return not hidden and all("=" in part and not part.startswith(("_", ".")) for part in relative.parts[:-1])
 
 
 def _age_ms(path: Path, now_ms: int) -> int:
