@@ -88,10 +88,10 @@ def report(
     from windowlib.pages.site import reports, site
     from windowlib.tables.ledger import wall_clock_ms
 
-    if out:
+    found, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
+    if out and found.definitions:
         with place_named(out):
             out.mkdir(parents=True, exist_ok=True)
-    found, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
     with progress(console(quiet=as_json), "building pages") as say:
         if out and found.definitions:
             built = site(found.definitions, out, now_ms, found.mistakes)
