@@ -319,6 +319,7 @@ def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path:
     assert any('"own":{"sum":' in row["state"] for row in _rows(definition, "open_windows"))
 
 
+@pytest.mark.classic  # the words of Spark's error
 @pytest.mark.parametrize(
     ("does", "said"),
     [
