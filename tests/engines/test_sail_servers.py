@@ -1,6 +1,8 @@
 """Sail's servers take turns, as each keeps memory for good; computations do not notice."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -8,6 +10,17 @@ import pytest
 from windowlib.engines import sail
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+
+PAUSE = """
+import time
+from windowlib.engines import sail
+sail.ENVIRONMENT |= {changes}
+spark = sail.session()
+time.sleep(5)
+print(spark.range(3).count())
+"""
+LASTS = "SAIL_SPARK__SESSION_TIMEOUT_SECS"
 
 
 def ask(times: int) -> None:
@@ -40,3 +53,13 @@ def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_th
     del server
     gc.collect()
     assert client() is None
+
+
+@pytest.mark.parametrize("changes", [{}, {LASTS: "1"}], ids=["as it is", "a second"])
+def test_a_session_outlasts_a_pause(changes: dict[str, str]) -> None:
+    """For a century; for as long as the setting says, which the second case is to show."""
+    program = PAUSE.format(changes=changes)
+    ended = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert ("is not running" in ended.stderr) == bool(changes)
+    assert ended.stdout == ("" if changes else "3\n")
+    assert int(sail.ENVIRONMENT[LASTS]) > 10 * 365 * 86_400

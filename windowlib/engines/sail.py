@@ -38,11 +38,13 @@ SETTINGS = {
 # Read when the package is loaded, and when the server starts. Statistics of Parquet files leave out NaN, and Sail takes
 # a column whose least and greatest value are equal for a constant: a NaN would be read as the value of another row.
 # With huge pages a process holds 230 MB more after forty small batches, for nothing: each of them ends some threads,
-# and what these leave of their memory is one small block in two MB.
+# and what these leave of their memory is one small block in two MB. A session would end by itself after a pause of some
+# minutes: a notebook, a question that waits for its answer, a machine that sleeps.
 ENVIRONMENT = {
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
     "SAIL_PARQUET__PRUNING": "false",
     "MIMALLOC_ALLOW_THP": "0",
+    "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(100 * 365 * 86_400),
 }
 ASKED_AT_MOST = 20
 """How often a server's session is given out before the next server takes over.
