@@ -344,6 +344,11 @@ def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, 
     assert notice["situation"] == "warning.events.late_share"
     assert notice["command"] == to_paste("checks", clicks.file, "--explain", "events.late_share")
     assert "observed 0.1 (rows_late 98, rows_admitted 980)." in notice["sentence"]
+    quiet = ("--until", "2d", "--reason", "known", "--who", "ann")
+    unknown = ran("acknowledge", clicks.file, "warning.events.late_shares", *quiet)
+    assert unknown.exit_code == 2
+    assert 'no check "events.late_shares": did you mean events.late_share?' in " ".join(unknown.output.split())
+    assert ran("acknowledge", clicks.file, "warning.events.late_share", *quiet).exit_code == 0
 
 
 def test_the_command_of_a_warning_explains_its_check(clicks, server, tmp_path):

@@ -50,6 +50,8 @@ def test_a_batch_that_is_done_or_given_up_is_said_to_be(refused: Definition) -> 
     abandon(refused, "ann", "why", clock, batch_id=2)
     with pytest.raises(NothingToDecide, match="batch 2 is done or given up: none waits for approval"):
         approve(refused, "ann", "why", clock, batch_id=2)
+    with pytest.raises(NothingToDecide, match="batch 7 was never planned, the newest is 2: none is planned"):
+        abandon(refused, "ann", "why", clock, batch_id=7)
 
 
 @pytest.mark.fault("a batch is abandoned while it is being approved", "the approval is refused")

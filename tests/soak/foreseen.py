@@ -20,7 +20,7 @@ FORESEEN = {
     "rollback": ("no batch", "is the newest", "another program", "lies between, a migration"),
     "restore": ("nothing to do", "no way back"),
     "approve": ("no batch", "waits"),
-    "abandon": ("no batch", "is planned", "is done or given up", "another program"),
+    "abandon": ("no batch", "is planned", "is done or given up", "was never planned", "another program"),
     "verify": ("another program", "nothing is committed", "is not the definition that batch", "was written by another"),
     "maintain": ("another program", "nothing is committed"),
     "forget": ("another program", "nothing is committed", "no window", "is not finished", UNDOABLE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -34,7 +35,7 @@ def acknowledge(
     """
     from windowlib.batches.planning import ledger_of
     from windowlib.definition.instants import instant, iso_instant
-    from windowlib.notices.situations import KINDS
+    from windowlib.notices.situations import KINDS, checks_judged
     from windowlib.tables.acknowledged import acknowledge as keep_quiet
     from windowlib.tables.ledger import wall_clock_ms
 
@@ -42,6 +43,10 @@ def acknowledge(
     kind, _, check = situation.partition(".")
     if kind not in KINDS or (check and kind != "warning"):
         raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
+    if check and (judged := checks_judged(definition)) and check not in judged:
+        near = get_close_matches(check, judged, 1, 0.6)
+        hint = f": did you mean {near[0]}?" if near else f"; it has {', '.join(judged)}"
+        raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')
     if for_ms <= 0:
         raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
     until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000

@@ -127,6 +127,11 @@ def _warnings(definition: Definition, state: LedgerState, now_ms: int) -> Iterat
         yield Situation(f"warning.{about}", "", sentence[:LONGEST], newest.batch_id, command)
 
 
+def checks_judged(definition: Definition) -> list[str]:
+    """What can follow `warning.`: the checks of the newest batch that was judged; empty where none was yet."""
+    return [about for one in kept(definition.root, 1) for about, _ in _by_name(in_words(one.suites, one.figures))]
+
+
 def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:
     """The checks of a batch by what their situations are called: with a number where that is taken."""
     count = Counter[str]()

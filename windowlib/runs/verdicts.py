@@ -25,7 +25,7 @@ def approve(
     approved: list[int] = []
 
     def row(state: LedgerState) -> dict[str, object]:
-        plan = _meant(state.plan if state.rejection else None, batch_id, "waits for approval")
+        plan = _meant(state, batch_id, "waits for approval", waits=bool(state.rejection))
         approved[:] = [plan.batch_id]
         return {"kind": "approve", "batch_id": plan.batch_id, "who": who, "reason": reason}
 
@@ -43,10 +43,10 @@ def abandon(
     where it has deleted what would have to come back, `StateMismatch` where a newer release has prepared the batch.
     """
     ledger = ledger_of(definition, clock)
-    _meant(ledger.state().plan, batch_id, "is planned")
+    _meant(ledger.state(), batch_id, "is planned")
     before, claim = ledger.claim()
     with deciding(ledger, claim):
-        frozen = _meant(before.plan, batch_id, "is planned")
+        frozen = _meant(before, batch_id, "is planned")
         made = _readable(ledger, before)
         if before.prepared:
             check_own(ledger.tables, before.versions)
@@ -70,14 +70,17 @@ def _readable(ledger: Ledger, state: LedgerState) -> Publication | None:
         return None
 
 
-def _meant(plan: Plan | None, batch_id: int | None, state: str) -> Plan:
+def _meant(state: LedgerState, batch_id: int | None, how: str, *, waits: bool = True) -> Plan:
     """The batch that there is, if it is the one that is meant."""
+    plan, newest = state.plan if waits else None, state.last_batch_id
     if plan is None:
-        which = "no batch of this pipeline" if batch_id is None else f"batch {batch_id} is done or given up: none"
-        raise NothingToDecide(f"{which} {state}")
+        if batch_id is None:
+            raise NothingToDecide(f"no batch of this pipeline {how}")
+        was = "is done or given up" if batch_id <= newest else f"was never planned, the newest is {newest}"
+        raise NothingToDecide(f"batch {batch_id} {was}: none {how}")
     if batch_id not in (None, plan.batch_id):
         raise NothingToDecide(
-            f"batch {plan.batch_id} {state}, not batch {batch_id}: look at its status, then say --batch"
+            f"batch {plan.batch_id} {how}, not batch {batch_id}: look at its status, then say --batch"
             f" {plan.batch_id} if you mean it"
         )
     return plan
