@@ -54,14 +54,6 @@ def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
     assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [surplus_rows]
 
 
-def test_of_an_earlier_file_only_rows_count_whose_windows_begin_where_new_ones_do(tmp_path: Path) -> None:
-    added = file_of(tmp_path, "new", [("ann", 5), ("bob", 7)])
-    before = file_of(tmp_path, "0", [("ann", 4), ("ann", 4), ("ann", 8)])  # was compared when it was new
-    at_the_ends = file_of(tmp_path, "1", [("ann", 4), ("ann", 5), ("bob", 7), ("cleo", 6)])
-    assert list(repeated(tmp_path, [added], [before], NAMES)) == [0]
-    assert list(repeated(tmp_path, [added], [before, at_the_ends], NAMES)) == [2]
-
-
 def test_an_aggregate_that_was_never_null_and_now_mostly_is(tmp_path: Path) -> None:
     def of(name: str, totals: list[int | None], change: str = "enter") -> DataFile:
         pq.write_table(pa.table({"total": pa.array(totals, pa.int64())}), tmp_path / name)

@@ -160,30 +160,11 @@ def repeated(
     for day in {file.partition["window_day"] for file in added}:
         new = [file for file in added if file.partition["window_day"] == day]
         same_day = [file for file in kept if str(file.partition["window_day"]) == str(day)]
-        near = [file for file in same_day if any(_may_share(file, one) for one in new)]
-        unread = [file for file in new if file.path not in sums]
-        known = [one for file in new for one in sums.get(file.path, ())]
+        files = [*new, *(file for file in same_day if any(_may_share(file, one) for one in new))]
+        unread = [file for file in files if file.path not in sums]
+        known = [one for file in files for one in sums.get(file.path, ())]
         known += [checksums(rows) for rows in _all_rows(folder, unread, identity)]
-        known += [checksums(rows) for file in near for rows in _beginning_in(folder, file, identity, _span(new))]
-        yield surplus(partial(_all_rows, folder, [*new, *near], identity), known)
-
-
-def _span(files: Sequence[DataFile]) -> tuple[int, int] | None:
-    """From when to when the windows of some files begin, in ms; None where the statistics of one do not say it."""
-    spans = [span for file in files if (span := _starts(file)) is not None]
-    return (min(low for low, _ in spans), max(high for _, high in spans)) if len(spans) == len(files) else None
-
-
-def _beginning_in(folder: Path, file: DataFile, columns: Sequence[str], span: tuple[int, int] | None) -> Iterator[Rows]:
-    """The rows of a file whose windows begin in a span: no others have the name of a row of files that have it."""
-    if span is None:
-        yield from rows_of(folder, file, columns)
-        return
-    starts = (in_ms(rows["window_start"]) for rows in rows_of(folder, file, ["window_start"]))
-    inside = [pc.and_(pc.greater_equal(start, span[0]), pc.less_equal(start, span[1])) for start in starts]
-    if any(pc.any(mask).as_py() for mask in inside):
-        for rows, mask in zip(rows_of(folder, file, columns), inside, strict=True):
-            yield rows.filter(mask)
+        yield surplus(partial(_all_rows, folder, files, identity), known)
 
 
 def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[Rows]:
