@@ -38,6 +38,7 @@ clicks = "count(*)"
 total = "sum(value)"
 first = "first(value)"
 """
+MORE = ("event_id", "max_files_per_run", "allowed_lateness", "first")  # what tests of values can do without
 SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
 START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
 MINUTE_MS = 60_000
@@ -61,6 +62,12 @@ COMPARED = (
 def clock() -> int:
     """The time of every plan, so that two runs can be compared."""
     return PLAN_TIME_MS
+
+
+def without(definition: str, *keys: str) -> str:
+    """A definition without the lines of these keys."""
+    lines = definition.splitlines(keepends=True)
+    return "".join(line for line in lines if line.partition(" = ")[0] not in keys)
 
 
 def clicks(folder: Path, files: int = FILES, definition: str = CLICKS) -> Definition:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.batches.live import run
-from tests.clicks import MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
 from windowlib.definition.definition import Definition
 from windowlib.migrations.batch import Asked
 from windowlib.migrations.switch import build, switch
@@ -20,23 +20,7 @@ from windowlib.tables.rerun import Rerun, RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
-DEFINITION = """
-name = "clicks"
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "at_ms"
-timestamp_unit = "ms"
-[watermark]
-out_of_orderness = "5m"
-[window]
-type = "session"
-gap = "10m"
-[aggregates]
-clicks = "count(*)"
-total = "sum(value)"
-"""
+DEFINITION = without(CLICKS, *MORE)
 WHOLE = Rerun(START_MS, START_MS + 240 * MINUTE_MS, "repaired", "ann")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
@@ -22,22 +22,7 @@ from windowlib.tables.rerun import Rerun
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 MICROSECOND = datetime(2026, 3, 2, 0, 0, 0, 1, UTC)
-DEFINITION = """
-name = "clicks"
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "at_ms"
-timestamp_unit = "ms"
-[watermark]
-out_of_orderness = "5m"
-[window]
-type = "session"
-gap = "10m"
-[aggregates]
-newest = "last(value)"
-"""
+DEFINITION = without(CLICKS, *MORE, "total").replace('clicks = "count(*)"', 'newest = "last(value)"')
 
 
 @pytest.mark.parametrize(

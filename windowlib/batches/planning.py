@@ -148,7 +148,9 @@ def _arrived(
     of = definition.source
     cursor, before = source.cursor_of(of, commit), marker.marker_of(of, tables.root, commit)
     since = None if finish else marker.due_from(before, of.full_listing_every_ms, clock())
-    arrived = source.arrivals(of, tables, commit, look(of, cursor or since))
+    listed = look(of, cursor or since)
+    cursor = replace(cursor, table=listed.table) if cursor else None
+    arrived = source.arrivals(of, tables, commit, listed)
     fresh = source.new_files(of, tables, commit, arrived)
     new = fresh if finish else source.settled_files(of, fresh, clock())
     files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
@@ -177,7 +179,7 @@ def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived:
     place = place_of(definition.source, definition.root)
     kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place}
     kept |= {MIGRATED: then[MIGRATED]} if MIGRATED in then else {}
-    kept |= {CURSOR: cursor.to_json(definition.source)} if cursor else {}
+    kept |= {CURSOR: cursor.to_json()} if cursor else {}
     kept |= {marker.MARKER: asdict(left_at)} if left_at else {}
     return _of_next_batch(definition, state, kept, plan_time_ms(arrived.at_ms, state), arrived.files)
 

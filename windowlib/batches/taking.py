@@ -16,7 +16,7 @@ from windowlib.definition.source import Source
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing
-from windowlib.source.delta_source import CURSOR, Cursor
+from windowlib.source.delta_source import CURSOR, Cursor, table_id
 from windowlib.source.found import SourceError
 from windowlib.source.removals import Removal, Spans, command, compacted, span_of, title, ways_on
 from windowlib.tables.ledger_rows import Commit, Plan
@@ -189,7 +189,7 @@ def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str
 def _with(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     aside = files_set_aside(reader.tables.root)
     fresh = [file for file in removal.fresh if file.path not in aside]
-    kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last).to_json(reader.source)}
+    kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last, table=table_id(reader.source)).to_json()}
     return replace(
         plan,
         files=tuple(listing.numbered(fresh, plan.from_sequence)),

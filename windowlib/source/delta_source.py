@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -46,9 +46,9 @@ class Cursor:
         """The cursor that a commit keeps; the log's beginning where a release wrote it that kept none."""
         return cls(**json.loads(definition_json).get(CURSOR, {}))
 
-    def to_json(self, source: Source) -> dict[str, int | str | None]:
-        """For the ledger, with the id that the table has."""
-        return {"version": self.version, "snapshot": self.snapshot, "table": str(_table(source).metadata().id)}
+    def to_json(self) -> dict[str, int | str | None]:
+        """For the ledger."""
+        return asdict(self)
 
 
 def delta_files(source: Source, cursor: Cursor | None) -> Listed:
@@ -70,7 +70,8 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
     since = _since(source, _read_up_to(after), table.version())
     skips = source.removals == "skip"
-    return Listed(found, [version for version in since if not (skips and version.removed)])
+    kept = [version for version in since if not (skips and version.removed)]
+    return Listed(found, kept, table=_id_of(table))
 
 
 def _read_up_to(cursor: Cursor) -> int:
@@ -79,7 +80,7 @@ def _read_up_to(cursor: Cursor) -> int:
 
 def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
     """Raises `SourceError` for another table than the one that was read so far."""
-    known, now, read, newest = cursor.table, str(table.metadata().id), _read_up_to(cursor), table.version()
+    known, now, read, newest = cursor.table, _id_of(table), _read_up_to(cursor), table.version()
     if newest >= read and (known in (None, now) or now in _ids_since(source, read, newest)):
         return
     raise SourceError(
@@ -148,6 +149,15 @@ def beginning(source: Source) -> Cursor:
 
 def _log_of(source: Source) -> Path:
     return source.path / "_delta_log"
+
+
+def table_id(source: Source) -> str:
+    """The id that a table was given when it was created."""
+    return _id_of(_table(source))
+
+
+def _id_of(table: DeltaTable) -> str:
+    return str(table.metadata().id)
 
 
 def partition_types(source: Source) -> dict[str, str]:

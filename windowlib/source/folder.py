@@ -16,6 +16,7 @@ from windowlib.definition.source import Source
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
 
+PASSED_OVER = ("_", ".")  # beginnings of names of files and folders that no engine looks at
 TABLES = {
     "_delta_log": 'a Delta table, whose log says which of its files count (source.format = "delta" reads it)',
     ".hoodie": "a Hudi table, whose timeline says which of its files count",
@@ -51,7 +52,7 @@ def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]])
 
 
 def _is_looked_at(name: str) -> bool:
-    return not any(part.startswith(("_", ".")) for part in name.split("/"))
+    return not any(part.startswith(PASSED_OVER) for part in name.split("/"))
 
 
 def left_out(source: Source, since: Marker | None = None) -> list[str]:
@@ -99,7 +100,7 @@ def _below(
     with os.scandir(folder) as entries:
         for entry in entries:
             name = above + entry.name
-            if entry.name.startswith(("_", ".")) or entry.name < first:
+            if entry.name.startswith(PASSED_OVER) or entry.name < first:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 yield from _below(source, entry.path, f"{name}/", since if entry.name == first else None, table)

@@ -11,11 +11,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from windowlib.plans import names
 from windowlib.plans.functions import F
 from windowlib.plans.partitions import folder_values
+from windowlib.source.uris import file_of, spellings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,8 +43,8 @@ def with_values(rows: DataFrame, source: Path, uris: Sequence[str], types: Mappi
     """Rows, with SOURCE_FILE, of these files below `source`, with the columns of their folders, of these types."""
     found: dict[str, Mapping[str, str | None]] = {}
     for uri in uris:
-        of_file = folder_values(Path(unquote(urlsplit(uri).path)).relative_to(source).as_posix())
-        for spelled in (uri, uri.replace("file:///", "file:/", 1)):
+        of_file = folder_values(file_of(uri).relative_to(source).as_posix())
+        for spelled in spellings(uri):
             found[re.sub(_LAST_PART, "", spelled)] = of_file
     folder = F.regexp_replace(names.SOURCE_FILE, _LAST_PART, "")
     columns = {}

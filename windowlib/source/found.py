@@ -64,9 +64,10 @@ class Version:
 class Listed:
     """What a source lists: files, and, of a Delta table, what its versions did since, oldest first.
 
-    `since` is where a look at a folder began; None: everything is listed.
+    `since` is where a look at a folder began; None: everything is listed. `table` is the id of a Delta table.
     """
 
     files: Sequence[Found]
     versions: Sequence[Version] = ()
     since: Marker | None = None
+    table: str | None = None

@@ -15,7 +15,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from windowlib.plans import names
 from windowlib.plans.functions import F
@@ -70,11 +69,6 @@ def copied(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
     )
     others = lines.where(number.isNotNull() & ~is_odd(F.col("value")))
     others.select("value", number.alias(NUMBER)).write.partitionBy(NUMBER).text(str(folder))
-
-
-def path_of(uri: str) -> str:
-    """The file of a URI, without links on the way to it."""
-    return str(Path(unquote(urlsplit(uri).path)).resolve())
 
 
 def check_one_record(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
 from windowlib.source.column_types import kind_of
-from windowlib.source.lines import path_of
+from windowlib.source.uris import file_of, spellings
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -80,12 +80,12 @@ def rows(
         read = text.read(spark, source, paths, staging)
         renamed = read.select(*_renamed(source, read.columns))
         frame = _numbered(_timed(renamed, source, source.kinds), source, staging / "rows")
-    by_path = {str(Path(folder / f.path).resolve()): f for f in files}
+    by_path = {Path(folder / f.path).resolve(): f for f in files}
     uris = {
         spelled: by_path[path]
         for uri in read.inputFiles()
-        if (path := path_of(uri)) in by_path  # not a copy under `staging`
-        for spelled in (uri, uri.replace("file:///", "file:/", 1))  # _metadata.file_path has one slash
+        if (path := file_of(uri).resolve()) in by_path  # not a copy under `staging`
+        for spelled in spellings(uri)
     }
     if source.format == "json":  # of which copies may have been read
         uris |= {(folder / f.path).as_uri(): f for f in files}

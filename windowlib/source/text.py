@@ -22,6 +22,7 @@ from windowlib.plans.functions import F, quoted
 from windowlib.source import lines, packed, quotes, surrogates
 from windowlib.source.found import SourceError
 from windowlib.source.spelling import Spelling, as_text, spelled
+from windowlib.source.uris import file_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -152,8 +153,8 @@ def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], stagi
     suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
     found = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
     odd = lines.odd_files(found) if found is not None else []
-    by_line = {lines.path_of(uri) for uri in odd}
-    others = [path for path in paths if str(Path(path).resolve()) not in by_line]
+    by_line = {file_of(uri).resolve() for uri in odd}
+    others = [path for path in paths if Path(path).resolve() not in by_line]
     parts = [_loaded(spark, source, columns, others, {"multiLine": whole})] if others else []
     if found is not None and odd:
         parts += _by_line(spark, source, found, odd, staging / "lines")
