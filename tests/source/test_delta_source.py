@@ -128,6 +128,19 @@ def test_a_table_that_was_created_again_is_another(spark: SparkSession, tmp_path
     assert ledger_of(definition).state().plan is None
 
 
+def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "rerun"'))
+    append(tmp_path, 1)
+    run(definition, spark)
+    table_of(tmp_path).delete("user = 'u1'")
+    advance(definition, lambda: spark, clock=clock)
+    shutil.rmtree(tmp_path / "incoming")
+    for number in range(5):
+        append(tmp_path, number)
+    with pytest.raises(SourceError, match=r"another Delta table than the one that clicks has read up to version 1"):
+        plan(definition, clock)
+
+
 @pytest.mark.parametrize("user", ["a\u2028b", "a\x85b", "a\x0bb\x1cc", "a\r\nb"])
 def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path, user: str) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
