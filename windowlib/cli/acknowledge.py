@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from windowlib.cli.options import Json, Pipeline, Reason, Who, duration_ms
 from windowlib.cli.outcomes import show_outcome
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
 
 
 def acknowledge(
@@ -35,18 +38,11 @@ def acknowledge(
     """
     from windowlib.batches.planning import ledger_of
     from windowlib.definition.instants import instant, iso_instant
-    from windowlib.notices.situations import KINDS, checks_judged
     from windowlib.tables.acknowledged import acknowledge as keep_quiet
     from windowlib.tables.ledger import wall_clock_ms
 
     definition, for_ms = load_pipeline(pipeline), duration_ms("--until", until)
-    kind, _, check = situation.partition(".")
-    if kind not in KINDS or (check and kind != "warning"):
-        raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
-    if check and (judged := checks_judged(definition)) and check not in judged:
-        near = get_close_matches(check, judged, 1, 0.6)
-        hint = f": did you mean {near[0]}?" if near else f"; it has {', '.join(judged)}"
-        raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')
+    _check_situation(definition, situation)
     if for_ms <= 0:
         raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
     until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
@@ -54,3 +50,16 @@ def acknowledge(
     record = {"decision": "acknowledge", "situation": situation, "until": iso_instant(until_ms)}
     said = f"{situation} is kept quiet until {instant(until_ms)}"
     show_outcome({**record, "who": who, "reason": reason}, said, as_json)
+
+
+def _check_situation(definition: Definition, situation: str) -> None:
+    """Raises `InvalidSpec` for one that there is not."""
+    from windowlib.notices.situations import KINDS, checks_judged
+
+    kind, _, check = situation.partition(".")
+    if kind not in KINDS or (check and kind != "warning"):
+        raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
+    if check and (judged := checks_judged(definition)) and check not in judged:
+        near = get_close_matches(check, judged, 1, 0.6)
+        hint = f": did you mean {near[0]}?" if near else f"; it has {', '.join(judged)}"
+        raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')
