@@ -40,12 +40,12 @@ def kept() -> Mapping[str, Outcome]:
 
 
 def _commit() -> str:
-    """The commit of the code, and whether it was changed since."""
-    said = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=7", "--dirty=, changed", "--exclude=*"],
-        cwd=KEPT.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return said.stdout.strip()
+    """The commit of the code, and whether it was changed since; outcomes that were kept since do not count."""
+
+    def git(*asked: str) -> str:
+        return subprocess.run(
+            ["git", *asked], cwd=KEPT.parent, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    changed = git("diff", "--name-only", "HEAD", "--", ":/", f":!{KEPT.name}")
+    return git("rev-parse", "--short=7", "HEAD") + (", changed" if changed else "")
