@@ -111,3 +111,13 @@ def test_an_adoption_of_other_tables_changes_no_result(folder: Path) -> None:
     adopt(definition, "ann", "not wanted", lambda: later_ms)
     assert "adopt what another program changed. Rows of results: 0 added, 0 removed." in page_of(definition)
     assert facts(definition).overview.changed_ms == changed_ms
+
+
+def test_a_decision_that_reads_nothing_has_no_account_of_rows(moved: Definition) -> None:
+    """It said that no event was in flight, whatever there was."""
+    rollback(moved, 2, "ann", "a wrong file", clock)
+    found = facts(moved)
+    assert found.in_flight_count > 0
+    assert [account.title for account in found.runs[0].accounts] == []
+    page = page_of(moved)
+    assert page.count("<caption>rows read:") == page.count("<caption>events of the windows it worked on:") == 4

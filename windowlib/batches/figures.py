@@ -64,7 +64,7 @@ def of_batch(
         **of_firings(counted),
         "windows_entered": sum(rows for (change, _), rows in by_change.items() if change == ADDED),
         "windows_withdrawn": by_change.get((REMOVED, "merge"), 0),
-        "windows_retired": counted.get("rows_retired", 0),
+        "windows_retired": counted.get("rows_retired", 0) + sum(file.rows for file in windows.reached.dropped),
         **of_windows(inputs, step, changes),
         "newest_event_ms": None if said or seen.newest is None else seen.newest.timestamp_ms,
         "watermark_in_ms": inputs.plan.watermark_in_ms,

@@ -53,13 +53,15 @@ class Account:
 def accounts(figures: Mapping[str, int | None]) -> list[Account]:
     """The accounts of a batch: rows read, events in windows, rows of `results`. A rerun reads no new row.
 
+    Events are those of the windows that the batch worked on: it reads no other window in flight, so it counts none.
+
     >>> [account.title for account in accounts({"results_rows_before": 1, "results_rows_after": 1})]
     ['results']
-    >>> accounts({"results_rows_after": 1})  # of a batch that reads nothing: maintenance, an erasure, a migration
+    >>> accounts({"rows_read": 0, "rows_admitted": 0, "results_rows_after": 1})  # maintenance, an erasure, a rollback
     []
     """
     known = {name: value for name, value in figures.items() if value is not None}
-    found = [] if is_rerun(figures) or "rows_read" not in known else [_rows(known), _events(known)]
+    found = [] if is_rerun(figures) or "rows_quarantined" not in known else [_rows(known), _events(known)]
     if {"results_rows_before", "results_rows_after"} <= known.keys():
         found.append(_results(known))
     return found
@@ -82,7 +84,11 @@ def _events(figures: Mapping[str, int]) -> Account:
         Entry("in a window, new", figures.get("rows_admitted", 0) - figures.get("rows_late", 0)),
     ]
     left = Entry("left with their windows", figures.get("events_retired", 0))
-    return Account("events", came, [Entry("in flight now", figures.get("events_in_state_after", 0)), left])
+    return Account(
+        "events of the windows it worked on",
+        came,
+        [Entry("in flight now", figures.get("events_in_state_after", 0)), left],
+    )
 
 
 def _results(figures: Mapping[str, int]) -> Account:
