@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import PLAN_TIME_MS, START_MS, clock, events
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.inspection.status import status
 from windowlib.pages.hours import newest_event_ms
 from windowlib.pages.looked import looked
 from windowlib.pages.newest import Run
@@ -121,3 +122,17 @@ def test_a_decision_that_reads_nothing_has_no_account_of_rows(moved: Definition)
     assert [account.title for account in found.runs[0].accounts] == []
     page = page_of(moved)
     assert page.count("<caption>rows read:") == page.count("<caption>events of the windows it worked on:") == 4
+
+
+def test_the_watermark_that_an_operator_moved_says_so(moved: Definition) -> None:
+    [said, what_next] = status(moved, NOW_MS).time.explanation
+    assert said == "an operator advanced it there: batch 4"
+    assert what_next.startswith("only newer events advance it")
+    assert said in page_of(moved)
+
+
+def test_the_end_of_the_input_explains_the_watermark(folder: Path, spark: SparkSession) -> None:
+    definition = of(folder)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    said = status(definition, NOW_MS).time.explanation
+    assert said == ["the input is complete: batch 4 was run with --finish", "nothing advances it further"]

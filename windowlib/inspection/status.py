@@ -20,6 +20,7 @@ from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.commits import Committed, newest_commits
 from windowlib.inspection.reported import ReportedSituation, situations
 from windowlib.model.errors import WindowError
+from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
@@ -207,6 +208,10 @@ def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time
 def _set_by(definition: Definition, setter: dict[str, Any]) -> str:
     policy = definition.watermark
     behind = f"less out_of_orderness ({format_duration(policy.out_of_orderness_ms)}) and 1 ms"
+    if setter["state"] == "finished":
+        return f"the input is complete: batch {setter['batch_id']} was run with --finish"
+    if setter["max_event_time_ms"] is None and setter["candidate_ms"] is not None:
+        return f"an operator advanced it there: batch {setter['batch_id']}"
     if setter["state"] == "idle" and policy.idle_timeout_ms:
         idle = format_duration(policy.idle_timeout_ms)
         return f"batch {setter['batch_id']} found the source idle: its plan time less idle_timeout ({idle}), {behind}"
@@ -218,6 +223,8 @@ def _set_by(definition: Definition, setter: dict[str, Any]) -> str:
 
 def _moved_by(definition: Definition, newest: dict[str, Any]) -> list[str]:
     idle_timeout_ms = definition.watermark.idle_timeout_ms
+    if newest["applied_ms"] == MAX_WATERMARK:
+        return ["nothing advances it further"]
     if idle_timeout_ms is None:
         return ["only newer events advance it: the definition has no idle_timeout"]
     if newest["state"] == "active" and newest["active_at_ms"] is not None:
