@@ -32,13 +32,14 @@ from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
-from windowlib.tables.meaning import SOURCE_FILES
+from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, reported
 from windowlib.tables.opened import Tables
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
 WELL, UNKNOWN = Ended(is_well=True), Ended()
 TOKEN = "not-to-be-written-anywhere"
+MANY_LATE = {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_state_after": 782}
 
 
 @dataclass
@@ -333,9 +334,27 @@ def test_all_files_that_were_ever_read_were_looked_at_for_a_silence(clicks, monk
     assert 56 * 24 <= seen <= 56 * 24 + data_files.ROWS_PER_GROUP < len(rows)
 
 
+def judged(clicks: Definition, *batches: int) -> int:
+    """These batches were judged and are in force; gives the version of `dq_results`."""
+    table = Tables(clicks.root)[DQ_RESULTS.name]
+    version = delta_commits.create(table, DQ_RESULTS.schema())
+    return small.append_rows(table, version, [{"batch_id": number, "success": True} for number in batches])
+
+
+def test_what_a_batch_found_that_was_abandoned_or_undone_does_not_warn(clicks):
+    check(clicks, {**FIGURES, "batch_id": 7}, HISTORY)
+    check(clicks, {**MANY_LATE, "batch_id": 8}, HISTORY)
+    version = judged(clicks, 7)
+    committed(clicks, NOW_MS, batch_id=9, dq_results=version)  # a rollback to 7, or what came after 8 was abandoned
+    assert situations(clicks, NOW_MS) == []
+    version = small.append_rows(Tables(clicks.root)[DQ_RESULTS.name], version, [{"batch_id": 8, "success": False}])
+    committed(clicks, NOW_MS, batch_id=10, dq_results=version)
+    assert [one.key for one in situations(clicks, NOW_MS)] == ["warning.events.late_share"]
+
+
 def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, server):
-    committed(clicks, NOW_MS, batch_id=7)
-    check(clicks, {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_state_after": 782}, HISTORY)
+    committed(clicks, NOW_MS, batch_id=7, dq_results=judged(clicks, 7))
+    check(clicks, MANY_LATE, HISTORY)
     fewer = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"about": ("failure",)})})
     notes_of(fewer)
     assert server.got == []
@@ -368,7 +387,7 @@ def test_the_command_of_a_warning_explains_its_check(clicks, server, tmp_path):
     suites = 'max_duplicate_share = 0.01\nresults_suite = "rows.json"\nfigures_suite = "figures.json"'
     clicks.file.write_text(text.replace("max_duplicate_share = 0.01", suites), encoding="utf-8")
     own = load_definition(clicks.file)
-    committed(own, NOW_MS, batch_id=7)
+    committed(own, NOW_MS, batch_id=7, dq_results=judged(own, 7))
     check(own, FIGURES, HISTORY, [results_file(tmp_path, [("a", 0, 10), ("b", 0, 10)])])
     notes_of(own)
     commands = {one["sentence"].partition(" Expected ")[0]: one["command"] for one in server.got}

@@ -5,15 +5,18 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.clicks import PLAN_TIME_MS, START_MS, clock, events
+from tests.clicks import PLAN_TIME_MS, SCHEMA, START_MS, clock, events
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
 from windowlib.pages.hours import newest_event_ms
 from windowlib.pages.looked import looked
+from windowlib.pages.metrics import samples
 from windowlib.pages.newest import Run
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.site import report
@@ -136,3 +139,25 @@ def test_the_end_of_the_input_explains_the_watermark(folder: Path, spark: SparkS
     advance(definition, lambda: spark, clock=clock, finish=True)
     said = status(definition, NOW_MS).time.explanation
     assert said == ["the input is complete: batch 4 was run with --finish", "nothing advances it further"]
+
+
+def gauges(definition: Definition) -> dict[str, float]:
+    """What the newest batch did."""
+    kinds = ("fired", "read", "late", "quarantined", "run_seconds")
+    return {one.gauge: one.value for one in samples(definition, NOW_MS) if one.gauge in kinds}
+
+
+def test_metrics_and_checks_are_of_what_was_not_undone(folder: Path, spark: SparkSession) -> None:
+    """Batch 4 has no event that is usable: its checks warn, until it is rolled back."""
+    definition = of(folder)
+    before = gauges(definition)
+    rows = [{"id": f"x{number}", "user": None, "at_ms": START_MS, "value": 1} for number in range(5)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "incoming" / "9999.parquet")
+    advance(definition, lambda: spark, clock=clock)
+    assert any("unusable" in one for one in facts(definition).overview.warnings)
+    rollback(definition, 3, "ann", "a wrong file", clock)
+    assert gauges(definition) == before
+    found = facts(definition)
+    assert not any("unusable" in one for one in found.overview.warnings)
+    assert {mark.batch_id for mark in found.overview.strip} == {1, 2, 3}
+    assert all(one.outcomes[-1].batch_id == 3 for one in found.checks)

@@ -32,17 +32,16 @@ from windowlib.inspection.checks import checks
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
-from windowlib.quality.validations import kept
+from windowlib.quality.validations import kept, kept_of
 from windowlib.tables import delta, row_groups
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.meaning import SOURCE_FILES
+from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
 
 KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence
 ENOUGH_GAPS = 20
 USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
-LOOKED_AT = 5  # batches that were checked, in search of the newest that was committed
 OPENED = 8  # files of `source_files` into which many small ones were folded
 MODIFIED = pa.schema([("modified_ns", pa.int64())])
 PER_FILE_NS = 1_000_000  # ns in a ms
@@ -71,7 +70,7 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
     return [
         *_decision(definition, state),
         *_died(definition, ledger, state),
-        *_warnings(definition, state, now_ms),
+        *_warnings(definition, ledger, state, now_ms),
         *standing_still(definition, ledger, state, now_ms),
     ]
 
@@ -111,9 +110,11 @@ def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterato
         yield Situation("failure", f"died {state.plan.batch_id}", sentence, state.plan.batch_id, command)
 
 
-def _warnings(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[Situation]:
-    committed = state.commit.batch_id if state.commit else 0
-    newest = next((one for one in kept(definition.root, LOOKED_AT) if one.batch_id <= committed), None)
+def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
+    """Of the newest batch in `dq_results`: one that was abandoned was never there, one that was undone is gone."""
+    files = delta.files(ledger.tables[DQ_RESULTS.name], state.pinned(DQ_RESULTS.name))
+    judged = max((file.high["batch_id"] for file in files), default=None)
+    newest = None if judged is None else kept_of(definition.root, judged)
     if newest is None:
         return
     every = dict(_by_name(in_words(newest.suites, newest.figures)))

@@ -59,6 +59,13 @@ class Looked:
         return self.ledger.plan if refused else None
 
     @property
+    def checked_in_force(self) -> Sequence[Validated]:
+        """Those of `checked` that no rollback has undone."""
+        in_force = {run.batch_id for run in self.tail.in_force}
+        undone = {run.batch_id for run in self.tail.runs} - in_force
+        return [one for one in self.checked if one.batch_id not in undone]
+
+    @property
     def error_words(self) -> str:
         """The last error, and when it was; an empty text without any."""
         if (error := self.error) is None:

@@ -23,16 +23,17 @@ from windowlib.tables.opened import Tables
 
 FILE = "metrics.prom"
 FEW = 50  # rows of the ledger, of which a batch has four or five
+ASIDE = "reruns, decisions and what was undone aside"
 GAUGES = {
     "last_commit_timestamp_seconds": "When the newest batch was committed.",
     "watermark_timestamp_seconds": "The watermark: results are complete up to it.",
     "watermark_lag_seconds": "How far the watermark was behind the time that the newest batch was planned at.",
     "results": "Rows of results.",
-    "fired": "Windows that the newest batch fired, reruns aside.",
-    "read": "Rows that the newest batch read, reruns aside.",
-    "late": "Late events of the newest batch, reruns aside.",
-    "quarantined": "Rows that the newest batch quarantined, reruns aside.",
-    "run_seconds": "How long the newest batch took, reruns aside.",
+    "fired": f"Windows that the newest batch fired, {ASIDE}.",
+    "read": f"Rows that the newest batch read, {ASIDE}.",
+    "late": f"Late events of the newest batch, {ASIDE}.",
+    "quarantined": f"Rows that the newest batch quarantined, {ASIDE}.",
+    "run_seconds": f"How long the newest batch took, {ASIDE}.",
     "waiting_for_decision": "1 where a batch was refused by its checks and waits for an operator.",
     "situations": "Situations that notices have reported and that are not over.",
 }
@@ -72,15 +73,15 @@ def _newest(tables: Tables, version: int | None) -> Tail:
 
 
 def _reading(newest: Tail) -> Iterator[Run]:
-    """The batches that are neither reruns nor decisions, the newest first."""
-    return (one for one in newest.runs if one.rerun is None and one.decision is None)
+    """The batches that are neither reruns nor decisions and were not undone since, the newest first."""
+    return (one for one in newest.in_force if one.rerun is None and one.decision is None)
 
 
 def exposed(found: Iterable[Sample]) -> str:
     r"""Samples as text, those of a gauge together.
 
     >>> print(exposed([Sample("late", "clicks", 2), Sample("late", 'odd"name', 0.5)]), end="")
-    # HELP windowlib_late Late events of the newest batch, reruns aside.
+    # HELP windowlib_late Late events of the newest batch, reruns, decisions and what was undone aside.
     # TYPE windowlib_late gauge
     windowlib_late{pipeline="clicks"} 2
     windowlib_late{pipeline="odd\"name"} 0.5
@@ -113,7 +114,7 @@ def _of_newest(run: Run) -> dict[str, float | None]:
 
 
 def _of_reading(run: Run) -> dict[str, float | None]:
-    """What the newest batch did that was neither a rerun nor a decision."""
+    """What the newest batch did that was neither a rerun nor a decision nor undone since."""
     figures = run.figures
     return {
         "fired": windows_fired(figures),

@@ -90,7 +90,7 @@ def overview(found: Looked) -> Overview:
     state, why = state_of(found)
     commit, time, runs = found.ledger.commit, found.status.time, found.tail.in_force[:RUNS_SHOWN]
     watermark_ms = commit.watermark_out_ms if commit else None
-    strip = [mark(one) for one in found.checked[:STRIP]]
+    strip = [mark(one) for one in found.checked_in_force[:STRIP]]
     warnings = list(_warnings(found, strip[:RECENT]))
     return Overview(
         name=found.definition.name,
@@ -183,4 +183,5 @@ def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
         yield found.status.migration
     yield from found.still
     times = {run.batch_id: run.at_ms for run in found.tail.runs}
-    yield from warned(found.definition, found.tables, found.ledger.commit, found.checked, len(newest), times)
+    checked = found.checked_in_force
+    yield from warned(found.definition, found.tables, found.ledger.commit, checked, len(newest), times)
