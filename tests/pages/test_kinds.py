@@ -31,6 +31,7 @@ def test_pages_of_every_kind(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     )
     for listed in found.runs:
         assert [account.difference for account in listed.accounts] == [0] * len(listed.accounts), listed
+    assert not {"none yet", "the end of time"} & {cell for row in found.in_flight.cells for cell in row}
     results = read_table(definition, "results")
     assert len(found.results.cells) == min(25, results.num_rows)
     assert sum(hour.results for hour in found.hours) in (0, results.num_rows)

@@ -20,6 +20,7 @@ from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
+from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.pages.newest import Run, parts_of_newest, rows_of_newest
 from windowlib.plans.added import FILLED
 from windowlib.plans.admission import REASONS
@@ -178,8 +179,8 @@ def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int
     named = [
         {
             **row,
-            "from": instant(row[f"{bounds}_start_ms"]) if bounds else "",
-            "to": instant(row[f"{bounds}_end_ms"]) if bounds else "",
+            "from": _start(row[f"{bounds}_start_ms"]) if bounds else "",
+            "to": _end(row[f"{bounds}_end_ms"]) if bounds else "",
             "events": row.get("elements"),
         }
         for row in first
@@ -191,6 +192,14 @@ def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int
 def _bounds(names: Collection[str]) -> str | None:
     """Which bounds rows of state have."""
     return next((one for one in WINDOWS if f"{one}_end_ms" in names), None)
+
+
+def _start(time_ms: int) -> str:
+    return "no start" if time_ms == MIN_TIME_MS else instant(time_ms)
+
+
+def _end(time_ms: int) -> str:
+    return "no end" if time_ms == MAX_TIME_MS else instant(time_ms)
 
 
 def _first_to_end(part: pa.Table) -> pa.Table:
