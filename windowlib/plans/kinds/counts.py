@@ -65,8 +65,16 @@ class Counts(PlanKind):
         return False
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
-        if elements := [row["elements"] for row in rows]:
-            yield InFlight((GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms), sum(elements))
+        """The elements of a key that a window to come holds: its newest slice is kept even where none does.
+
+        >>> [*Counts(CountWindows(3, 3)).in_flight([{"slice_index": 2, "elements": 3}], None, 0)]
+        []
+        """
+        width, found = self.windows.slice_size, [(row["slice_index"], row["elements"]) for row in rows]
+        reached = max((index * width + elements for index, elements in found), default=0)
+        first = (reached // self.windows.slide + 1) * self.windows.slide - self.windows.size  # of the next window
+        if elements := sum(elements for index, elements in found if index * width >= first):
+            yield InFlight((GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms), elements)
 
     # -- a batch --------------------------------------------------------------------------------------------------
 
