@@ -230,7 +230,7 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
 def test_several_pipelines_without_news(pipeline: Path) -> None:
     other = pipeline.parent / "hours.toml"
     other.write_text(DEFINITION.replace('"clicks"', '"hours"'))
-    nothing = "nothing new: everything that has arrived is in the results already"
+    nothing = "nothing new: there is nothing left to read"
     shown = call("run", pipeline, other)
     assert (shown.exit_code, shown.stdout.splitlines()) == (0, [f"clicks  {nothing}", f"hours  {nothing}"])
     twice = call("run", pipeline, pipeline)
@@ -239,7 +239,7 @@ def test_several_pipelines_without_news(pipeline: Path) -> None:
 
 
 def test_nothing_new(pipeline: Path) -> None:
-    assert call("run", pipeline).stdout == "nothing new: everything that has arrived is in the results already\n"
+    assert call("run", pipeline).stdout == "nothing new: there is nothing left to read\n"
     assert call("run", pipeline, "--json").stdout == ""
     assert call("plan", pipeline).stdout.startswith("nothing to do")
     assert json.loads(call("plan", pipeline, "--json").stdout) == {

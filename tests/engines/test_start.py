@@ -42,7 +42,7 @@ def empty_run(pipeline: Path) -> list[Any]:
 
 
 HOUR_MS = 3_600_000
-NOTHING = ["nothing new: everything that has arrived is in the results already", "", [], []]
+NOTHING = ["nothing new: there is nothing left to read", "", [], []]
 
 
 @pytest.mark.parametrize("master", ["local[*]", "warm", "sc://no-such-host:15002"])

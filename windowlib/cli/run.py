@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from windowlib.runs.run import Say
     from windowlib.tables.ledger_rows import Plan
 
-NOTHING_NEW = "nothing new: everything that has arrived is in the results already"
+NOTHING_NEW = "nothing new: there is nothing left to read"
 
 
 NO_WAIT = "0s"

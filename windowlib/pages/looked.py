@@ -110,7 +110,7 @@ def state_of(found: Looked) -> tuple[State, str]:
         return State.PLANNED, _planned(found, unfinished)
     if found.ledger.commit is None:
         return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
-    return State.IDLE, _arrived(status.files_waiting, "everything that has arrived is in the results")
+    return State.IDLE, _arrived(status.files_waiting, "there is nothing left to read")
 
 
 def _stands(found: Looked, unfinished: Unfinished | None) -> Iterator[str]:
