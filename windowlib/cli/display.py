@@ -16,6 +16,7 @@ from rich.table import Table
 
 from windowlib.cli.json_text import as_json
 from windowlib.definition.instants import instant, iso_instant
+from windowlib.definition.plurals import counted
 from windowlib.quality.firings import windows_fired
 
 if TYPE_CHECKING:
@@ -53,15 +54,6 @@ def table_of(
             no_wrap=not wraps,
         )
     return table
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "late event"), counted(2_000, "late event")
-    ('1 late event', '2,000 late events')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def batch_line(report: BatchReport) -> str:

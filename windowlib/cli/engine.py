@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windowlib.cli.display import counted
 from windowlib.cli.json_text import as_json as line_of
 from windowlib.cli.options import SETTINGS, Json, duration_ms
 from windowlib.cli.outcomes import show_outcome
 from windowlib.definition.instants import instant, iso_instant
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import with_exit_code
 

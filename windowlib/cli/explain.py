@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
-from windowlib.cli.display import ROWS_SHOWN, console, counted, readable, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
 from windowlib.cli.options import Json, Keys, Pipeline
 from windowlib.cli.outcomes import show_found
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from windowlib.cli.display import console, counted
+from windowlib.cli.display import console
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Wait, Who, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, say, table_of
 from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import (
     SETTINGS,
@@ -33,6 +33,7 @@ from windowlib.cli.progress import progress
 from windowlib.cli.rerun import ask_and_do, asked_range
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.definition.plurals import counted
 from windowlib.runs.exits import load_pipeline, with_exit_code
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from windowlib.cli.notifying import notifying
 from windowlib.cli.options import Json, Pipeline, ShowOnly, Wait, Who, duration_ms
 from windowlib.cli.outcomes import show_outcome
 from windowlib.cli.progress import progress
+from windowlib.definition.plurals import counted
 from windowlib.reruns.words import size
 from windowlib.runs.exits import load_pipeline
 
@@ -73,7 +74,7 @@ def _sentence(report: Report, dry_run: bool) -> str:
         f"{compacted:,} small files {'would be' if dry_run else 'were'} put together into {into:,}"
         if compacted
         else "",
-        f"{deleted:,} files of {size(report.bytes_deleted)} deleted" if deleted else "",
+        f"{counted(deleted, 'file')} of {size(report.bytes_deleted)} deleted" if deleted else "",
         *(f"{count:,} of {name} deleted" for name, count in report.others.items()),
     ]
     by = f"batch {report.batch_id}: " if report.batch_id else ""

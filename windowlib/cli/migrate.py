@@ -17,6 +17,7 @@ from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.commands import WHY, from_here, to_paste
 from windowlib.definition.durations import UNITS
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.exits import load_pipeline
 
@@ -192,7 +193,10 @@ def _show(screen: Console, definition: Definition, shadow: Shadow, found: Differ
     for name, (then, now) in found.sums.items():
         said = {side: "not there" if value is None else f"{value:,}" for side, value in (("b", then), ("a", now))}
         say(screen, f"  {escape(name):<9} {said['b']} over all results, under the new definition {said['a']}")
-    say(screen, f"  late      {_late(shadow):,} events: all of the past is one batch, in which no event is late")
+    say(
+        screen,
+        f"  late      {counted(_late(shadow), 'event')}: all of the past is one batch, in which no event is late",
+    )
     if found.examples:
         names = [name for name in found.examples[0] if name not in ("firing", "timing", "window_day", "change")]
         table = table_of(["", *names], title="examples, the newest windows of each kind")

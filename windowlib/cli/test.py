@@ -12,9 +12,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import console, counted, say
+from windowlib.cli.display import console, say
 from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import Engine, Json, Pipeline
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec, WindowsDiffer
 from windowlib.runs.exits import load_pipeline
 

@@ -11,13 +11,14 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import ROWS_SHOWN, console, counted, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, say, table_of
 from windowlib.cli.json_text import as_json as text
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowsDiffer
 from windowlib.runs.exits import load_pipeline
 

@@ -22,6 +22,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues
+from windowlib.definition.plurals import counted
 from windowlib.definition.terms import terms_of
 from windowlib.definition.windows import uses_processing_time
 from windowlib.model.errors import ExpectationsFailed, WindowError
@@ -198,9 +199,9 @@ def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> 
     known = known_files(definition.source, ledger.tables, commit)
     gone = [one for one in known if one.now is None and not one.replaced]
     if gone:
-        events = sum(one.rows for one in gone)
+        rows = counted(sum(one.rows for one in gone), "row")
         raise MigrationRefused(
-            f"the source no longer holds {count(gone)} with {events:,} rows that are in windows, so these cannot be"
+            f"the source no longer holds {count(gone)} with {rows} that are in windows, so these cannot be"
             f" built again:\n{listed(gone)}\nRestore them to {definition.source.path}; or undo the change, or give the"
             " new definition another name or warehouse"
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import utc
+from windowlib.definition.plurals import counted
 from windowlib.pages.gaps import HOUR_MS
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.hours import Hour
@@ -27,6 +28,7 @@ HEIGHT, STEP = 72, 10
 DAY_HEIGHT, DAY_STEP = 44, 10
 GAP_HEIGHT = 4
 DAY_MS = UNITS["d"]
+THINGS = ("result", "event in results")  # of an hour, that are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +180,9 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> Day:
 def _parts(hour: Hour) -> list[tuple[str, int, str]]:
     """What a bar is made of, from the bottom: its class, how many, in words."""
     if hour.events is None:
-        return [("results", hour.results, "results"), ("late", hour.late, "late")]
+        return [("results", hour.results, "result"), ("late", hour.late, "late")]
     return [
-        ("events", hour.events, "events in results"),
+        ("events", hour.events, "event in results"),
         ("flight", hour.in_flight or 0, "in flight"),
         ("late", hour.late, "late"),
     ]
@@ -193,10 +195,9 @@ def _in_words(hours: Sequence[Hour], *, short: bool = False) -> str:
             totals[words] = totals.get(words, 0) + amount
     if short:
         first, amount = next(iter(totals.items()))
-        noun = first.partition(" ")[0]
-        return f"{amount:,} {noun.removesuffix('s') if amount == 1 else noun}, {totals['late']:,} late"
+        return f"{counted(amount, first.partition(' ')[0])}, {totals['late']:,} late"
     missing = sum(hour.is_gap for hour in hours)
-    said = [f"{amount:,} {words}" for words, amount in totals.items()]
+    said = [counted(amount, words) if words in THINGS else f"{amount:,} {words}" for words, amount in totals.items()]
     if hours[0].events is not None:
-        said.append(f"{sum(hour.results for hour in hours):,} results")
+        said.append(counted(sum(hour.results for hour in hours), "result"))
     return ", ".join([*said, *([f"{missing} missing"] if missing else [])])

@@ -16,6 +16,8 @@ import jinja2
 
 from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
+from windowlib.inspection.late.events import how_late
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.balance import REFUSED
 from windowlib.pages.compiled import Compiled
@@ -149,8 +151,10 @@ def _environment() -> jinja2.Environment:
         "range": range_words,
         "ago": ago,
         "count": lambda value: "–" if value is None else f"{value:,}",
+        "counted": counted,
         "share": lambda value: "–" if value is None else measure(value, Measure.SHARE),
-        "rough": rough,
+        "duration": format_duration,
+        "how_late": how_late,
         "measure": lambda value, kind: measure(value, Measure(kind)),
         "strip_words": strip_words,
         "trend_words": trend_words,
@@ -182,8 +186,8 @@ def _styles() -> Any:
 def rough(duration_ms: float) -> str:
     """A duration in its two largest units.
 
-    >>> rough(90_061_000), rough(1_234), rough(59_999), rough(0), rough(2**62)
-    ('1d 1h', '1.2 s', '59 s', '0 s', 'without end')
+    >>> rough(90_061_000), rough(2_699_000), rough(1_234), rough(59_999), rough(0), rough(2**62)
+    ('1d 1h', '44m 59s', '1.2 s', '59 s', '0 s', 'without end')
     """
     whole_ms = int(duration_ms)
     if whole_ms > LONGEST_MS:
@@ -191,8 +195,9 @@ def rough(duration_ms: float) -> str:
     if whole_ms < UNITS["m"]:
         seconds = whole_ms / 1000
         return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{int(seconds)} s"
-    unit = next(ms for ms in (UNITS["h"], UNITS["m"], UNITS["s"]) if whole_ms >= 24 * ms or ms == UNITS["s"])
-    return format_duration(whole_ms // unit * unit)
+    largest = next(name for name in "dhm" if whole_ms >= UNITS[name])
+    second_ms = UNITS[{"d": "h", "h": "m", "m": "s"}[largest]]
+    return format_duration(whole_ms // second_ms * second_ms)
 
 
 def ago(time_ms: int | None, now_ms: int) -> str:
@@ -255,8 +260,11 @@ def strip_words(marks: Sequence[Mark]) -> str:
     words = {"met": "met", "warning": "with warnings", "critical": "refused"}
     counts = {worst: sum(one.worst == worst for one in marks) for worst in words}
     said = ", ".join(f"{count} {words[worst]}" for worst, count in counts.items())
-    many = f"{len(marks)} {'batch' if len(marks) == 1 else 'batches'}"
-    return f"checks of {many}: {said}; the newest {words[marks[-1].worst]}"
+    return f"checks of {_batches(len(marks))}: {said}; the newest {words[marks[-1].worst]}"
+
+
+def _batches(number: int) -> str:
+    return f"{number} {'batch' if number == 1 else 'batches'}"
 
 
 def trend_words(trend: Trend) -> str:
@@ -273,7 +281,7 @@ def check_words(history: CheckHistory) -> str:
     """The values of a check for those who do not see them."""
     newest, failed = history.newest, len(history.failures)
     return (
-        f"{history.sentence} Over {len(history.outcomes)} batches: {failed} failed; the newest observed"
+        f"{history.sentence} Over {_batches(len(history.outcomes))}: {failed} failed; the newest observed"
         f" {newest.observed}, expected {newest.expected}"
     )
 

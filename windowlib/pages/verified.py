@@ -9,6 +9,7 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of
+from windowlib.definition.plurals import counted
 from windowlib.pages.rows import Rows, shown
 from windowlib.reruns.words import HIDDEN
 from windowlib.tables.verifications import Verification
@@ -32,7 +33,7 @@ def verified(definition: Definition, last: Verification | None) -> Verified | No
         return None
     which = "all windows" if last.from_ms is None else f"windows from {instant(last.from_ms)}"
     share = "" if last.sample == 1 else f" of {last.sample:g} of the keys"
-    rows = ", ".join(f"{count:,} rows of {table}" for table, count in last.compared.items())
+    rows = ", ".join(counted(count, f"row of {table}") for table, count in last.compared.items())
     wrong = ", ".join(f"{count:,} of {table}" for table, count in last.differing.items() if count)
     about = f"as of batch {last.batch_id}: {which}{share}; {rows or 'no rows'} compared"
     return Verified(

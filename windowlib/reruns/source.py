@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow.parquet as pq
 
 from windowlib.definition.instants import instant, iso_instant
+from windowlib.definition.plurals import counted
 from windowlib.definition.source import Source
 from windowlib.definition.terms import Otherwise, read_otherwise
 from windowlib.model.assigners import Assigner, DynamicSession
@@ -156,9 +157,9 @@ def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, acce
     """Raises `RerunRefused` where one of the files is gone, or has changed but had events outside of `covered`."""
     gone = [file for file in files if file.now is None and not file.replaced]
     if gone and not accept_gap:
-        events = sum(file.rows for file in gone)
+        rows = counted(sum(file.rows for file in gone), "row")
         raise RerunRefused(
-            f"the source has a gap: {count(gone)} with {events:,} rows, which this rerun needs, can no longer be read"
+            f"the source has a gap: {count(gone)} with {rows}, which this rerun needs, can no longer be read"
             f" in {of.path}:\n{listed(gone)}\nRestore them; or say --accept-gap: then their events are"
             " taken out of the windows, and the ledger records it"
         )
@@ -203,9 +204,10 @@ def count(files: Sequence[KnownFile]) -> str:
 
 def listed(files: Sequence[KnownFile]) -> str:
     """The first files, one line each, with their rows and times."""
-    shown = [
-        f"  {file.path}: {file.rows:,} rows, {instant(file.min_timestamp_ms)} to {instant(file.max_timestamp_ms)}"
-        for file in files[:NAMED]
-    ]
+    shown = [f"  {file.path}: {counted(file.rows, 'row')}, {_span(file)}" for file in files[:NAMED]]
     more = [f"  and {len(files) - NAMED:,} more"] if len(files) > NAMED else []
     return "\n".join([*shown, *more])
+
+
+def _span(file: KnownFile) -> str:
+    return f"{instant(file.min_timestamp_ms)} to {instant(file.max_timestamp_ms)}"

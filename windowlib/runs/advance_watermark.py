@@ -11,6 +11,7 @@ from windowlib.batches.planning import decided_plan, ledger_of
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec
 from windowlib.runs.restore import Forecast, NothingToDo
 from windowlib.tables.decision import Decision
@@ -73,5 +74,6 @@ def _notes(ledger: Ledger, state: LedgerState, to_ms: int) -> Iterator[str]:
         if "window_end_ms" in rows.column_names:
             ends = (end for end in rows["window_end_ms"].to_pylist() if end is not None)
             due = sum(now_ms < end - 1 <= to_ms for end in ends)
-            yield f"{due:,} of {rows.num_rows:,} windows in flight end between the two"
+            what, end = counted(rows.num_rows, "window in flight"), "ends" if due == 1 else "end"
+            yield f"{due:,} of {what} {end} between the two"
     yield "the next run fires the windows that end by then; an event that comes later than they allow is late"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from windowlib.definition.durations import format_duration
+from windowlib.definition.plurals import counted
 from windowlib.inspection.late.what_if import Kept, WhatIf
 from windowlib.replay.timeline import BASE_STYLE
 
@@ -28,7 +29,9 @@ def picture(found: WhatIf) -> str:
     """
     bottom = HEAD + BAR * len(found.rows)
     height = bottom + FOOT
-    title = f"{found.pipeline}: {found.late:,} late events, and how many a larger allowed_lateness would have kept"
+    title = (
+        f"{found.pipeline}: {counted(found.late, 'late event')}, and how many a larger allowed_lateness would have kept"
+    )
     return (
         "\n".join(
             [
@@ -58,7 +61,7 @@ def _grid(bottom: int) -> Iterator[str]:
 
 
 def _bar(row: Kept, y: int) -> Iterator[str]:
-    windows = f"{row.windows:,} {'window' if row.windows == 1 else 'windows'} would differ"
+    windows = f"{counted(row.windows, 'window')} would differ"
     yield f'<text class="end" x="{LEFT - 10}" y="{y + 17}">{format_duration(row.allowed_lateness_ms)}</text>'
     yield f'<path class="all" d="M{LEFT} {y + 3} H{RIGHT} v18 H{LEFT} z"/>'
     yield f'<path class="kept" d="M{LEFT} {y + 3} H{_x(row.share)} v18 H{LEFT} z"/>'
@@ -84,4 +87,4 @@ def percent(share: float) -> str:
 
 
 def _in_words(row: Kept) -> str:
-    return f"{format_duration(row.allowed_lateness_ms)}: {row.events:,} kept, {row.windows:,} windows."
+    return f"{format_duration(row.allowed_lateness_ms)}: {row.events:,} kept, {counted(row.windows, 'window')}."

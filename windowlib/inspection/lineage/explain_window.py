@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, nearest_utc, time_of
+from windowlib.definition.plurals import counted
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
@@ -128,12 +129,11 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
 def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
     """Where a key without a window occurs."""
     batch = f"up to batch {tables.batch.batch_id}"
-    late = sum(1 for _ in late_rows(tables, readmitted=True, key=key))
+    late = len(late_rows(tables, readmitted=True, key=key))
     refused = sum(is_raw_of(key, row["raw"]) for row in tables.rows("quarantine"))
-    if not late and not refused:
-        yield f"key {key} never occurs {batch}"
-        return
-    yield f"key {key} has no window {batch}; it occurs in {late:,} late events and {refused:,} quarantined rows"
+    occurs = f"{counted(late, 'late event')} and {counted(refused, 'quarantined row')}"
+    has = f"has no window {batch}; it occurs in {occurs}" if late or refused else f"never occurs {batch}"
+    yield f"key {key} {has}"
 
 
 def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:

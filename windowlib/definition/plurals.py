@@ -1,0 +1,13 @@
+"""Numbers of things, in words."""
+
+from __future__ import annotations
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things; what is counted stands before ` of ` or ` in `.
+
+    >>> counted(1, "late event"), counted(2_000, "late event"), counted(1, "row of state"), counted(0, "row of state")
+    ('1 late event', '2,000 late events', '1 row of state', '0 rows of state')
+    """
+    noun, place, rest = what.partition(" of " if " of " in what else " in ")
+    return f"{number:,} {noun}{'' if number == 1 else 's'}{place}{rest}"
