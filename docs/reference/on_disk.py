@@ -214,6 +214,7 @@ PARTS = (
             "by": "names or folders: what sorts by time",
             "full_at_ms": "when everything was listed last",
             "late": "how many new files that listing found before the marker of then",
+            "chosen": "source.include and source.exclude then, as JSON; absent without any",
         },
         Marker,
     ),

@@ -256,6 +256,20 @@ def test_another_setting_lists_everything_once(source: Source) -> None:
     assert len(source.listed()) == 4
 
 
+def test_other_patterns_list_everything_once(source: Source) -> None:
+    source.sorted_by("names", exclude=("*.new", "old*"))
+    source.put("a", "b.new", "c", "old.new")
+    assert source.run() == ["a", "c"]
+    assert source.listed() == ["c"]
+    source.sorted_by("names", exclude=("old*",))
+    assert source.run() == ["b.new"]
+    assert source.listed() == ["c"]
+    source.sorted_by("names", include=("*.new",))
+    source.put("d.new")
+    assert source.run() == ["d.new", "old.new"]
+    assert source.listed() == ["old.new"]
+
+
 def test_files_next_to_folders_and_links_are_as_without_a_marker(source: Source) -> None:
     source.put("top", "1/a", "2/a")
     source.run()

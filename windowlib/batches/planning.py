@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from windowlib.definition import formulas
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, fingerprint_of
 from windowlib.definition.formulas import as_stored
+from windowlib.definition.source import Source
 from windowlib.definition.terms import terms_of
 from windowlib.engines.choice import check_engine, check_types
 from windowlib.model.spec import WindowSpec
@@ -102,9 +103,9 @@ class _Arrived:
         """What a look at everything has found."""
         return marker.full_listing(self.before, [file.path for file in self.fresh], self.at_ms)
 
-    def marker(self, by: str | None) -> Marker | None:
-        """From where on the source is looked at once `files` are read; `by` is what sorts by time."""
-        return marker.after(by, self.since, [file.path for file in self.listed], self.left, self.full_listing())
+    def marker(self, of: Source) -> Marker | None:
+        """From where on the source is looked at once `files` are read."""
+        return marker.after(of, self.since, [file.path for file in self.listed], self.left, self.full_listing())
 
 
 def next_plan(
@@ -136,7 +137,7 @@ def next_plan(
         return frozen
     if finish and commit and commit.watermark_out_ms != MAX_WATERMARK:
         return replace(frozen, finished=True)
-    if commit and arrived.since is None and not arrived.left and arrived.marker(definition.source.sorted_by_time):
+    if commit and arrived.since is None and not arrived.left and arrived.marker(definition.source):
         marker.keep_full_listing(definition.root, commit, arrived.full_listing())
     return None
 
@@ -175,12 +176,12 @@ def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived:
     check_types(definition.engine, definition.source, definition.uses, arrived.types)
     then = json.loads(state.commit.definition) if state.commit else {}
     cursor = source.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
-    left_at = arrived.marker(definition.source.sorted_by_time)
+    left_at = arrived.marker(definition.source)
     place = place_of(definition.source, definition.root)
     kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place}
     kept |= {MIGRATED: then[MIGRATED]} if MIGRATED in then else {}
     kept |= {CURSOR: cursor.to_json()} if cursor else {}
-    kept |= {marker.MARKER: asdict(left_at)} if left_at else {}
+    kept |= {marker.MARKER: left_at.to_json()} if left_at else {}
     return _of_next_batch(definition, state, kept, plan_time_ms(arrived.at_ms, state), arrived.files)
 
 

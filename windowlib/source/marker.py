@@ -17,10 +17,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
@@ -37,13 +37,15 @@ FILE = "_listing.json"
 class Marker:
     """`name` is that of a file, `by` what was said to sort; `full_at_ms` is when everything was listed last.
 
-    `late` counts the new files that this listing found before the marker of then.
+    `late` counts the new files that this listing found before the marker of then. `chosen` are the patterns of the
+    source then: others may choose files before the marker that no run has read.
     """
 
     name: str
     by: str
     full_at_ms: int
     late: int = 0
+    chosen: str = ""
 
     @property
     def parts(self) -> list[str]:
@@ -61,6 +63,10 @@ class Marker:
         """
         return _place(name, self.by) >= self.parts
 
+    def to_json(self) -> dict[str, Any]:
+        """For a plan; without `chosen` where there are no patterns, as earlier releases know it."""
+        return {name: value for name, value in asdict(self).items() if name != "chosen" or value}
+
 
 @dataclass(frozen=True, slots=True)
 class FullListing:
@@ -76,11 +82,11 @@ def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marke
     if by is None or commit is None or (kept := json.loads(commit.definition).get(MARKER)) is None:
         return None
     marker = Marker(**kept)
-    if marker.by != by:
+    if marker.by != by or marker.chosen != patterns(source):
         return None
     seen = _kept(root)
     if seen.get("batch_id") == commit.batch_id and seen["full_at_ms"] > marker.full_at_ms:
-        return Marker(marker.name, by, seen["full_at_ms"], seen["late"])
+        return replace(marker, full_at_ms=seen["full_at_ms"], late=seen["late"])
     return marker
 
 
@@ -99,18 +105,25 @@ def without(definition: str) -> str:
     return json.dumps({name: kept for name, kept in json.loads(definition).items() if name != MARKER}, sort_keys=True)
 
 
+def patterns(source: Source) -> str:
+    """The patterns of a source in one text; empty without any."""
+    said = {"include": source.include, "exclude": source.exclude}
+    return json.dumps(said) if any(said.values()) else ""
+
+
 def after(
-    by: str | None, since: Marker | None, listed: Collection[str], unread: Collection[str], full: FullListing
+    source: Source, since: Marker | None, listed: Collection[str], unread: Collection[str], full: FullListing
 ) -> Marker | None:
     """The marker once a batch has read all that was listed but the `unread`; None where no author has asked for it.
 
-    `by` is what sorts by time; `since` is where the look began; None for a full listing, which is then `full`.
+    `since` is where the look began; None for a full listing, which is then `full`.
     """
-    names = [*listed, since.name] if since else listed
+    by, names = source.sorted_by_time, [*listed, since.name] if since else listed
     if by is None or not names:
         return None
     name = min(unread, key=partial(_place, by=by)) if unread else max(names, key=partial(_place, by=by))
-    return Marker(name, by, since.full_at_ms, since.late) if since else Marker(name, by, full.at_ms, full.late)
+    seen = (since.full_at_ms, since.late) if since else (full.at_ms, full.late)
+    return Marker(name, by, *seen, patterns(source))
 
 
 def words(source: Source, marker: Marker) -> str:
