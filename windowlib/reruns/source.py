@@ -19,6 +19,7 @@ from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
+from windowlib.source.folder import is_chosen
 from windowlib.source.found import Found
 from windowlib.source.known import known_files as known_paths
 from windowlib.source.known import renamed
@@ -129,11 +130,19 @@ def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
 
 
 def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[Found]:
-    """The files that are there now. A Delta table's never change, and its log need not reach back to those read."""
-    if of.format != "delta":
-        return source.found_files(of).files
-    there = (file for file in known.values() if (of.path / file.path).is_file())
-    return [Found(*file.identity, (0, file.path)) for file in there]
+    """The files that are there now, with those that were read before a pattern left them out.
+
+    A Delta table's never change, and its log need not reach back to those read.
+    """
+    if of.format == "delta":
+        there = (file for file in known.values() if (of.path / file.path).is_file())
+        return [Found(*file.identity, (0, file.path)) for file in there]
+    left_out = [path for path in known if not is_chosen(of, path) and (of.path / path).is_file()]
+    stats = ((path, (of.path / path).stat()) for path in left_out)
+    return [
+        *source.found_files(of).files,
+        *(Found(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path)) for path, stat in stats),
+    ]
 
 
 def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:

@@ -51,15 +51,20 @@ def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str
 def renamed(contents: Contents, found: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
     """Of files that were read and are gone, by their old path: the file that is there now with the same content.
 
-    `found` are all files of the source, `known` all that were read.
+    `found` are all files of the source, `known` all that were read. One that is there and left out by a pattern is not
+    gone.
     """
+
+    def is_gone(path: str) -> bool:
+        return path not in moved and not (contents.source / path).is_file()
+
     there, read = {file.path for file in found}, {file.path for file in known}
     gone = sorted((file for file in known if file.path not in there and file.sha256), key=lambda file: file.path)
     sizes = {file.size_bytes for file in gone}
     candidates = [file for file in found if file.path not in read and file.size_bytes in sizes]
     moved: dict[str, Found] = {}
     for file in sorted(candidates, key=lambda file: file.order):
-        match = next((one for one in gone if one.path not in moved and contents.same(file.state, one)), None)
+        match = next((one for one in gone if contents.same(file.state, one) and is_gone(one.path)), None)
         if match:
             moved[match.path] = file
     return moved

@@ -1,0 +1,46 @@
+"""Files that were read before a pattern left them out: they stay read, and reruns have their events."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.reruns.hours import Hours, Row
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+
+FIRST: list[Row] = [(None, "ann", "10:00", 1)]
+SECOND: list[Row] = [(None, "ann", "10:30", 2), (None, "ann", "15:00", 7)]
+
+
+@pytest.fixture
+def hours(spark: SparkSession, tmp_path: Path) -> Hours:
+    """After a run, and a pattern that leaves the first file out."""
+    made = Hours(tmp_path, spark).read(FIRST, SECOND)
+    assert made.results() == {("ann", "10:00"): (2, 3)}
+    file = made.definition.file
+    text = file.read_text(encoding="utf-8").replace("[watermark]", 'exclude = ["1.*"]\n[watermark]')
+    file.write_text(text, encoding="utf-8")
+    return made
+
+
+def test_a_rerun_and_verify_read_it_still(hours: Hours) -> None:
+    assert hours.differences() == []
+    hours.rerun("10:00", "11:00")
+    assert hours.results() == {("ann", "10:00"): (2, 3)}
+    hours.write(1, (None, "ann", "10:00", 5))
+    assert hours.run() == []  # a run no longer looks at it
+    hours.rerun("10:00", "11:00")
+    assert hours.results() == {("ann", "10:00"): (2, 7)}
+
+
+def test_a_copy_of_it_is_read(hours: Hours) -> None:
+    """As any other copy: the old name is there."""
+    shutil.copy(hours.incoming / "1.parquet", hours.incoming / "3.parquet")
+    assert [report.figures["rows_read"] for report in hours.run()] == [1]
+    hours.rerun("10:00", "11:00")
+    assert hours.results() == {("ann", "10:00"): (3, 4)}
+    assert hours.differences() == []
