@@ -305,6 +305,18 @@ def test_a_file_that_is_renamed_after_a_dry_run_was_read(spark: SparkSession, fo
     assert len(read_table(old, "source_files").to_pylist()) == FILES
 
 
+def test_a_file_that_is_repaired_after_a_dry_run_is_built_in_as_it_is_now(spark: SparkSession, folder: Path) -> None:
+    new = clicks(folder, 0, KINDS["aggregate"])
+    shadow = build(new, lambda: spark, ASKED)
+    arrive(folder, 2, events(2)[:40])
+    with pytest.raises(MigrationRefused, match=r"2\.parquet has changed since it was read under the new definition"):
+        switch(new, shadow, lambda: spark, ASKED)
+    migrate(new, spark)
+    shutil.copytree(folder / "incoming", folder / "apart" / "incoming")
+    whole = KINDS["aggregate"].replace("max_files_per_run = 1", "max_files_per_run = 0")
+    assert outcome(new) == outcome(run(clicks(folder / "apart", 0, whole), spark))
+
+
 @pytest.mark.fault(
     "a migration and its dry run, or two of them, compare the same tables at once",
     "each shows what it would by itself",
@@ -334,6 +346,10 @@ def _gone(folder: Path) -> None:
     (folder / "incoming" / "2.parquet").unlink()
 
 
+def _left_out(folder: Path) -> None:
+    (folder / "clicks.toml").write_text(GAP.replace("max_files", 'exclude = ["2*"]\nmax_files'))
+
+
 def _same(folder: Path) -> None:
     (folder / "clicks.toml").write_text(CLICKS)
 
@@ -349,6 +365,7 @@ def _by_clock(folder: Path) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Path], None], type[Exception], str]] = {
     "files are gone": (_gone, MigrationRefused, r"no longer holds 1 file with 82 rows .*\n  2.parquet: 82 rows"),
+    "files are left out": (_left_out, MigrationRefused, r"1 file whose rows .* leave them out:\n  2.parquet: 82 rows"),
     "nothing differs": (_same, NothingToMigrate, "is of this definition already"),
     "another type": (_other_type, OtherType, "column total was long, and is double .* Give the new one another name"),
     "processing time": (_by_clock, MigrationRefused, "built again, all of the past would be in today's windows"),

@@ -4,7 +4,8 @@ They are a pipeline of its own in `_migration/<id>/`, over the same source. Its 
 there, as one set: nothing is in flight before it and no watermark has passed, so no event is late. What arrives until
 the switch comes in further batches, by the ordinary rules. So the outcome is, by definition, that of a fresh pipeline
 under the new definition that reads the same files in the same batches. A build that was killed is continued: it is a
-pipeline. The id follows from the definition and the terms, so that no build is half of one and half of another.
+pipeline. The id follows from the definition and the terms, so that no build is half of one and half of another. Where a
+file has changed that was built in, all is built again: no rerun corrects tables that are not switched.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from windowlib.definition.terms import terms_of
 from windowlib.definition.windows import uses_processing_time
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.model.watermark import MAX_WATERMARK
-from windowlib.reruns.source import count, known_files, listed
+from windowlib.reruns.source import KnownFile, count, known_files, listed
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Note
 from windowlib.runs.verdicts import approve
+from windowlib.source.folder import is_chosen
+from windowlib.source.found import SourceError
 from windowlib.source.place import check_place
 from windowlib.tables.ledger import Clock, Ledger, Rejected
 from windowlib.tables.ledger_rows import Commit, LedgerState
@@ -89,7 +92,8 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
     wanted = Migration(f"{digest}-{state.sequence}", edited(definition, state.commit) or FILLS, clock())
     kept = finished(ledger_of(definition, clock))
     for begun in migrations(definition.root):
-        if begun.id.partition("-")[0] == digest and begun not in kept:
+        goes_on = begun.id.partition("-")[0] == digest and begun not in kept
+        if goes_on and _changed(built(definition, begun, clock)) is None:
             wanted = begun
         else:
             forget(definition.root, begun)
@@ -105,6 +109,14 @@ def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
     source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
     apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
     return Shadow(migration, apart, ledger_of(apart, clock), mark(apart.root))
+
+
+def _changed(shadow: Shadow) -> KnownFile | None:
+    """A file that the tables that are being built have read, and that is another one now."""
+    commit, of = shadow.ledger.state().commit, shadow.definition.source
+    if commit is None or of.format == "delta":
+        return None
+    return next((one for one in known_files(of, shadow.ledger.tables, commit) if one.rewritten), None)
 
 
 @contextmanager
@@ -137,6 +149,13 @@ def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *,
             f"under the new definition: {said}\nThe old one goes on, nothing was switched. Change the definition, or"
             f" build them anyway: {to_paste('migrate', shadow.definition.file, '--approve', *WHY)}"
         ) from refused
+    except SourceError as error:
+        if (changed := _changed(shadow)) is None:
+            raise
+        raise MigrationRefused(
+            f"{shadow.definition.source.path / changed.place} has changed since it was read under the new definition."
+            " Nothing was switched: migrate again, which builds the tables again from what is there now"
+        ) from error
 
 
 def approve_refused(shadow: Shadow, who: str, reason: str, clock: Clock) -> None:
@@ -204,6 +223,13 @@ def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> 
             f"the source no longer holds {count(gone)} with {rows} that are in windows, so these cannot be"
             f" built again:\n{listed(gone)}\nRestore them to {definition.source.path}; or undo the change, or give the"
             " new definition another name or warehouse"
+        )
+    left_out = [one for one in known if one.now and not is_chosen(definition.source, one.place)]
+    if left_out:
+        raise MigrationRefused(
+            f"{count(left_out)} whose rows are in windows would not be read under the new definition, as source.include"
+            f" and source.exclude leave them out:\n{listed(left_out)}\nLet the patterns take them in until the switch;"
+            " or give the new definition another name or warehouse"
         )
 
 
