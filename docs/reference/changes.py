@@ -32,7 +32,8 @@ CHANGES = (
     Change(
         ("aggregates (formulas over the same aggregates)",),
         How.AT_ONCE,
-        "from the next firing on; what is published stays until a late event or a rerun recomputes it",
+        "from the next firing on; what is published stays until a late event or a rerun recomputes it. A formula of"
+        " another type is refused: cast it, or give it a column of another name",
     ),
     Change(
         ("aggregates (added columns)",),

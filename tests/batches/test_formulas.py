@@ -78,6 +78,22 @@ def test_a_formula_that_fails_when_windows_fire_is_corrected(spark: SparkSession
 
 
 @pytest.mark.spark
+@pytest.mark.embedded
+def test_a_formula_of_another_type_is_refused_and_what_helps_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    definition = defined(tmp_path, {"n": "count(*)", "total": "sum(value)"})
+    arrive(tmp_path, 1, events(0, 100, value=5))
+    run(definition, spark)
+    assert results(definition, "n", "total") == [(1, 5)]
+    arrive(tmp_path, 2, events(200, value=7))
+    said = r'table results has .* total is "long", now "double"\. A column of results keeps its type: cast the formula'
+    with pytest.raises(StateMismatch, match=said):
+        run(defined(tmp_path, {"n": "count(*)", "total": "sum(value) / count(*)"}), spark)
+    assert results(definition, "n", "total") == [(1, 5)]
+    run(defined(tmp_path, {"n": "count(*)", "total": "cast(sum(value) / count(*) as bigint)"}), spark)
+    assert results(definition, "n", "total") == [(1, 5), (1, 5)]
+
+
+@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
 def test_lines_in_another_order_mean_the_same(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,12 +21,18 @@ from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.tables import data_files, delta, small
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.meaning import RESULT_CHANGES, TABLES
+from windowlib.tables.meaning import RESULT_CHANGES, RESULTS, TABLES
 from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import TableChange
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+
+_KEEPS_ITS_TYPE = (
+    ". A column of results keeps its type: cast the formula in [aggregates] to it, undo the change, or give the new"
+    " formula a column of another name"
+)
 
 
 class OtherType(WindowError):
@@ -235,4 +241,5 @@ def _same_columns(table: Table, version: int, schema: Schema) -> None:
         raise StateMismatch(
             f"table {table.folder.name} has other columns than this batch: "
             + "; ".join(f"{n} is {have.get(n, 'absent')}, now {want.get(n, 'absent')}" for n in differing)
+            + (_KEEPS_ITS_TYPE if table.folder.name in (RESULTS.name, RESULT_CHANGES.name) else "")
         )
