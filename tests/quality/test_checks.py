@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, check, definition, results_file
@@ -323,6 +325,31 @@ def test_own_checks_of_figures_are_judged_with_their_severity(tmp_path):
     assert future.sentence == "expect_column_values_to_be_in_set(quarantined_future) holds."
     assert (future.severity, future.expected) == ("critical", "value_set=[0]")
     assert future.observed == "1 unexpected among 1, such as 3"
+
+
+def with_means(folder: Path, means: list[float | None]) -> Path:
+    """A file of results with an aggregate of doubles."""
+    file = results_file(folder, [("a", 10 * number, 10 * number + 10) for number in range(len(means))])
+    pq.write_table(pq.read_table(file).append_column("mean", pa.array(means, pa.float64())), file)
+    return file
+
+
+def test_nan_is_within_no_bounds_and_a_null_within_all(tmp_path):
+    of_each = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "mean", "min_value": 0}}
+    of_all = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "mean", "max_value": 9}}
+    clicks = own(tmp_path, "results_suite", of_each, of_all)
+    assert failed(check(clicks, FIGURES, HISTORY, [with_means(tmp_path, [1.5, None])])) == []
+    each, largest = failed(check(clicks, FIGURES, HISTORY, [with_means(tmp_path, [1.5, None, math.nan])]))
+    assert each.observed.startswith("1 unexpected among 3")
+    assert judged(largest) == "mean"
+
+
+@pytest.mark.parametrize(("bound", "holds"), [("1970-01-01T00:00:00", True), ("1970-01-02", False)])
+def test_a_bound_of_times_without_a_zone_is_in_utc(tmp_path, bound, holds):
+    starts = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "window_start", "min_value": bound}}
+    clicks = own(tmp_path, "results_suite", starts)
+    results = failed(check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)]))
+    assert [one.observed.partition(",")[0] for one in results] == ([] if holds else ["3 unexpected among 3"])
 
 
 def test_own_checks_of_results_see_the_rows(tmp_path):

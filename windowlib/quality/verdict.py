@@ -39,7 +39,7 @@ from windowlib.quality import suite_files
 from windowlib.quality.configurations import made_once
 from windowlib.quality.figure_words import FIGURES
 from windowlib.quality.figures import Figures, is_rerun, judged_figures, parameters
-from windowlib.quality.frames import frame_of
+from windowlib.quality.frames import frame_of, in_utc
 from windowlib.quality.offending import with_rows
 from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_RERUN, OF_ROWS, Suite, must_be_known, suites_of
 from windowlib.quality.terms import Terms
@@ -77,8 +77,10 @@ def validate(
             if suite.judges == judges:
                 if judges != OF_ROWS:
                     _names_figures(suite, figures, frame)
-                outcome = _outcome(batch, suite, theirs, bounds)
-                outcomes.append(with_rows(outcome, result_files, terms.key) if judges == OF_ROWS else outcome)
+                    outcomes.append(_outcome(batch, suite, theirs, bounds))
+                else:
+                    suite = in_utc(suite, frame)
+                    outcomes.append(with_rows(_outcome(batch, suite, built(suite), bounds), result_files, terms.key))
     return outcomes
 
 
