@@ -138,3 +138,13 @@ def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
     assert newest == times[-20:]
     in_hour = [at for at in times[:-20] if (at - hour_ms) % WEEK_MS < HOUR_MS]
     assert same_hour == [at for at in in_hour if at >= hour_ms - WEEKS * WEEK_MS]
+
+
+def test_the_command_refuses_a_suite_that_no_batch_could_be_judged_by(tmp_path: Path):
+    misspelt = {"type": "expect_column_max_to_be_betwen", "kwargs": {"column": "rows_read", "max_value": 4}}
+    (tmp_path / "own.json").write_text(json.dumps({"expectations": [misspelt]}))
+    own = definition(tmp_path, checks='figures_suite = "own.json"')
+    shown = ran("checks", own.file)
+    assert shown.exit_code == 2
+    assert "expectation 1" in shown.stderr
+    assert "did you mean expect_column_max_to_be_between?" in shown.stderr

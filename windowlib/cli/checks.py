@@ -39,7 +39,7 @@ def checks(
     from windowlib.inspection.checks import checks as look
     from windowlib.tables.ledger import wall_clock_ms
 
-    found = look(load_pipeline(pipeline), wall_clock_ms())
+    found = look(load_pipeline(pipeline), wall_clock_ms(), as_judged=True)
     if explain is None:
         show_found(found, show_checks, as_json)
     else:

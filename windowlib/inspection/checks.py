@@ -20,6 +20,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import UNBOUNDED, Identity, bounds_in_words, identified, in_words, name_of, number_in_words
 from windowlib.quality.figure_words import DERIVED, FIGURES
 from windowlib.quality.figures import parameters
+from windowlib.quality.judge import check_suites
 from windowlib.quality.suite_files import OF_ROWS, Expectation, Suite, suites_of
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import Validated, kept
@@ -78,12 +79,18 @@ class Checks:
     checks: list[Check]
 
 
-def checks(definition: Definition, now_ms: int) -> Checks:
-    """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` where a suite is mistaken."""
+def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> Checks:
+    """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` where a suite is mistaken.
+
+    `as_judged`: also where Great Expectations refuses one of the pipeline's own, which takes seconds to find out.
+    """
     batches = kept(definition.root, RECENT)
     seen = list(_seen(batches))
     bounds = _parameters(definition, now_ms)
-    made = [_check(definition, one, bounds, seen) for one in _listed(suites_of(Terms.of(definition), bounds))]
+    suites, own = suites_of(Terms.of(definition), bounds), definition.checks
+    if as_judged and (own.suites or own.figures_suite or own.results_suite):
+        check_suites(suites)
+    made = [_check(definition, one, bounds, seen) for one in _listed(suites)]
     return Checks(definition.name, definition.owner, batches[0].batch_id if batches else None, made)
 
 

@@ -40,6 +40,7 @@ from windowlib.quality.terms import Terms
 
 if TYPE_CHECKING:
     from windowlib.quality.figures import Figures
+    from windowlib.quality.suite_files import Suite
 
 Request: TypeAlias = (
     "tuple[Terms, Figures, Sequence[Figures], Sequence[Path]]"  # as `windowlib.quality.verdict.validate`
@@ -117,6 +118,13 @@ def judged(request: Request) -> Outcomes:
     return _validated(request)
 
 
+def check_suites(suites: Sequence[Suite]) -> None:
+    """Raises `InvalidSpec` where Great Expectations refuses an expectation: before a batch has to wait for it."""
+    built = import_module("windowlib.quality.verdict").built
+    for suite in suites:
+        built(suite)
+
+
 def command_for_engine() -> list[str]:
     """How the warm engine starts the judge that it keeps for all runs."""
     return [*_COMMAND, str(socket_in(folder()))]
@@ -130,7 +138,8 @@ def socket_in(place: Path) -> Path:
 
 
 START = "from windowlib.quality.judge import main; main()"
-_COMMAND = (sys.executable, "-P", "-c", START)
+# Great Expectations' own imports warn of what does not concern a run, also where warnings are errors.
+_COMMAND = (sys.executable, "-W", "ignore", "-P", "-c", START)
 
 
 def _found() -> Judge | None:
