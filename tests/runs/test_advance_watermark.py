@@ -14,9 +14,10 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
-from windowlib.model.errors import InvalidSpec
+from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark, forecast_advance
+from windowlib.runs.operations import forecast_rollback, rollback
 from windowlib.runs.restore import NothingToDo
 from windowlib.runs.verdicts import abandon
 from windowlib.tables.read import read_table
@@ -139,3 +140,16 @@ def test_a_time_that_makes_no_sense_is_refused(definition: Definition, tmp_path:
     with pytest.raises(NothingToDo, match=r"the watermark is .* already, and it never falls"):
         advance_watermark(definition, watermark(definition), "ann", "why", clock)
     assert ledger_of(definition, clock).state().plan is None
+
+
+def test_an_edited_definition_is_refused_before_anything_is_forecast(definition: Definition) -> None:
+    window = definition.window.model_copy(update={"gap_ms": 20 * MINUTE_MS})
+    edited, to_ms = definition.model_copy(update={"window": window}), watermark(definition) + MINUTE_MS
+    for ask in (
+        lambda: forecast_advance(edited, to_ms, clock),
+        lambda: advance_watermark(edited, to_ms, "ann", "silent", clock),
+        lambda: forecast_rollback(edited, 1, clock),
+        lambda: rollback(edited, 1, "ann", "a wrong file", clock),
+    ):
+        with pytest.raises(StateMismatch, match=r'window\.gap was "10m", is "20m"'):
+            ask()

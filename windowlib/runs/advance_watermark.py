@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import decided_plan, ledger_of
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
@@ -26,6 +27,7 @@ def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clo
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     _check(definition, state, to_ms, clock)
+    check_fingerprint(definition, state.commit)
     return Forecast(Decision("advance_watermark", "", "", to_ms=to_ms).title, None, tuple(_notes(ledger, state, to_ms)))
 
 

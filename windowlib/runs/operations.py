@@ -58,9 +58,16 @@ MEANS = {
 }
 
 
+def _ledger_of(definition: Definition, clock: Clock) -> Ledger:
+    """The ledger; raises `StateMismatch` where its tables were written by another definition."""
+    ledger = ledger_of(definition, clock)
+    check_fingerprint(definition, ledger.state().commit)
+    return ledger
+
+
 def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
     """What `adopt` keeps. Raises `NothingToDo`, `CannotUndo`."""
-    ledger = ledger_of(definition, clock)
+    ledger = _ledger_of(definition, clock)
     return ledger.settled(lambda state: _forecast_adopt(ledger, state))
 
 
@@ -80,7 +87,7 @@ def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clo
 
 def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> Forecast:
     """What `rollback` undoes. Raises as it does."""
-    ledger = ledger_of(definition, clock)
+    ledger = _ledger_of(definition, clock)
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
     target = _rolled_back(to_batch_id)(ledger, state)
     assert state.commit is not None, "there is a batch to roll back to"
@@ -189,8 +196,7 @@ def _forecast(ledger: Ledger, state: LedgerState, decision: Decision, target: _T
 def _do(
     definition: Definition, decision: Decision, find: Callable[[Ledger, LedgerState], _Target], clock: Clock
 ) -> int:
-    ledger = ledger_of(definition, clock)
-    check_fingerprint(definition, ledger.state().commit)
+    ledger = _ledger_of(definition, clock)
     ledger.settled(lambda state: find(ledger, state))
     before, claim = ledger.claim()
     with deciding(ledger, claim):
