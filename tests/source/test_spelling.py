@@ -46,6 +46,10 @@ PLAIN: list[tuple[str, str, Any]] = [
     ("timestamp", "2026-03-02", AT.replace(hour=0, minute=0)),
     ("timestamp", "2026-03-02T10:15:00Z", AT),
     ("timestamp", "2026-03-02 11:15:00.000+01:00", AT),
+    ("timestamp", "2026-03-02T10:15Z", AT),
+    ("timestamp", "2026-03-02T11:15+01:00", AT),
+    ("timestamp", " 2026-03-02 11:15 Europe/Berlin ", AT),
+    ("timestamp", "2026-03-02T10Z", MALFORMED),
     ("timestamp", "2026-03-02T10:15:00.1234567", MALFORMED),
     ("timestamp", "2026-02-30 10:15:00", MALFORMED),
     ("timestamp_ntz", "2026-03-02 10:15", AT.replace(tzinfo=None)),
@@ -73,6 +77,7 @@ AMERICAN: list[tuple[str, str, Any]] = [
 BERLIN: list[tuple[str, str, Any]] = [
     ("timestamp", "2026-03-02 11:15", AT),
     ("timestamp", "2026-03-02T10:15:00Z", AT),
+    ("timestamp", "2026-03-02T10:15Z", AT),
     ("timestamp", "11:15", MALFORMED),
 ]
 PATTERN: list[tuple[str, str, Any]] = [

@@ -27,6 +27,9 @@ DAY = r"\d{4,6}-\d{1,2}-\d{1,2}"
 CLOCK = r"[T ]\d{1,2}:\d{1,2}(?::\d{1,2}"
 MICROS, ANY_FRACTION = r"(?:\.\d{1,6}0*)?)?", r"(?:\.\d+)?)?"
 ZONE = r"(?: ?(?:Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+))?"
+WITHOUT_SECONDS = (
+    rf"\A( *{DAY}[T ]\d{{1,2}}:\d{{1,2}})( ?[A-Z+-].*)\z"  # though with a zone, which Spark takes for no time
+)
 ONE_VALUE = {"sep": "\x01", "quote": ""}  # of a text that is one value of CSV, whatever stands in it
 NOT_ONE_VALUE = r"[\x01\r\n]"
 
@@ -163,6 +166,8 @@ def _time(text: Column, kind: DataType, spelling: Spelling) -> Column:
     dialect, has_zone = spelling.dialect, kind.simpleString() == "timestamp"
     of_day = CLOCK + (ANY_FRACTION if spelling.floored else MICROS) + (ZONE if has_zone else "")
     fits = ~text.rlike(NOT_ONE_VALUE) if dialect.timestamp_format else _is(text, f"{DAY}(?:{of_day})?")
+    if not dialect.timestamp_format:
+        text = F.regexp_replace(text, WITHOUT_SECONDS, "$1:00$2")
     if not dialect.timestamp_format and not dialect.time_zone:
         return F.when(fits, F.trim(text).try_cast(kind))
     written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}
