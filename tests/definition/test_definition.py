@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,9 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         load_definition(tmp_path / "none.toml")
     with pytest.raises(InvalidSpec, match="is a folder"):
         load_definition(tmp_path)
+    os.mkfifo(tmp_path / "pipe.toml")  # it would be waited for
+    with pytest.raises(InvalidSpec, match="is a pipe or a device"):
+        load_definition(tmp_path / "pipe.toml")
     (tmp_path / "latin.toml").write_bytes(b'name = "caf\xe9"')
     with pytest.raises(InvalidSpec, match="cannot be read as UTF-8"):
         load_definition(tmp_path / "latin.toml")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -257,7 +258,10 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        if (size := file.stat().st_size) > LARGEST_BYTES:
+        found = file.stat()
+        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+            raise InvalidDefinition(f"{file}: is a pipe or a device; give the path of a pipeline's TOML file")
+        if (size := found.st_size) > LARGEST_BYTES:
             raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except InvalidDefinition:
