@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -21,7 +24,7 @@ from tests.runs.schedules import Reader, arrive, before_each_step, compute_simpl
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import UNEXPECTED, pipeline_folder, print_error
-from windowlib.tables.disk import CannotWrite, refusal_of
+from windowlib.tables.disk import CannotWrite, make_lasting, refusal_of, refusals_named
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
@@ -269,3 +272,22 @@ def test_a_source_that_may_not_be_read_is_not_the_disk_of_the_tables(tmp_path: P
     denied = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "incoming" / "1.parquet"))
     assert refusal_of(denied, tmp_path / "warehouse") is None
     assert refusal_of(denied, tmp_path / "incoming") is not None
+
+
+def test_a_file_that_may_not_grow_is_the_limits_matter(tmp_path: Path) -> None:
+    rows = pa.table({"value": list(range(10_000))})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with (
+            pytest.raises(CannotWrite, match=r"`ulimit -f` .* the next run finishes batch 7"),
+            refusals_named(tmp_path, 7),
+        ):
+            pq.write_table(rows, tmp_path / "1.parquet")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_file_system_that_takes_no_folders() -> None:
+    with pytest.raises(CannotWrite, match="/proc/warehouse/clicks cannot be made: its file system takes no folders"):
+        make_lasting(Path("/proc/warehouse/clicks"))

@@ -21,6 +21,7 @@ from pathlib import Path
 from windowlib.model.errors import TryAgain
 
 FULL, READ_ONLY, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,), (errno.EACCES, errno.EPERM)
+TOO_LARGE = (errno.EFBIG,)
 _NUMBERED = re.compile(r"\b(?:os error|[Ee]rrno):? (\d+)")
 PLENTY_BYTES = 1 << 20  # so much is free only where another disk is full, or a file was too large and is gone again
 AT_ONCE = 8  # a disk answers several flushes together in little more time than one
@@ -82,6 +83,11 @@ def refusal_of(
                 f"this user may not write to {where}. {whole}: every user that runs this pipeline must"
                 f" own or share all of {root}. Give it the right{then}"
             )
+        case number if number in TOO_LARGE:
+            return CannotWrite(
+                f"a file in {root} would be larger than its file system, or `ulimit -f` of this process, lets it be."
+                f" {whole}: raise the limit{then}"
+            )
     free, needed = free_bytes(root), ""
     if batch_id and free_before is not None:
         needed = f"; batch {batch_id} needs more than the {in_kb(free_before)} that were free when it began"
@@ -96,7 +102,7 @@ def _reason(error: BaseException, root: Path) -> int | None:
     That something is not allowed counts where it was done below `root`: a source may be denied, too.
     """
     ours = any(_below(root, error))
-    wanted: tuple[int, ...] = (*FULL, *READ_ONLY, *(DENIED if ours else ()))
+    wanted: tuple[int, ...] = (*FULL, *READ_ONLY, *TOO_LARGE, *(DENIED if ours else ()))
     for seen in _chain(error):
         numbers = {*map(int, _NUMBERED.findall(str(seen)))}
         if isinstance(seen, OSError) and seen.errno is not None:
@@ -162,9 +168,13 @@ def make_lasting(folder: Path) -> None:
     """Makes a folder and those above it, as far as they are missing, and makes them last, up to where the disk begins.
 
     Those that were there, too: one may be of a run that died before it was on the disk. Ends below a folder that
-    this process may not write to, as no entry there is new. Raises OSError where the disk cannot.
+    this process may not write to, as no entry there is new. Raises OSError where the disk cannot, and `CannotWrite`
+    where it takes no folders at all.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as error:  # for one that could be made those above it are made, too
+        raise CannotWrite(f"{folder} cannot be made: its file system takes no folders; put it elsewhere") from error
     for one in (folder.absolute(), *folder.absolute().parents):
         if not os.access(one, os.R_OK | os.W_OK):
             return
