@@ -12,6 +12,9 @@ Pipelines are read and looked at by `load_definition`, `define`, `read_table`, `
 Python.
 """
 
+import windowlib.runs.interrupts  # noqa: F401 — before all others, which take their time
+
+# isort: split
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -13,7 +13,8 @@ Every command ends with one sentence on stderr, if anything is wrong, and one of
 one command, the code is the one that needs attention first: 1, then 2, 3, 5, 4, 0.
 """
 TAIL = """
-A command that a signal ended (137 and the like) is treated as 1.
+A command that a signal ended (130 by Ctrl-C, 137 and the like) is treated as 1. So is one whose output goes to a full
+disk, which says so, or to a pipe that nothing reads any more, which says nothing: what it had done before stays done.
 
 A task of Airflow is *skipped* in three cases only: another run of its pipeline is in progress; there is nothing to do
 (nothing was planned, nothing can be reported or verified); or a batch waits for a decision about which a user has been

@@ -475,17 +475,22 @@ def test_what_answers_at_once_imports_nothing_heavy(pipeline: Path, arguments: l
     assert unwanted & set(json.loads(ended.stderr.splitlines()[-1])) == set()
 
 
+STARTS_READING = """
+import windowlib.cli.look
+from windowlib.cli.main import main
+
+def read(lines: int) -> None:
+    for number in range(lines):
+        print(number)
+
+windowlib.cli.look.read = read
+main()
+"""
+
+
 def test_output_that_is_not_read_to_its_end_is_not_an_error() -> None:
     """As `windowlib read sessions.toml results --json | head -1`."""
-    text = (
-        "import typer\n"
-        "from windowlib.runs.exits import with_exit_code\n"
-        "def command() -> None:\n"
-        "    for number in range(200_000):\n"
-        "        print(number)\n"
-        "typer.run(with_exit_code(command))\n"
-    )
-    command = [sys.executable, "-c", text]
+    command = [sys.executable, "-c", STARTS_READING, "read", "200000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -493,6 +498,23 @@ def test_output_that_is_not_read_to_its_end_is_not_an_error() -> None:
         process.stdout.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (UNEXPECTED, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["plan", "clicks.toml"], ["plan", "clicks.toml", "--json"], ["--version"]])
+def test_a_full_output_is_not_a_full_warehouse(pipeline: Path, arguments: list[str], unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-P", "-m", "windowlib", *arguments],
+            cwd=pipeline.parent,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert ended.returncode == UNEXPECTED
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith("error: standard output cannot be written to: No space left on device.")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ tasks act by it (`windowlib.airflow.job`), and the reference is written from it.
 from __future__ import annotations
 
 import os
-import select
-import signal
 import sys
 import tempfile
 import traceback
@@ -27,14 +25,18 @@ import typer
 from windowlib.definition.commands import naming
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
+from windowlib.runs.interrupts import INTERRUPTED
 from windowlib.tables.disk import refusal_of
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 DONE, UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 0, 1, 2, 3, 4, 5
-INTERRUPTED = 128 + signal.SIGINT  # by Ctrl-C, as shells count it
 PASSING = (EngineError, EngineLost, Unreachable, TryAgain)  # not the user's mistake, and foreseen
+
+
+class CannotPrint(TryAgain):
+    """Standard output takes no more, while tables and source are as they should be."""
 
 
 class TaskState(Enum):
@@ -146,25 +148,9 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
             print(f"interrupted{known if pipeline_file.get() else ''}", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            unread = isinstance(error, BrokenPipeError) and _is_read_no_more()
-            raise typer.Exit(UNEXPECTED if unread else print_error(error, command.__name__)) from error
+            raise typer.Exit(print_error(error, command.__name__)) from error
 
     return ended
-
-
-def _is_read_no_more() -> bool:
-    """Whether what reads the output has ended, as `head` does. Then Python is not to write the rest at its end."""
-    try:
-        output = sys.stdout.fileno()
-    except OSError:  # it is kept in memory
-        return False
-    unread = select.poll()
-    unread.register(output, 0)
-    if not unread.poll(0):
-        return False
-    with open(os.devnull, "w", encoding="utf-8") as nothing:
-        os.dup2(nothing.fileno(), output)
-    return True
 
 
 def print_error(error: Exception, command: str, whose: str = "") -> int:
@@ -196,7 +182,7 @@ def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
 
 def _explained(error: Exception) -> Exception:
     """What an error means for the tables of the command's pipeline, where it means something."""
-    if (root := pipeline_folder.get()) is None:
+    if (root := pipeline_folder.get()) is None or isinstance(error, CannotPrint):
         return error
     if refusal := refusal_of(error, root):
         return refusal

@@ -1,0 +1,65 @@
+"""Standard output, where it may be a full disk or a pipe that is no longer read: that is no error of the warehouse."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
+
+import typer
+
+from windowlib.runs.exits import UNEXPECTED, CannotPrint, print_error
+
+
+class Output:
+    """A stream whose refusals are `CannotPrint`. One that is read no more, as by `head`, ends the command silently."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """As of the stream."""
+        if text == "":  # a library looks what kind of stream it is, and keeps to itself what it is answered
+            return 0
+        return int(self._asked(lambda: self.stream.write(text)))
+
+    def flush(self) -> None:
+        """As of the stream."""
+        self._asked(self.stream.flush)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def _asked(self, ask: Callable[[], object]) -> Any:
+        try:
+            return ask()
+        except OSError as error:
+            refused = error
+        _to_nowhere(self.stream)
+        if isinstance(refused, BrokenPipeError):
+            raise typer.Exit(UNEXPECTED)
+        raise CannotPrint(
+            f"standard output cannot be written to: {refused.strerror}. What the command had done before stays done:"
+            " give it room, and ask again"
+        )
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """Has Python write what it still keeps for the stream, at its end too, to where nothing is refused."""
+    with suppress(OSError), open(os.devnull, "w", encoding="utf-8") as nothing:  # OSError: it is kept in memory
+        os.dup2(nothing.fileno(), stream.fileno())
+
+
+@contextmanager
+def output() -> Iterator[None]:
+    """Has the block print to such a stream; also what a command prints that is none of ours, such as `--help`."""
+    before = sys.stdout
+    sys.stdout = Output(before)
+    try:
+        yield
+    except CannotPrint as error:
+        sys.exit(print_error(error, ""))
+    finally:
+        sys.stdout = before
