@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyspark.sql.connect.proto as proto
 import pytest
 from google.protobuf.message import Message
 from pyspark.sql import SparkSession
@@ -129,3 +130,5 @@ def test_a_batch_on_sail_asks_for_few_schemas_and_leaves_no_text_to_parse(
     assert kinds["AnalyzePlanRequest"] == analyses, kinds
     assert kinds["ExecutePlanRequest"] >= 1
     assert [request for request in sent if "expression_string" in str(request)] == []
+    analysed = [request for request in sent if isinstance(request, proto.AnalyzePlanRequest)]
+    assert [request for request in analysed if "data_source" in str(request)] == []  # whose schema is a text

@@ -146,6 +146,7 @@ with deadline.within(200, "batch 7"):
 
 
 @holds("runs/deadline.py", "os._exit")
+@holds("runs/interrupts.py", "os._exit")
 def test_code_that_no_signal_reaches_ends_with_its_process() -> None:
     ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1

@@ -1,4 +1,4 @@
-"""Standard output, where it may be a full disk or a pipe that is no longer read: that is no error of the warehouse."""
+"""Standard output, where it may be a full disk or a pipe that is no longer read: neither is the warehouse's fault."""
 
 from __future__ import annotations
 

@@ -7,10 +7,16 @@ cast, which costs less.
 
 A new server (`windowlib.engines.sail`) does not give the parsers back. Measured on 2026-11-24, two processes in turns:
 after sixty batches of one event one without the trees held 807 MB instead of 410, and used 5 % more processor time.
+
+The schema that files are read with is such a text, too, and there is no tree for it. But where only a plan's own schema
+is asked for, which a batch does eleven times, no file needs to be read: rows of that schema, of which there are none,
+take the place of the files.
 """
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Any
 
 import grpc
@@ -22,12 +28,19 @@ from windowlib.engines.sail_sql import tree_of, type_of
 
 
 def trees(request: Message) -> Message:
-    """The request itself, with trees in the place of texts."""
-    _replace(request)
+    """The request itself, with trees in the place of texts; without files where it asks for a schema."""
+    _replace(request, reads=not _asks_for_schema(request))
     return request
 
 
-def _replace(message: Message) -> None:
+def _asks_for_schema(request: Message) -> bool:
+    return isinstance(request, proto.AnalyzePlanRequest) and request.HasField("schema")
+
+
+def _replace(message: Message, *, reads: bool) -> None:
+    if not reads and isinstance(message, proto.Relation) and message.read.data_source.schema.startswith("{"):
+        message.project.CopyFrom(_no_rows(message.read.data_source.schema))
+        return
     if isinstance(message, proto.Expression.Cast) and (kind := type_of(message.type_str)):
         message.type.CopyFrom(kind)
     if isinstance(message, proto.Expression) and message.WhichOneof("expr_type") == "expression_string":
@@ -39,7 +52,24 @@ def _replace(message: Message) -> None:
         if field.message_type is not None:
             for one in [value] if isinstance(value, Message) else value:
                 if isinstance(one, Message):
-                    _replace(one)
+                    _replace(one, reads=reads)
+
+
+@lru_cache(maxsize=512)
+def _no_rows(schema: str) -> Message:
+    """No rows of a schema that is given as JSON: nulls of the types, over a range of nothing."""
+    from pyspark.sql.connect.types import pyspark_types_to_proto_types
+    from pyspark.sql.types import StructType
+
+    rows = proto.Project()
+    rows.input.range.end = 0
+    rows.input.range.step = 1
+    for field in StructType.fromJson(json.loads(schema)):
+        alias = rows.expressions.add().alias
+        alias.name.append(field.name)
+        alias.expr.cast.type.CopyFrom(pyspark_types_to_proto_types(field.dataType))
+        alias.expr.cast.expr.literal.null.null.SetInParent()
+    return rows
 
 
 class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
