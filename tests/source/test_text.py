@@ -255,11 +255,17 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path, dialect: str, file: s
         plan(pipeline(tmp_path, {file: content.encode()}, dialect), clock)
 
 
+NEVER, ASTRAY = (
+    "the quote that opens a value in line {} is never closed",
+    "the quote in line {} neither opens nor closes",
+)
 OPEN_QUOTES = {
-    "in the last column": ("", f'{HEADER}u,{AT},"a",1\nu,{AT},,"2\nu,{AT},,3\n', 3),
-    "in the first column": ("", f'{HEADER}"u,{AT},,1\nu,{AT},,3\n', 2),
-    "an escaped one": ('escape = "\\\\"', f'{HEADER}u,{AT},"a\\"\n",1\n"u\\",{AT},,3\n', 4),
-    "others": ('quote = "\'"', f"{HEADER}u,{AT},,'1\n", 2),
+    "in the last column": ("", f'{HEADER}u,{AT},"a",1\nu,{AT},,"2\nu,{AT},,3\n', NEVER.format(3)),
+    "in the first column": ("", f'{HEADER}"u,{AT},,1\nu,{AT},,3\n', NEVER.format(2)),
+    "an escaped one": ('escape = "\\\\"', f'{HEADER}u,{AT},"a\\"\n",1\n"u\\",{AT},,3\n', NEVER.format(4)),
+    "others": ('quote = "\'"', f"{HEADER}u,{AT},,'1\n", NEVER.format(2)),
+    "two": ("", f'{HEADER}u,{AT},"a,1\nu,{AT},,2\nu,{AT},"b,3\nu,{AT},,4\n', ASTRAY.format(4)),
+    "before an escape": ('escape = "\\\\"', f'{HEADER}u,{AT},"a"\\,1\nu,{AT},,2\n', ASTRAY.format(2)),
 }
 
 
@@ -269,9 +275,9 @@ OPEN_QUOTES = {
 @pytest.mark.fault("a quote of a CSV file is never closed", "the run names file and line; nothing is committed")
 @pytest.mark.parametrize("case", OPEN_QUOTES)
 def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    dialect, content, line = OPEN_QUOTES[case]
+    dialect, content, says = OPEN_QUOTES[case]
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
-    with pytest.raises(WindowError, match=rf"1\.csv: the quote that opens a value in line {line} is never closed"):
+    with pytest.raises(WindowError, match=rf"1\.csv: {says}"):
         counted(definition, spark)
     set_aside(definition, "1.csv", "ann", "asked for again", clock)
     assert counted(definition, spark) == ([("u", 1, 1, '5"')], [])

@@ -41,6 +41,13 @@ def content(path: Path) -> bytes:
     return b"".join(chunks(path))
 
 
+def texts(path: Path, encoding: str) -> Iterator[str]:
+    """All of it, in pieces, without a mark at the beginning; bytes that mean nothing are U+FFFD."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "UTF-8" else encoding)("replace")
+    yield from map(decoder.decode, chunks(path))
+    yield decoder.decode(b"", final=True)
+
+
 def copies(paths: Sequence[str], encoding: str, folder: Path) -> list[Path]:
     """Copies of files in a folder, in UTF-8 and not packed, numbered in order; bytes that mean nothing are U+FFFD."""
     folder.mkdir(parents=True, exist_ok=True)
