@@ -69,6 +69,7 @@ UNCOMPARED = (  # the clock again, and figures that no earlier release had, or c
     "events_due",
     "events_fired",
     "windows_left_open",
+    "windows_retired",
     "firings_unfounded",
     "windows_miscounted",
     "windows_overdue",
