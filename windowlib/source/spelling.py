@@ -165,15 +165,21 @@ def _plain(text: Column, spelling: Spelling) -> Column:
 def _time(text: Column, kind: DataType, spelling: Spelling) -> Column:
     dialect, has_zone = spelling.dialect, kind.simpleString() == "timestamp"
     of_day = CLOCK + (ANY_FRACTION if spelling.floored else MICROS) + (ZONE if has_zone else "")
-    fits = ~text.rlike(NOT_ONE_VALUE) if dialect.timestamp_format else _is(text, f"{DAY}(?:{of_day})?")
-    if not dialect.timestamp_format:
-        text = F.regexp_replace(text, WITHOUT_SECONDS, "$1:00$2")
+    if dialect.timestamp_format:
+        return F.when(~text.rlike(NOT_ONE_VALUE), _read(text, kind, dialect))
+    with_seconds = F.regexp_replace(text, WITHOUT_SECONDS, "$1:00$2")  # costs as much as all else, so only if it must
+    read = F.coalesce(_read(text, kind, dialect), _read(with_seconds, kind, dialect))
+    return F.when(_is(text, f"{DAY}(?:{of_day})?"), read)
+
+
+def _read(text: Column, kind: DataType, dialect: Dialect) -> Column:
+    """A time by the dialect's pattern and zone, by Spark's own rules where it has neither; null where it is none."""
     if not dialect.timestamp_format and not dialect.time_zone:
-        return F.when(fits, F.trim(text).try_cast(kind))
+        return F.trim(text).try_cast(kind)
     written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}
     written |= {"timeZone": dialect.time_zone, "locale": dialect.locale}
     form = ONE_VALUE | {option: value for option, value in written.items() if value}
-    return F.when(fits, F.from_csv(F.trim(text), f"value {kind.simpleString()}", form).getField("value"))
+    return F.from_csv(F.trim(text), f"value {kind.simpleString()}", form).getField("value")
 
 
 def _is(text: Column, pattern: str) -> Column:
