@@ -8,6 +8,9 @@ def counted(number: int, what: str) -> str:
 
     >>> counted(1, "late event"), counted(2_000, "late event"), counted(1, "row of state"), counted(0, "row of state")
     ('1 late event', '2,000 late events', '1 row of state', '0 rows of state')
+    >>> counted(1, "batch"), counted(2, "batch")
+    ('1 batch', '2 batches')
     """
     noun, place, rest = what.partition(" of " if " of " in what else " in ")
-    return f"{number:,} {noun}{'' if number == 1 else 's'}{place}{rest}"
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}{place}{rest}"

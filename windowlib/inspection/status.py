@@ -183,8 +183,7 @@ def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, val
 
 def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
     """The rows that the newest batch with any has written, whatever came before."""
-    files = delta.files(tables[of.name], _version(commit, of.name))
-    newest = max((file.high["batch_id"] for file in files), default=None)
+    newest = delta.newest_batch(tables[of.name], _version(commit, of.name))
     return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
 
 

@@ -112,8 +112,7 @@ def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterato
 
 def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
     """Of the newest batch in `dq_results`: one that was abandoned was never there, one that was undone is gone."""
-    files = delta.files(ledger.tables[DQ_RESULTS.name], state.pinned(DQ_RESULTS.name))
-    judged = max((file.high["batch_id"] for file in files), default=None)
+    judged = delta.newest_batch(ledger.tables[DQ_RESULTS.name], state.pinned(DQ_RESULTS.name))
     newest = None if judged is None else kept_of(definition.root, judged)
     if newest is None:
         return

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from windowlib.definition.definition import Definition
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
@@ -38,7 +39,7 @@ class Mark:
         ('1 critical, 2 warnings', '1 warning')
         """
         warnings = self.failed - self.critical
-        parts = (f"{self.critical} critical", f"{warnings} warning{'' if warnings == 1 else 's'}")
+        parts = (f"{self.critical} critical", counted(warnings, "warning"))
         return ", ".join(part for part, some in zip(parts, (self.critical, warnings), strict=True) if some)
 
 

@@ -260,11 +260,7 @@ def strip_words(marks: Sequence[Mark]) -> str:
     words = {"met": "met", "warning": "with warnings", "critical": "refused"}
     counts = {worst: sum(one.worst == worst for one in marks) for worst in words}
     said = ", ".join(f"{count} {words[worst]}" for worst, count in counts.items())
-    return f"checks of {_batches(len(marks))}: {said}; the newest {words[marks[-1].worst]}"
-
-
-def _batches(number: int) -> str:
-    return f"{number} {'batch' if number == 1 else 'batches'}"
+    return f"checks of {counted(len(marks), 'batch')}: {said}; the newest {words[marks[-1].worst]}"
 
 
 def trend_words(trend: Trend) -> str:
@@ -281,7 +277,7 @@ def check_words(history: CheckHistory) -> str:
     """The values of a check for those who do not see them."""
     newest, failed = history.newest, len(history.failures)
     return (
-        f"{history.sentence} Over {_batches(len(history.outcomes))}: {failed} failed; the newest observed"
+        f"{history.sentence} Over {counted(len(history.outcomes), 'batch')}: {failed} failed; the newest observed"
         f" {newest.observed}, expected {newest.expected}"
     )
 

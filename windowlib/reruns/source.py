@@ -208,7 +208,7 @@ def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str,
 
 def count(files: Sequence[KnownFile]) -> str:
     """How many files, in words."""
-    return f"{len(files):,} {'file' if len(files) == 1 else 'files'}"
+    return counted(len(files), "file")
 
 
 def listed(files: Sequence[KnownFile]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
 from windowlib.plans import reruns
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ NOTHING = "no published window would change: the windows of this range already a
 def facts(preview: Preview) -> Iterator[tuple[str, str]]:
     """What would change: a name, and the sentence about it."""
     summary = preview.summary
-    read = f"{_files(summary.files_read)}, {size(summary.bytes_read)}"
+    read = f"{counted(summary.files_read, 'file')}, {size(summary.bytes_read)}"
     if summary.files_missing:
-        read += f"; {_files(len(summary.files_missing))} missing, whose events are left out"
+        read += f"; {counted(len(summary.files_missing), 'file')} missing, whose events are left out"
     yield "reaches", " to ".join(map(instant, summary.reaches_ms))
     yield "reads", read
     yield "windows", ", ".join(f"{count:,} {WORDS.get(kind, kind)}" for kind, count in summary.windows.items())
@@ -107,7 +108,7 @@ def size(count: int) -> str:
     ('999.9 kB', '1.0 MB', '1.0 GB')
     """
     if count < 1_000:
-        return f"{count} byte{'' if count == 1 else 's'}"
+        return counted(count, "byte")
     for unit, factor in (("kB", 10**3), ("MB", 10**6)):
         if count < 999.95 * factor:
             return f"{count / factor:.1f} {unit}"
@@ -126,10 +127,6 @@ def escaped(text: str) -> str:
     """
     plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MARKUP.sub(r"\\\g<0>", plain)
-
-
-def _files(count: int) -> str:
-    return f"{count:,} {'file' if count == 1 else 'files'}"
 
 
 def _number(value: Any) -> str:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
@@ -129,7 +130,7 @@ def _amount(plan: Plan) -> str:
         return plan.rerun.title
     count = len(plan.files)
     read = size(sum(file.size_bytes for file in plan.files))
-    return f"{count:,} file{'' if count == 1 else 's'}, {read}" if count else "no new file"
+    return f"{counted(count, 'file')}, {read}" if count else "no new file"
 
 
 def _discard(attempt: Attempt) -> None:

@@ -65,6 +65,11 @@ def _listed(table: DeltaTable) -> pa.Table:
     return pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
 
 
+def newest_batch(table: Table, at: int | None) -> int | None:
+    """The newest batch that has rows in version `at`, by the statistics of its files; None without any."""
+    return max((file.high["batch_id"] for file in files(table, at)), default=None)
+
+
 def row_count(table: Table, at: int | None) -> int:
     """The number of rows of version `at`, by its files' statistics; of ten thousand files no more is looked at.
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, of_local
+from windowlib.definition.plurals import counted
 from windowlib.engines.sail_files import parquet_file
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
@@ -107,7 +108,7 @@ def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any
 
 def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> str | None:
     """Why a file is not what was read."""
-    rows = f"{known['rows']:,} {'row' if known['rows'] == 1 else 'rows'}"
+    rows = counted(known["rows"], "row")
     if not path.is_file():
         return f"is gone: which of its {rows} were events of this window cannot be shown"
     if not is_unchanged(definition.source, path, known["size_bytes"], known["modified_ns"]):
