@@ -45,7 +45,7 @@ WINDOWS = {
 }
 LAST_COUNTED = {"count": 2}  # the batch whose last row fills the window
 EVERY = {"tumbling": 13, "count": 40, "evictor": 40}  # of which columns, in make test
-ALWAYS = {"evictor": ("avg(money)", "first(pair) ignore nulls", "corr(dbl, nth)")}  # which were wrong there, once
+ALWAYS = {"evictor": ("avg(money)", "first(pair) ignore nulls", "corr(dbl, nth)", "first(tags)", "last(tags)")}  # which were wrong there, once
 START, END = datetime(1969, 12, 31, 23, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)
 BOUNDS = {
     "tumbling": (START, END),

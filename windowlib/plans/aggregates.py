@@ -110,6 +110,25 @@ def partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[
     ]
 
 
+def typing_partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
+    """Aggregate columns over events of the names and types of `all_partials`, to be asked for their schema.
+
+    On Spark they order nothing, so they may be of maps: what the operator folds it orders by time alone.
+    """
+    if guarded:  # such an engine refuses two aggregates of one name, and maps before
+        return all_partials(aggregates, guarded=True)
+    typing = [
+        F.expr(_stored(one, part, _partial_sql(one, _unordered(part), False), False)).alias(name)
+        for one, part, name in _each_part(aggregates)
+    ]
+    return [*all_partials(()), *typing]
+
+
+def _unordered(part: Part) -> Part:
+    extreme = part.partial.startswith(("min(", "max("))
+    return replace(part, partial=f"first{part.partial[3:]}") if extreme else part
+
+
 def merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
     """Aggregate columns over rows of partials: the same names and types again."""
     return [

@@ -25,7 +25,7 @@ from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
-from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
+from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes, typing_partials
 from windowlib.plans.engine import SPARK, Engine
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.mergeable.since import NAME as MARK
@@ -91,6 +91,10 @@ class Step:
     def partials(self) -> list[Column]:
         """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
         return all_partials(self.aggregates.aggregates, guarded=self.engine.guarded)
+
+    def typing_partials(self) -> list[Column]:
+        """Aggregates over events of the same names and types, to be asked for their schema."""
+        return typing_partials(self.aggregates.aggregates, guarded=self.engine.guarded)
 
     def merges(self) -> list[Column]:
         """The same over rows that hold them."""
