@@ -153,9 +153,9 @@ def unproved(one: Column) -> str | None:
     return None
 
 
-def is_ordered(one: Column) -> bool:
-    """Whether a native plan computes it: of maps it holds none, and says so."""
-    return without_order(one.sql, KINDS) == []
+def is_ordered(one: Column, *, by_time: bool = False) -> bool:
+    """Whether a plan computes it: of maps a native one holds none, the operator (`by_time`) sorts none; both say so."""
+    return without_order(one.sql, KINDS, by_time=by_time) == []
 
 
 def folds(one: Column) -> bool:

@@ -56,17 +56,21 @@ def misfits(sql: str, types: Mapping[str, str]) -> list[str]:
     return [*_misfits(sql, tuple(types.items()))]
 
 
-def without_order(sql: str, types: Mapping[str, str]) -> list[str]:
+def without_order(sql: str, types: Mapping[str, str], *, by_time: bool = False) -> list[str]:
     """Which aggregates hold values that have no order, in words: a plan of Spark's functions keeps one by its order.
 
-    `types` are as in `misfits`. Counts hold no value, and the operator in Python orders by time alone.
+    `types` are as in `misfits`. Counts hold no value. `by_time`: the operator in Python computes them, which orders by
+    time alone; then only those count whose values Spark sorts at the end.
 
     >>> without_order("first(tags) ignore nulls", {"tags": "map<string, int64>"})
     ['takes tags, which is map<string, int64>, in FIRST(tags); maps have no order, take map_entries(tags)']
     >>> without_order("count(tags)", {"tags": "map<string, int64>"})
     []
+    >>> without_order("first(tags)", {"tags": "map<string, int64>"}, by_time=True)
+    []
     """
-    held = [(node, found) for node in calls(parsed(sql)) if (found := call(node)) and found.name != "count"]
+    found_calls = ((node, found) for node in calls(parsed(sql)) if (found := call(node)))
+    held = [(node, found) for node, found in found_calls if _orders(found.name, by_time)]
     return [
         f"takes {given.name}, which is {kind}, in {node.sql(dialect='spark')}; maps have no order, take"
         f" map_entries({given.name})"
@@ -74,6 +78,10 @@ def without_order(sql: str, types: Mapping[str, str]) -> list[str]:
         for given in found.arguments
         if isinstance(given, exp.Column) and "map<" in (kind := types.get(given.name.casefold(), ""))
     ]
+
+
+def _orders(function: str, by_time: bool) -> bool:
+    return FUNCTIONS[function].sorts if by_time else function != "count"
 
 
 def type_of(sql: str, types: Mapping[str, str]) -> str | None:

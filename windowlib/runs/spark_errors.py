@@ -101,6 +101,9 @@ def _is_sparks(error: Exception) -> bool:
 
 
 def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -> WindowError | None:
+    name, message = _named(text)
+    if name in TYPES:  # before what is looked for in texts: Spark shows the whole plan, which has ours in it
+        return InvalidSpec(_aggregates(file, expressions, message, "Make it fit the columns of the source", then))
     if found := _TOO_MANY.search(text):
         return InvalidSpec(
             f"{file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
@@ -113,7 +116,6 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
         return InvalidSpec(
             _aggregates(file, expressions, message, 'Write one of them otherwise, or set engine = "spark"', then)
         )
-    name, message = _named(text)
     if name in OVERFLOWS:
         message = f"a number grows beyond its type ({message.strip()})."
         return InvalidSpec(
@@ -123,8 +125,6 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
         return InvalidSpec(
             _aggregates(file, expressions, message, "Use try_cast, try_divide and the like, or repair the source", then)
         )
-    if name in TYPES:
-        return InvalidSpec(_aggregates(file, expressions, message, "Make it fit the columns of the source", then))
     if name in FILES:
         return SourceError(
             f"a file cannot be read: {message} Nothing of this batch was committed. Repair the file, or set it aside:"

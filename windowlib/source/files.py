@@ -204,7 +204,7 @@ def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:
 def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
     kinds = {name.casefold(): kind_of(kind) for name, kind in types.items()}
     for output, expression in uses.expressions.items():
-        unordered = () if uses.runs_operator else without_order(expression, kinds)
+        unordered = without_order(expression, kinds, by_time=uses.runs_operator)
         for problem in (*misfits(expression, kinds), *unordered):
             raise SourceError(f"aggregates.{output}: {problem}")
     for key in source.key:

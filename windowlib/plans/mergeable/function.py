@@ -87,6 +87,11 @@ class Function:
         """Whether it can be computed one value at a time, without Spark."""
         return all(part.fold for part in self.parts)
 
+    @property
+    def sorts(self) -> bool:
+        """Whether Spark puts its values in order at the end, however its parts were computed."""
+        return "array_sort(" in self.finish
+
     def type_in(self, stored: str) -> str | None:
         """The type that decides, from that of the stored first part."""
         found = re.fullmatch(self.stored, stored)

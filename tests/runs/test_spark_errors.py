@@ -1,0 +1,38 @@
+"""What of Spark's errors is a user's mistake, and which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+
+from windowlib.model.errors import InvalidSpec
+from windowlib.plans.bounds import TOO_MANY
+from windowlib.runs.spark_errors import explained
+
+FILE = Path("visits.toml")
+
+
+def refused(message: str) -> str:
+    """What is said of an error of Spark's."""
+    with (
+        pytest.raises(InvalidSpec) as said,
+        explained(FILE, {"pages": "collect_list(tags)"}, "local[*]"),
+    ):
+        raise AnalysisException(message)
+    return str(said.value)
+
+
+def test_a_plan_that_is_shown_with_an_error_is_not_the_error() -> None:
+    """Texts of its own messages are in it."""
+    shown = f"concat({TOO_MANY}: a window,  of key , coalesce(cast(key#1 as string), null))"
+    of_types = '[DATATYPE_MISMATCH.INVALID_ORDERING_TYPE] Cannot resolve "(a < b)": no ordering. SQLSTATE: 42K09;'
+    said = refused(f"{of_types}\n'Project [CASE WHEN size(kept) > 10 THEN raise_error({shown})]\n+- Relation")
+    assert 'Cannot resolve "(a < b)": no ordering.' in said
+    assert "max_kept_values" not in said
+
+
+def test_a_window_that_keeps_too_many_values_is_named() -> None:
+    said = refused(f"[USER_RAISED_EXCEPTION] {TOO_MANY}: a window of key a keeps more than 10 values SQLSTATE: P0001")
+    assert "a window of key a keeps more than 10 values; set storage.max_kept_values higher" in said
