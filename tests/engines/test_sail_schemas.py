@@ -1,13 +1,15 @@
-"""A plan's schema, for which Sail is asked without the files, is the one that it has with them."""
+"""A plan's schema, for which Sail is asked without the files, is the one that it has with them; so is one in SQL."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DayTimeIntervalType, LongType, NullType, StringType, StructField, StructType
 
 from windowlib.engines import sail_requests
 from windowlib.engines.sail import is_sail
@@ -32,6 +34,28 @@ PLANS = {
 }
 
 
+NAMES = (
+    "User",
+    "a b",
+    "a.b",
+    "a`b",
+    "``",
+    "a``",
+    "a\\b",
+    "a\nb",
+    "a\tb",
+    "'q'",
+    '"q"',
+    "<>",
+    "a:b",
+    "a,b",
+    "é😀",
+    "\u202e",
+    "-- x",
+    "/* x",
+)
+
+
 def read(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.schema(StructType.fromDDL(COLUMNS)).parquet(str(folder))
 
@@ -45,3 +69,39 @@ def test_a_schema_is_the_same_without_the_files(
     without = PLANS[plan](read(spark, tmp_path)).schema
     monkeypatch.setattr(sail_requests, "_asks_for_schema", lambda request: False)
     assert PLANS[plan](read(spark, tmp_path)).schema == without
+
+
+def test_files_are_read_with_a_schema_in_sql_as_with_one_in_json(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_sail(spark):
+        pytest.skip("only Sail is asked this way")
+    row = {name: number for number, name in enumerate(NAMES)}
+    pq.write_table(pa.Table.from_pylist([row | {"names": row}]), tmp_path / "1.parquet")
+    names = StructType([StructField(name, LongType()) for name in NAMES])
+    schema = StructType([*names, StructField("names", names), *StructType.fromDDL(COLUMNS.removesuffix(", none void"))])
+    asked = list[str]()
+    in_sql = sail_requests._in_sql
+    monkeypatch.setattr(sail_requests, "_in_sql", lambda given: asked.append(in_sql(given)) or asked[-1])
+    found = spark.read.schema(schema).parquet(str(tmp_path)).toArrow()
+    assert asked
+    assert all(text.startswith("struct<") for text in asked)
+    monkeypatch.setattr(sail_requests, "_in_sql", lambda given: given)
+    assert spark.read.schema(schema).parquet(str(tmp_path)).toArrow().equals(found)
+    [read_row] = found.select([*NAMES, "names"]).to_pylist()
+    assert read_row == row | {"names": row}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        StructField("a", LongType(), nullable=False),
+        StructField("a", StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),
+        StructField("a", NullType()),
+        StructField("a", StructType([StructField("x", DayTimeIntervalType())])),
+    ],
+    ids=str,
+)
+def test_what_sql_does_not_say_stays_in_json(field: StructField) -> None:
+    given = StructType([field]).json()
+    assert sail_requests._in_sql(given) == given

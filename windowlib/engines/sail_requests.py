@@ -8,9 +8,10 @@ cast, which costs less.
 A new server (`windowlib.engines.sail`) does not give the parsers back. Measured on 2026-11-24, two processes in turns:
 after sixty batches of one event one without the trees held 807 MB instead of 410, and used 5 % more processor time.
 
-The schema that files are read with is such a text, too, and there is no tree for it. But where only a plan's own schema
-is asked for, which a batch does eleven times, no file needs to be read: rows of that schema, of which there are none,
-take the place of the files.
+The schema that files are read with is such a text, too, and there is no tree for it. Where only a plan's own schema is
+asked for, which a batch does eleven times, no file needs to be read: rows of that schema, of which there are none, take
+the place of the files. Elsewhere it is said in SQL, not in PySpark's JSON: SQL is what Sail tries first, and what it
+keeps is of attempts that fail.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ from google.protobuf.message import Message
 from pyspark.sql.connect.client import DefaultChannelBuilder
 
 from windowlib.engines.sail_sql import tree_of, type_of
+from windowlib.plans.functions import quoted
+
+# PySpark's names of types in JSON -> those of SQL.
+SQL_TYPES = {
+    **{"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"},
+    **{name: name for name in ("boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz")},
+}
 
 
 def trees(request: Message) -> Message:
@@ -41,6 +49,8 @@ def _replace(message: Message, *, reads: bool) -> None:
     if not reads and isinstance(message, proto.Relation) and message.read.data_source.schema.startswith("{"):
         message.project.CopyFrom(_no_rows(message.read.data_source.schema))
         return
+    if isinstance(message, proto.Read.DataSource) and message.schema.startswith("{"):
+        message.schema = _in_sql(message.schema)
     if isinstance(message, proto.Expression.Cast) and (kind := type_of(message.type_str)):
         message.type.CopyFrom(kind)
     if isinstance(message, proto.Expression) and message.WhichOneof("expr_type") == "expression_string":
@@ -70,6 +80,36 @@ def _no_rows(schema: str) -> Message:
         alias.expr.cast.type.CopyFrom(pyspark_types_to_proto_types(field.dataType))
         alias.expr.cast.expr.literal.null.null.SetInParent()
     return rows
+
+
+@lru_cache(maxsize=512)
+def _in_sql(schema: str) -> str:
+    """A schema that is given as JSON, as a type in SQL; as it is, where SQL does not say all of it.
+
+    >>> _in_sql('{"type":"struct","fields":[{"name":"a b","type":"long","nullable":true,"metadata":{}}]}')
+    'struct<`a b`:bigint>'
+    """
+    try:
+        return _type_in_sql(json.loads(schema))
+    except LookupError:
+        return schema
+
+
+def _type_in_sql(kind: Any) -> str:
+    """Raises LookupError where it has what SQL does not say: values that are never null, metadata, other types."""
+    match kind:
+        case str() if kind.startswith("decimal("):
+            return kind
+        case str():
+            return SQL_TYPES[kind]
+        case {"type": "struct", "fields": fields} if all(one["nullable"] and not one["metadata"] for one in fields):
+            in_sql = (f"{quoted(one['name'])}:{_type_in_sql(one['type'])}" for one in fields)
+            return f"struct<{','.join(in_sql)}>"
+        case {"type": "array", "elementType": element, "containsNull": True}:
+            return f"array<{_type_in_sql(element)}>"
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}:
+            return f"map<{_type_in_sql(key)},{_type_in_sql(value)}>"
+    raise LookupError(kind)
 
 
 class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
