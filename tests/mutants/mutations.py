@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 SWAPS: dict[type[ast.AST], str] = {
@@ -72,9 +73,10 @@ def mutants(text: str, *, with_sql: bool = False) -> list[Mutant]:
     return sorted(set(_Walk(text, with_sql).found(ast.parse(text))))
 
 
-def mutants_of(file: Path) -> list[Mutant]:
+@cache
+def mutants_of(file: Path) -> tuple[Mutant, ...]:
     """Those of a file: the rules of plans are SQL for the most part."""
-    return mutants(file.read_text(), with_sql="plans" in file.parts)
+    return tuple(mutants(file.read_text(), with_sql="plans" in file.parts))
 
 
 class _Walk:

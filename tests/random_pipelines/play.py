@@ -100,7 +100,7 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
     for one in case.definitions:
         (folder / f"{one.name}.toml").write_text(one.text, encoding="utf-8")
     truths = {one.name: Truth(one.rules, columns=one.columns) for one in case.definitions}
-    names = tuple(truths)
+    names, written = tuple(truths), dict[str, tuple[Row, ...]]()
     for number, happens in enumerate(case.runs, 1):
         if happens.lateness_min is not None:
             for one in case.definitions:
@@ -112,15 +112,21 @@ def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
             rename(folder, name)
         for file in happens.files:
             write(folder, file)
+            written[file[0].place[0]] = file
         made = engine(happens.engine, Asked(folder, names, happens.now_ms, happens.finish))
         found = list(_after_a_run(folder, happens, truths, made))
         if not found and happens.rerun and all(truth.batch for truth in truths.values()):
-            if happens.rerun.repaired:
-                write(folder, happens.rerun.repaired, after_ns=number)
-            if happens.rerun.lost:
-                (folder / "incoming" / happens.rerun.lost).unlink()
-            asked = Asked(folder, names, happens.now_ms, rerun=happens.rerun)
-            found = list(_after_a_rerun(folder, happens.rerun, truths, engine(happens.engine, asked)))
+            rerun = happens.rerun
+            if rerun.repaired:
+                write(folder, rerun.repaired, after_ns=number)
+                name = rerun.repaired[0].place[0]
+                if written[name] == rerun.repaired:  # a file with the same rows is the one that was read
+                    rerun = replace(rerun, repaired=())
+                written[name] = happens.rerun.repaired
+            if rerun.lost:
+                (folder / "incoming" / rerun.lost).unlink()
+            asked = Asked(folder, names, happens.now_ms, rerun=rerun)
+            found = list(_after_a_rerun(folder, rerun, truths, engine(happens.engine, asked)))
         if found:
             return [f"run {number} on {happens.engine}: {text}" for text in found]
     return []
