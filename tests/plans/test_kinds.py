@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
@@ -106,6 +107,33 @@ def test_sliding_windows(file: File, buckets: Sequence[Bucket], lateness_ms: int
 def test_count_windows_reach_all_or_nothing() -> None:
     counts, of = Counts(CountWindows(3, 2)), step(CountWindows(3, 2), 0, 9)
     assert [what(counts, File({}, {}), buckets, of) for buckets in ((), event(1, 2))] == ["left", "rewritten"]
+    assert [counts.touches(File({}, {}), buckets, of) for buckets in ((), event(1, 2))] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "slide", "expected"), [(3, 1, [2]), (3, 2, [2]), (4, 2, [3]), (2, 3, [1]), (1, 3, [])]
+)
+def test_of_count_windows_those_elements_are_in_flight_that_a_later_window_holds(
+    size: int, slide: int, expected: list[int]
+) -> None:
+    """Of five elements that came: with slide 2 the next window ends with the sixth."""
+    width = gcd(size, slide)
+    rows = [{"slice_index": first // width, "elements": min(width, 5 - first)} for first in range(0, 5, width)]
+    found = Counts(CountWindows(size, slide)).in_flight(rows, COUNTED, 0)
+    assert [one.elements for one in found] == expected
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize(("start_ms", "partition"), [(85, 0), (90, 1)])
+def test_a_slice_lies_in_the_partition_of_the_end_of_its_last_window(
+    spark: SparkSession, start_ms: int, partition: int
+) -> None:
+    """That of [90, 100) ends where a partition begins."""
+    rows = spark.createDataFrame([(start_ms,)], "state_window_start_ms long")
+    found = rows.select(Aligned().end_partition(step(Sliding(10, 5), 0, 9))).first()
+    assert found is not None
+    assert found[0] == partition
 
 
 def general_step(before_ms: int, after_ms: int, spec: WindowSpec) -> Step:
