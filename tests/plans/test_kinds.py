@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from windowlib.plans.kinds.counts import Counts
 from windowlib.plans.kinds.general import General
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, PlanKind
 from windowlib.plans.kinds.sessions import Sessions
-from windowlib.plans.reach import Bucket
+from windowlib.plans.reach import Bucket, Reach
 from windowlib.plans.step import Step
 
 KINDS: Sequence[PlanKind] = (Sessions(), Aligned(), Counts(CountWindows(3, 2)), General())
@@ -86,6 +87,21 @@ def test_sessions(file: File, buckets: Sequence[Bucket], lateness_ms: int, expec
     before_ms = 20 if lateness_ms == 0 else 29
     of = step(Session(gap_ms=10), before_ms, 30 if lateness_ms == 0 else 29, lateness_ms)
     assert what(Sessions(), file, buckets, of) == expected
+
+
+@pytest.mark.parametrize(
+    ("last_ms", "lateness_ms", "expected"),
+    [(20, 30, False), (21, 30, True), (30, 30, True), (31, 30, False), (15, 15, True), (15, 16, False)],
+)
+def test_time_is_due_where_a_session_fires_or_is_past_its_cleanup(
+    last_ms: int, lateness_ms: int, expected: bool
+) -> None:
+    """The watermark moves from 20 to 30."""
+    of, file = step(Session(gap_ms=10), 20, 30, lateness_ms), windows(0, last_ms + 1)
+    ends = {"none": np.array([500]), "one": np.array([500, last_ms + 1])}
+    assert Sessions().is_due(Reach(rewritten=[file]), of, lambda _: ends["one"]) == expected
+    assert not Sessions().is_due(Reach(rewritten=[file]), of, lambda _: ends["none"])
+    assert Sessions().is_due(Reach(dropped=[file]), of, lambda _: ends["none"])
 
 
 @pytest.mark.parametrize(
