@@ -1,0 +1,99 @@
+"""What a rerun leaves of windows in flight, and of files of results, that it does not recompute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
+HOUR_MS = 60 * MINUTE_MS
+DEFINITION = CLICKS.replace('event_id = "id"\n', "").replace('out_of_orderness = "5m"', 'out_of_orderness = "0s"')
+FIRST_HOUR = Rerun(START_MS, START_MS + HOUR_MS, "a test", "ann")
+Event = tuple[str, float, int]  # user, hours after midnight, value
+
+
+def written(folder: Path, number: int, events: Sequence[Event], *, again: bool = False) -> None:
+    path = arrive(
+        folder,
+        number,
+        [{"user": user, "at_ms": START_MS + round(hours * HOUR_MS), "value": value} for user, hours, value in events],
+    )
+    if again:
+        os.utime(path, ns=(1_000 + number, 1_000 + number))
+
+
+def done(spark: SparkSession, folder: Path, lateness: str, files: Sequence[Sequence[Event]], partition: str) -> Path:
+    """The file of a pipeline that has read these files."""
+    text = DEFINITION.replace('allowed_lateness = "2h"', f'allowed_lateness = "{lateness}"')
+    definition = clicks(folder, 0, f'{text}[storage]\nstate_partition = "{partition}"\n')
+    for number, events in enumerate(files, 1):
+        written(folder, number, events)
+    advance(definition, lambda: spark, clock=clock)
+    return definition.file
+
+
+def loaded(file: Path) -> Definition:
+    return load_definition(file).model_copy(update={"root": file.parent / "warehouse" / "clicks"})
+
+
+def in_flight(definition: Definition) -> dict[str, tuple[float, int]]:
+    """The user of each window: its first hour, its events."""
+    rows = read_table(definition, "open_windows").to_pylist()
+    return {row["user"]: ((row["window_start_ms"] - START_MS) / HOUR_MS, row["elements"]) for row in rows}
+
+
+def test_windows_next_to_those_that_are_recomputed_stay_in_flight(spark: SparkSession, tmp_path: Path) -> None:
+    """In one file of the state."""
+    file = done(spark, tmp_path, "1d", [[("a", 0, 1), ("b", 3, 2), ("b", 3.1, 3)], [("c", 6, 4)]], partition="1d")
+    written(tmp_path, 1, [("a", 0, 10), ("a", 0.1, 20), ("b", 3, 2), ("b", 3.1, 3)], again=True)
+    everything = Rerun(START_MS, START_MS + 4 * HOUR_MS, "a test", "ann")
+    for rerun, of_a in ((everything, 2), (FIRST_HOUR, 2)):
+        advance(loaded(file), lambda: spark, clock=clock, rerun=rerun)
+        assert in_flight(loaded(file)) == {"a": (0, of_a), "b": (3, 2), "c": (6, 1)}
+    written(tmp_path, 3, [("b", 3.2, 5)])
+    advance(loaded(file), lambda: spark, clock=clock)
+    [found] = [row for row in read_table(loaded(file), "results").to_pylist() if row["user"] == "b"]
+    assert (found["clicks"], found["total"]) == (3, 10)
+
+
+@pytest.mark.parametrize(("lateness", "stays"), [("2h 44m", False), ("2h 44m 1ms", True)])
+def test_what_is_late_by_another_lateness_goes_wherever_it_lies(
+    spark: SparkSession, tmp_path: Path, lateness: str, stays: bool
+) -> None:
+    """The session of b ends at 03:16, the watermark is 1 ms before 06:00; its partition is none that is recomputed."""
+    file = done(spark, tmp_path, "1d", [[("a", 0, 1), ("b", 3, 2), ("b", 3.1, 3)], [("c", 6, 4)]], partition="1h")
+    file.write_text(file.read_text().replace('allowed_lateness = "1d"', f'allowed_lateness = "{lateness}"'))
+    advance(loaded(file), lambda: spark, clock=clock, rerun=FIRST_HOUR)
+    assert in_flight(loaded(file)) == {**({"b": (3, 2)} if stays else {}), "c": (6, 1)}
+
+
+def test_files_of_days_that_do_not_change_are_not_written_again(spark: SparkSession, tmp_path: Path) -> None:
+    file = done(spark, tmp_path, "3d", [[("a", 0, 1), ("b", 1, 2)], [("a", 30, 3)], [("c", 60, 4)]], partition="1d")
+    results = loaded(file).root / "results"
+
+    def files_of_days() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for path in DeltaTable(str(results)).file_uris():
+            found.setdefault(Path(path).parent.name, set()).add(Path(path).name)
+        return found
+
+    before = files_of_days()
+    written(tmp_path, 1, [("a", 0, 10), ("b", 1, 2)], again=True)
+    everything = Rerun(START_MS, START_MS + 61 * HOUR_MS, "a test", "ann")
+    advance(loaded(file), lambda: spark, clock=clock, rerun=everything)
+    after = files_of_days()
+    [changed] = [day for day in before if before[day] != after[day]]
+    assert changed == "window_day=2026-03-02"
+    totals = {(row["user"], row["total"]) for row in read_table(loaded(file), "results").to_pylist()}
+    assert totals >= {("a", 10), ("b", 2), ("a", 3)}
