@@ -1,7 +1,8 @@
-"""What a rerun leaves of windows in flight, and of files of results, that it does not recompute."""
+"""What a rerun leaves of windows in flight, late events, and files of results, that it does not recompute."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,3 +98,21 @@ def test_files_of_days_that_do_not_change_are_not_written_again(spark: SparkSess
     assert changed == "window_day=2026-03-02"
     totals = {(row["user"], row["total"]) for row in read_table(loaded(file), "results").to_pylist()}
     assert totals >= {("a", 10), ("b", 2), ("a", 3)}
+
+
+def test_late_events_of_a_file_that_was_rewritten_are_gone_and_those_of_others_stay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """They lie after the only window that is recomputed, and in the range."""
+    files: list[list[Event]] = [[("c", 10, 1)], [("a", 9, 2)], [("b", 9.1, 3)]]
+    file = done(spark, tmp_path, "0s", files, partition="1d")
+    late = [(row["user"], row["source_file"]) for row in read_table(loaded(file), "late_events").to_pylist()]
+    assert sorted(late) == [("a", "2.parquet"), ("b", "3.parquet")]
+    written(tmp_path, 2, [("a", 2, 5)], again=True)
+    until_nine = Rerun(START_MS, START_MS + 9 * HOUR_MS + MINUTE_MS, "a test", "ann")
+    advance(loaded(file), lambda: spark, clock=clock, rerun=until_nine)
+    assert [row["user"] for row in read_table(loaded(file), "late_events").to_pylist()] == ["b"]
+    results = {(row["user"], row["total"]) for row in read_table(loaded(file), "results").to_pylist()}
+    assert ("a", 5) in results
+    known = {row["path"]: row["sha256"] for row in read_table(loaded(file), "source_files").to_pylist()}
+    assert known["2.parquet"] == hashlib.sha256((tmp_path / "incoming" / "2.parquet").read_bytes()).hexdigest()
