@@ -108,11 +108,14 @@ def test_late_events_of_a_file_that_was_rewritten_are_gone_and_those_of_others_s
     file = done(spark, tmp_path, "0s", files, partition="1d")
     late = [(row["user"], row["source_file"]) for row in read_table(loaded(file), "late_events").to_pylist()]
     assert sorted(late) == [("a", "2.parquet"), ("b", "3.parquet")]
+    before = {row["path"]: row for row in read_table(loaded(file), "source_files").to_pylist()}
     written(tmp_path, 2, [("a", 2, 5)], again=True)
     until_nine = Rerun(START_MS, START_MS + 9 * HOUR_MS + MINUTE_MS, "a test", "ann")
     advance(loaded(file), lambda: spark, clock=clock, rerun=until_nine)
     assert [row["user"] for row in read_table(loaded(file), "late_events").to_pylist()] == ["b"]
     results = {(row["user"], row["total"]) for row in read_table(loaded(file), "results").to_pylist()}
     assert ("a", 5) in results
-    known = {row["path"]: row["sha256"] for row in read_table(loaded(file), "source_files").to_pylist()}
-    assert known["2.parquet"] == hashlib.sha256((tmp_path / "incoming" / "2.parquet").read_bytes()).hexdigest()
+    known = {row["path"]: row for row in read_table(loaded(file), "source_files").to_pylist()}
+    changed = known.pop("2.parquet")
+    assert known == {path: row for path, row in before.items() if path in known}
+    assert changed["sha256"] == hashlib.sha256((tmp_path / "incoming" / "2.parquet").read_bytes()).hexdigest()
