@@ -96,35 +96,26 @@ def _result_type(aggregate: Aggregate) -> str | None:
     return FUNCTIONS[aggregate.function].result or aggregate.type
 
 
-def partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
+def partials(aggregates: Sequence[Aggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
     """Aggregate columns over events.
 
     events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `guarded`: as `windowlib.plans.guarded` has them, for an engine that needs it.
+    `guarded`: as `windowlib.plans.guarded` has them, for an engine that needs it. `by_time`: what the operator folds,
+    which orders by time alone: they are asked for their schema, and compute nothing.
     """
+    found = list(_each_part(aggregates))
+    if by_time and not guarded:  # such an engine refuses two aggregates of one name, and maps before
+        found = [(aggregate, _unordered(part), name) for aggregate, part, name in found]
     return [
         F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, guarded), guarded)).alias(name)
-        for aggregate, part, name in _each_part(aggregates)
+        for aggregate, part, name in found
     ]
-
-
-def typing_partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
-    """Aggregate columns over events of the names and types of `all_partials`, to be asked for their schema.
-
-    On Spark they order nothing, so they may be of maps: what the operator folds it orders by time alone.
-    """
-    if guarded:  # such an engine refuses two aggregates of one name, and maps before
-        return all_partials(aggregates, guarded=True)
-    typing = [
-        F.expr(_stored(one, part, _partial_sql(one, _unordered(part), False), False)).alias(name)
-        for one, part, name in _each_part(aggregates)
-    ]
-    return [*all_partials(()), *typing]
 
 
 def _unordered(part: Part) -> Part:
+    """A part of the same type that orders nothing, so that it may be of maps."""
     extreme = part.partial.startswith(("min(", "max("))
     return replace(part, partial=f"first{part.partial[3:]}") if extreme else part
 
@@ -142,10 +133,10 @@ def partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
     return [name for _, _, name in _each_part(aggregates)]
 
 
-def all_partials(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
+def all_partials(aggregates: Sequence[Aggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
     """Aggregate columns over events: elements (long), last_event_ms, and the partials."""
     counted = [F.count(F.lit(1)).alias("elements"), F.max(names.TIMESTAMP_MS).alias("last_event_ms")]
-    return [*counted, *partials(aggregates, guarded=guarded)]
+    return [*counted, *partials(aggregates, guarded=guarded, by_time=by_time)]
 
 
 def all_merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:

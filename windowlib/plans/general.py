@@ -235,7 +235,7 @@ def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable
     yield typed("part", "string")
     yield from (typed(name, "bigint") for name in (PARTITION, *BOUNDS))
     if given.events is not None:
-        folded = given.events.groupBy().agg(*step.typing_partials()).schema
+        folded = given.events.groupBy().agg(*step.partials(by_time=True)).schema
     else:
         folded = stream.select(f"{STATE_ROW}.*").schema
     yield from (StructField(name, folded[name].dataType) for name in step.partial_names)

@@ -25,7 +25,7 @@ from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
-from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes, typing_partials
+from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.engine import SPARK, Engine
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.mergeable.since import NAME as MARK
@@ -88,13 +88,12 @@ class Step:
     def key_columns(self) -> list[Column]:
         return [F.col(quoted(key)) for key in self.keys]
 
-    def partials(self) -> list[Column]:
-        """Partial aggregates over events: elements (long), last_event_ms, and the definition's."""
-        return all_partials(self.aggregates.aggregates, guarded=self.engine.guarded)
+    def partials(self, *, by_time: bool = False) -> list[Column]:
+        """Partial aggregates over events: elements (long), last_event_ms, and the definition's.
 
-    def typing_partials(self) -> list[Column]:
-        """Aggregates over events of the same names and types, to be asked for their schema."""
-        return typing_partials(self.aggregates.aggregates, guarded=self.engine.guarded)
+        `by_time`: only to be asked for the types of what the operator folds.
+        """
+        return all_partials(self.aggregates.aggregates, guarded=self.engine.guarded, by_time=by_time)
 
     def merges(self) -> list[Column]:
         """The same over rows that hold them."""
