@@ -72,8 +72,9 @@ def test_a_schema_is_the_same_without_the_files(
     assert PLANS[plan](read(spark, tmp_path)).schema == without
 
 
-def test_files_are_read_with_a_schema_in_sql_as_with_one_in_json(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given", [False, True], ids=["of files", "given"])
+def test_rows_with_a_schema_in_sql_are_those_with_one_in_json(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
 ) -> None:
     if not is_sail(spark):
         pytest.skip("only Sail is asked this way")
@@ -83,17 +84,20 @@ def test_files_are_read_with_a_schema_in_sql_as_with_one_in_json(
     schema = StructType([*names, StructField("names", names), *StructType.fromDDL(COLUMNS.removesuffix(", none void"))])
     asked = list[str]()
     in_sql = sail_requests._in_sql
-    monkeypatch.setattr(sail_requests, "_in_sql", lambda given: asked.append(in_sql(given)) or asked[-1])
+    monkeypatch.setattr(sail_requests, "_in_sql", lambda text: asked.append(in_sql(text)) or asked[-1])
 
     def rows() -> tuple[pa.Table, pa.Table]:
         """What is read, and what type each column has on Sail: PySpark casts values to what it asked for."""
-        found = spark.read.schema(schema).parquet(str(tmp_path))
+        if given:
+            found = spark.createDataFrame([tuple((row | {"names": row}).get(name) for name in schema.names)], schema)
+        else:
+            found = spark.read.schema(schema).parquet(str(tmp_path))
         return found.toArrow(), found.select(*(F.typeof(quoted(name)) for name in found.columns)).toArrow()
 
     found, types = rows()
     assert asked
     assert all(text.startswith("struct<") for text in asked)
-    monkeypatch.setattr(sail_requests, "_in_sql", lambda given: given)
+    monkeypatch.setattr(sail_requests, "_in_sql", lambda text: text)
     assert all(one.equals(other) for one, other in zip(rows(), (found, types), strict=True))
     [read_row] = found.select([*NAMES, "names"]).to_pylist()
     assert read_row == row | {"names": row}

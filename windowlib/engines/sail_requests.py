@@ -8,10 +8,10 @@ cast, which costs less.
 A new server (`windowlib.engines.sail`) does not give the parsers back. Measured on 2026-11-24, two processes in turns:
 after sixty batches of one event one without the trees held 807 MB instead of 410, and used 5 % more processor time.
 
-The schema that files are read with is such a text, too, and there is no tree for it. Where only a plan's own schema is
-asked for, which a batch does eleven times, no file needs to be read: rows of that schema, of which there are none, take
-the place of the files. Elsewhere it is said in SQL, not in PySpark's JSON: SQL is what Sail tries first, and what it
-keeps is of attempts that fail.
+The schema that rows are read or given with is such a text, too, and there is no tree for it. Where only a plan's own
+schema is asked for, which a batch does eleven times, no file needs to be read: rows of that schema, of which there are
+none, take the place of the files. Elsewhere it is said in SQL, not in PySpark's JSON: SQL is what Sail tries first, and
+what it keeps is of attempts that fail.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _replace(message: Message, *, reads: bool) -> None:
     if not reads and isinstance(message, proto.Relation) and message.read.data_source.schema.startswith("{"):
         message.project.CopyFrom(_no_rows(message.read.data_source.schema))
         return
-    if isinstance(message, proto.Read.DataSource) and message.schema.startswith("{"):
+    if isinstance(message, proto.Read.DataSource | proto.LocalRelation) and message.schema.startswith("{"):
         message.schema = _in_sql(message.schema)
     if isinstance(message, proto.Expression.Cast) and (kind := type_of(message.type_str)):
         message.type.CopyFrom(kind)
