@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
     from windowlib.plans.engine import OverBatches
 
-MARK = "spark.windowlib.engine"
 SETTINGS = {
-    MARK: "sail",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -133,8 +131,8 @@ def _start() -> _Server:
 
 
 def is_sail(spark: SparkSession) -> bool:
-    """Whether a session is one of Sail's."""
-    return spark.conf.get(MARK, "spark") == "sail"
+    """Whether a session is one of this process's servers. These are asked, not the session: that is a request."""
+    return any(one.known() is spark for one in (_serves, *_retired) if one is not None)
 
 
 class SailEngine(Engine):

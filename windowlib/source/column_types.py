@@ -58,6 +58,12 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
     for index, field in enumerate(schema):
         is_old = physical.get(field.name) == "INT96"
         schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else _as_in_parquet(field.type)))
+    return _shared(schema, frozenset((schema.metadata or {}).items()))
+
+
+@lru_cache(maxsize=64)  # most files of a source have one, which takes 1.5 KB
+def _shared(schema: pa.Schema, _metadata: frozenset[tuple[bytes, bytes]]) -> pa.Schema:
+    """A schema, the same object for equal ones."""
     return schema
 
 
