@@ -13,11 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, FILES, clicks, clock, tables
+from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, tables, without
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import load_definition
 from windowlib.engines.choice import NotOnThisEngine, check_engine
+from windowlib.engines.proved import MOST_LEVELS
 from windowlib.runs.advance import advance
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
 
 SESSION = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'
 WINDOWS = {
@@ -108,15 +111,42 @@ def test_what_sail_cannot_compute_exactly_is_refused(said: str, tmp_path: Path) 
     assert 'use engine = "spark"' in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint64()], ids=str)
-def test_a_column_that_is_not_read_for_sail_is_refused(kind: pa.DataType, tmp_path: Path) -> None:
+def nested(levels: int) -> pa.DataType:
+    return pa.struct([("x", nested(levels - 1))]) if levels > 1 else pa.int64()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (pa.uint8(), "is a uint8, which"),
+        (pa.uint64(), "is a uint64, which"),
+        (nested(MOST_LEVELS + 1), f"has more than {MOST_LEVELS} types within one another, which"),
+    ],
+    ids=["uint8", "uint64", "nested"],
+)
+def test_a_column_that_is_not_read_for_sail_is_refused(kind: pa.DataType, said: str, tmp_path: Path) -> None:
     """Whatever it is used for, here a count."""
     definition = clicks(tmp_path, 0, 'engine = "sail"\n' + CLICKS.replace("sum(value)", "count(value)"))
-    columns = {"id": ["1"], "user": ["ann"], "at_ms": [0], "value": pa.array([1]).cast(kind)}
+    columns = {"id": ["1"], "user": ["ann"], "at_ms": [0], "value": pa.nulls(1, kind)}
     pq.write_table(pa.table(columns), tmp_path / "incoming" / "1.parquet")
-    with pytest.raises(NotOnThisEngine, match=f"the column 'value' is a {kind}, which is not read for it; use engine"):
+    with pytest.raises(NotOnThisEngine, match=f"the column 'value' {said} is not read for it; use engine"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_column_of_as_many_types_within_one_another_as_may_be_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Sent to an engine in each way there is: late events and rerun ones are put into structs."""
+    definition = clicks(tmp_path, 0, without(CLICKS.replace("sum(value)", "count(value)"), "first"))
+    for file, at_ms in enumerate((START_MS + 24 * 60 * MINUTE_MS, START_MS)):
+        columns = {"id": [str(file)], "user": ["ann"], "at_ms": [at_ms], "value": pa.nulls(1, nested(MOST_LEVELS))}
+        pq.write_table(pa.table(columns), tmp_path / "incoming" / f"{file}.parquet")
+        advance(definition, lambda: spark, clock=clock)
+    assert read_table(definition, "late_events")["readmitted_by"].to_pylist() == [None]
+    advance(definition, lambda: spark, clock=clock, rerun=Rerun(START_MS, START_MS + MINUTE_MS, "a test", "ann"))
+    assert read_table(definition, "late_events")["readmitted_by"].to_pylist() == [3]
+    assert read_table(definition, "results")["clicks"].to_pylist() == [1]
 
 
 def test_a_plan_is_not_frozen_for_an_engine_that_cannot_run_it(tmp_path: Path) -> None:

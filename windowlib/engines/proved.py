@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from windowlib.plans.aggregate_calls import parsed
 from windowlib.plans.sql_kinds import Unproved
@@ -16,6 +17,9 @@ KEYS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "ti
 
 UNREAD = ("uint", "halffloat")
 """How the names of Arrow's types begin that PySpark has none for: Spark alone reads such columns."""
+
+MOST_LEVELS = 24
+"""Of types within one another: a message to Sail holds some thirty, and plans put a column into structs."""
 
 _PLAIN = {
     "bool": "boolean",
@@ -42,12 +46,23 @@ def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: 
     for name, kind in types.items():
         if kind.startswith(UNREAD):
             return f"the column {name!r} is a {kind}, which is not read for it"
+        if _levels(kind) > MOST_LEVELS:
+            return f"the column {name!r} has more than {MOST_LEVELS} types within one another, which is not read for it"
     for name, sql in expressions.items():
         try:
             type_of(parsed(sql), columns)
         except Unproved as unproved:
             return f"aggregates.{name} {unproved.why}, which is not proved to give exactly Spark's results on it"
     return None
+
+
+def _levels(arrow: str) -> int:
+    """How many types lie within one another at most.
+
+    >>> _levels("struct<a: list<item: int32>, b: int8>")
+    3
+    """
+    return 1 + max(accumulate({"<": 1, ">": -1}.get(sign, 0) for sign in arrow))
 
 
 def spark_type(arrow: str) -> str:
