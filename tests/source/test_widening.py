@@ -22,6 +22,7 @@ from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
+from windowlib.source.column_types import schema_of
 from windowlib.source.found import SourceError
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
@@ -334,3 +335,15 @@ def test_a_column_that_no_engine_reads_is_refused_in_use(tmp_path: Path, column:
     pq.write_table(pa.table({"user": [1, 2], "at": at, **UNREAD}), tmp_path / "incoming" / "1.parquet")
     with pytest.raises(SourceError, match=rf"column '{column}' of .*1\.parquet is .*, which no engine reads"):
         plan(definition, clock)
+
+
+def test_files_of_one_schema_share_it_in_memory(tmp_path: Path) -> None:
+    """With what the file itself says of it, by which one that Spark wrote is known."""
+    plain, by_spark = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.int64())], {"org.apache.spark.version": "4"})
+    for file, schema in {"1": plain, "2": by_spark, "3": plain, "4": plain.append(pa.field("b", pa.int8()))}.items():
+        pq.write_table(schema.empty_table(), tmp_path / file)
+    one, marked, same, wider = (schema_of(tmp_path / file) for file in "1234")
+    assert same is one
+    assert b"org.apache.spark.version" in marked.metadata
+    assert not one.metadata
+    assert wider.names == ["a", "b"]
