@@ -6,14 +6,21 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
+from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.reruns import closure
+from windowlib.reruns import events as of_rerun
+from windowlib.reruns.events import Events
+from windowlib.reruns.source import KnownFile
 from windowlib.runs.advance import advance
+from windowlib.source.rows import Rows
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
 
@@ -119,3 +126,49 @@ def test_late_events_of_a_file_that_was_rewritten_are_gone_and_those_of_others_s
     changed = known.pop("2.parquet")
     assert known == {path: row for path, row in before.items() if path in known}
     assert changed["sha256"] == hashlib.sha256((tmp_path / "incoming" / "2.parquet").read_bytes()).hexdigest()
+
+
+def test_a_chain_of_late_events_is_followed_to_both_ends_in_a_few_steps(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each step reads twice as far: nothing but the events themselves says how far the chain reaches."""
+    definition = clicks(tmp_path, 0, without(DEFINITION, "max_files_per_run", "allowed_lateness", "first"))
+    written(tmp_path, 1, [("z", 48, 1)])
+    advance(definition, lambda: spark, clock=clock)
+    for number in range(24):
+        written(tmp_path, 2 + number, [("a", (30 * number + minute) / 60, 1) for minute in (0, 9, 18, 27)])
+    advance(definition, lambda: spark, clock=clock)
+    assert read_table(definition, "late_events").num_rows == 24 * 4
+    reads, read_events = list[int](), closure.read_events
+
+    def counted(inputs: Inputs, files: Sequence[KnownFile], *rest: Any) -> Events:
+        reads.append(len(files))
+        return read_events(inputs, files, *rest)
+
+    monkeypatch.setattr(closure, "read_events", counted)
+    in_the_middle = Rerun(START_MS + 6 * HOUR_MS, START_MS + 6 * HOUR_MS + MINUTE_MS, "a test", "ann")
+    advance(definition, lambda: spark, clock=clock, rerun=in_the_middle)
+    [found] = read_table(definition, "results").to_pylist()
+    assert (found["user"], found["clicks"]) == ("a", 24 * 4)
+    assert reads == sorted(reads)
+    assert len(reads) <= 6
+
+
+def test_files_that_are_as_they_were_are_read_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tumbling = DEFINITION.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "1h"')
+    definition = clicks(tmp_path, 0, tumbling)
+    written(tmp_path, 1, [("a", 0, 1), ("b", 0.5, 2)])
+    written(tmp_path, 2, [("a", 30, 1)])
+    advance(definition, lambda: spark, clock=clock)
+    reads, rows_of = list[str](), of_rerun.rows_of
+
+    def counted(inputs: Inputs, files: Sequence[KnownFile], types: Any) -> Rows:
+        reads.extend(file.path for file in files)
+        return rows_of(inputs, files, types)
+
+    monkeypatch.setattr(of_rerun, "rows_of", counted)
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=FIRST_HOUR)
+    assert reads == ["1.parquet"]
+    assert (report.figures["files_read"], report.figures["windows_changed"]) == (1, 0)

@@ -138,7 +138,9 @@ def test_an_event_that_was_deleted_from_a_table_may_come_again(spark: SparkSessi
     advance(definition, lambda: spark, clock=clock)
     DeltaTable(tmp_path / "incoming").delete("id = 'a'")
     whole = Rerun(START_MS - MINUTE_MS, START_MS + MINUTE_MS, "deleted", "ann")
-    advance(definition, lambda: spark, clock=clock, rerun=whole)
+    [report] = advance(definition, lambda: spark, clock=clock, rerun=whole)
+    files = {name: report.figures[f"files_{name}"] for name in ("read", "changed", "missing", "replaced")}
+    assert files == {"read": 2, "changed": 1, "missing": 0, "replaced": 1}
     write_deltalake(tmp_path / "incoming", pa.Table.from_pylist(rows, schema=SCHEMA), mode="append")
     advance(definition, lambda: spark, clock=clock)
     refused = read_table(definition, "quarantine").to_pylist()
