@@ -28,6 +28,7 @@ from windowlib.inspection.status import status
 from windowlib.model.errors import StateMismatch
 from windowlib.reruns import batch
 from windowlib.reruns.dry_run import preview
+from windowlib.reruns.findings import DIFFERENCE
 from windowlib.reruns.previews import FOLDER, Preview, load, previews
 from windowlib.runs import start
 from windowlib.runs.advance import advance
@@ -228,6 +229,23 @@ def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
         run(definition, spark, wanted)
     [report] = run(definition, spark, replace(wanted, who="ben"))
     assert report.batch_id == 4
+
+
+def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_applied(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = done(tmp_path, spark)
+    made = dry_run(definition, spark, MIDDLE)
+    shutil.rmtree(definition.root / FOLDER / made.preview_id / DIFFERENCE)
+    before = tables(definition), versions(definition)
+    with pytest.raises(RerunRefused, match=f"the rows of preview {made.preview_id} are no longer there: make a new"):
+        run(definition, spark, MIDDLE.expecting(made.preview_id))
+    assert (tables(definition), versions(definition)) == before
+    run(definition, spark, MIDDLE)
+    nothing = dry_run(definition, spark, MIDDLE)
+    assert not any(nothing.summary.windows.values())
+    [report] = run(definition, spark, MIDDLE.expecting(nothing.preview_id))
+    assert [report.figures[f"windows_{kind}"] for kind in ("entered", "changed", "withdrawn")] == [0, 0, 0]
 
 
 def test_an_unknown_preview(spark: SparkSession, tmp_path: Path) -> None:

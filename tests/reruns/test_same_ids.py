@@ -32,6 +32,18 @@ def test_an_id_of_a_file_elsewhere_stays_a_duplicate(spark: SparkSession, tmp_pa
     assert hours.differences() == []
 
 
+def test_an_id_of_a_file_elsewhere_that_a_repaired_file_has_now_is_a_duplicate(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """That file is not read: its id is known."""
+    hours = Hours(tmp_path, spark).read([("1", "ann", "08:05", 1)], [("3", "ann", "12:10", 2)], END)
+    hours.write(2, ("1", "ann", "12:05", 1), ("3", "ann", "12:10", 20))
+    hours.rerun("12:00", "13:00")
+    assert hours.results() == {("ann", "08:00"): (1, 1), ("ann", "12:00"): (1, 20)}
+    assert hours.refused() == {("2.parquet", 0): "duplicate"}
+    assert hours.differences() == []
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Path, lost: bool) -> None:
     """The one that was counted is no longer in its file, or that is gone."""
