@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.reruns import closure
 from windowlib.reruns import events as of_rerun
+from windowlib.reruns.dry_run import preview
 from windowlib.reruns.events import Events
 from windowlib.reruns.source import KnownFile
 from windowlib.runs.advance import advance
@@ -172,3 +174,27 @@ def test_files_that_are_as_they_were_are_read_once(
     [report] = advance(definition, lambda: spark, clock=clock, rerun=FIRST_HOUR)
     assert reads == ["1.parquet"]
     assert (report.figures["files_read"], report.figures["windows_changed"]) == (1, 0)
+
+
+def test_sums_of_windows_that_are_only_added_or_only_removed(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, without(DEFINITION, "allowed_lateness", "first"))
+    for number, event in enumerate([("z", 48, 1), ("a", 0, 7), ("b", 30, 1)], 1):
+        written(tmp_path, number, [event])
+    advance(definition, lambda: spark, clock=clock)
+    added = preview(definition, FIRST_HOUR, spark, clock).summary
+    assert (added.windows["added"], added.sums) == (1, {"clicks": [0, 1], "total": [0, 7]})
+    advance(definition, lambda: spark, clock=clock, rerun=FIRST_HOUR)
+    (tmp_path / "incoming" / "2.parquet").unlink()
+    removed = preview(definition, replace(FIRST_HOUR, accept_gap=True), spark, clock).summary
+    assert (removed.windows["withdrawn"], removed.sums) == (1, {"clicks": [1, 0], "total": [7, 0]})
+
+
+def test_a_file_that_was_only_touched_is_not_a_changed_one(spark: SparkSession, tmp_path: Path) -> None:
+    file = done(spark, tmp_path, "1d", [[("a", 0, 1)], [("c", 6, 4)]], partition="1d")
+    written(tmp_path, 1, [("a", 0, 1)], again=True)
+    [report] = advance(loaded(file), lambda: spark, clock=clock, rerun=FIRST_HOUR)
+    assert (report.figures["files_read"], report.figures["files_changed"]) == (1, 0)
+    written(tmp_path, 1, [("a", 0, 2)])
+    os.utime(tmp_path / "incoming" / "1.parquet", ns=(2_000, 2_000))
+    [report] = advance(loaded(file), lambda: spark, clock=clock, rerun=FIRST_HOUR)
+    assert (report.figures["files_read"], report.figures["files_changed"]) == (1, 1)
