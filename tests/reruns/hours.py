@@ -52,6 +52,13 @@ def at(clock: str) -> datetime:
     return DAY + timedelta(hours=int(hour), minutes=int(minute))
 
 
+def _clock(time_ms: int) -> str:
+    """Hour and minute, of which it is the first millisecond."""
+    minutes, rest_ms = divmod(time_ms - time_of(DAY), 60_000)
+    assert rest_ms == 0
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
 def now() -> int:
     return time_of(DAY) + 40 * 86_400_000
 
@@ -116,11 +123,13 @@ class Hours:
         """The ids that make a duplicate, with their times."""
         found = self.rows("seen_ids")
         assert len(found) == len({row["event_id"] for row in found})
-        day_ms = time_of(DAY)
-        return {
-            row["event_id"]: f"{(row['timestamp_ms'] - day_ms) // 3_600_000:02}:{row['timestamp_ms'] // 60_000 % 60:02}"
-            for row in found
-        }
+        return {row["event_id"]: _clock(row["timestamp_ms"]) for row in found}
+
+    def span(self, number: int) -> tuple[str, str] | None:
+        """When the first and the last event of a file were, by what is kept of it."""
+        [row] = [row for row in self.rows("source_files") if row["path"] == f"{number}.parquet"]
+        first_ms, last_ms = row["min_timestamp_ms"], row["max_timestamp_ms"]
+        return None if first_ms is None and last_ms is None else (_clock(first_ms), _clock(last_ms))
 
     def differences(self) -> list[Any]:
         """What `windowlib verify` finds."""

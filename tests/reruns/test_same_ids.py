@@ -60,12 +60,20 @@ def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Pat
     assert hours.results() == {("ann", "10:00"): (2, 101) if lost else (3, 111)}
     assert hours.refused() == {}
     assert hours.seen() == {"3": "10:10", "1": "10:50", "end": "20:00"} | ({} if lost else {"2": "10:06"})
-    times = {row["path"]: f"{row['max_timestamp_ms'] // 60_000 % 60:02}" for row in hours.rows("source_files")}
-    assert times["2.parquet"] == "50"
+    assert hours.span(2) == ("10:10", "10:50")
     assert hours.differences() == []
     if not lost:
         hours.rerun("10:00", "11:00")
         assert hours.results() == {("ann", "10:00"): (3, 111)}
+
+
+def test_the_row_that_remains_is_the_first_of_its_file_that_counts(spark: SparkSession, tmp_path: Path) -> None:
+    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1)], [("1", "ann", "10:50", 1)], END)
+    assert hours.span(2) is None
+    hours.write(1, ("2", "ann", "10:06", 10))
+    hours.rerun("10:00", "11:00")
+    assert hours.results() == {("ann", "10:00"): (2, 11)}
+    assert hours.span(2) == ("10:50", "10:50")
 
 
 def test_the_row_that_remains_lies_outside_of_the_range(spark: SparkSession, tmp_path: Path) -> None:
