@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
+from windowlib.definition.definition import load_definition
 from windowlib.engines.choice import engine_of
 from windowlib.model.assigners import Session
 from windowlib.model.rerun import TimeRange
@@ -12,12 +15,28 @@ from windowlib.plans.admission import Admission
 from windowlib.plans.reach import Bucket
 from windowlib.plans.reruns import CHOSEN, chains
 from windowlib.plans.step import Step
-from windowlib.reruns.source import KnownFile
+from windowlib.reruns.source import KnownFile, reading
 from windowlib.source.intake import Group, as_judged_by, summed_up
 from windowlib.tables.ledger_rows import Plan, SourceFile
 
 FILES = tuple(SourceFile(name, 1, 1, number) for number, name in enumerate("ab", 4))
-GAP_MS = 10
+GAP_MS, HOUR_MS = 10, 3_600_000
+GAPS = """
+name = "gaps"
+[source]
+format = "csv"
+path = "incoming"
+key = ["user"]
+timestamp = "at"
+schema = { user = "string", at = "timestamp", gap = "bigint" }
+[watermark]
+out_of_orderness = "0s"
+[window]
+type = "session"
+gap_column = "gap"
+[aggregates]
+events = "count(*)"
+"""
 
 
 def judge(late_up_to_ms: int) -> Admission:
@@ -59,6 +78,17 @@ def test_a_changed_file_has_the_events_that_it_had_and_those_that_it_has() -> No
     assert [changed.meets(TimeRange(at, at + 1)) for at in (200, 201, 399, 400, 500, 501)] == [
         *(True, False, False, True, True, False)
     ]
+
+
+@pytest.mark.parametrize("hour", [-100_000, 500_000])
+def test_a_file_of_text_may_have_a_session_that_reaches_any_later_time(tmp_path: Path, hour: int) -> None:
+    """No footer says how long its gaps are; before 1970, too."""
+    (tmp_path / "gaps.toml").write_text(GAPS)
+    definition = load_definition(tmp_path / "gaps.toml")
+    at_ms, span = hour * HOUR_MS, TimeRange(hour * HOUR_MS + 2 * HOUR_MS, hour * HOUR_MS + 3 * HOUR_MS)
+    before = KnownFile(FILES[0], FILES[0], 2, at_ms, at_ms + HOUR_MS)
+    after = KnownFile(FILES[1], FILES[1], 2, at_ms + 3 * HOUR_MS, at_ms + 4 * HOUR_MS)
+    assert reading(definition.source, definition.spec.assigner, [before, after], span) == [before]
 
 
 def test_the_source_range_of_a_plan_ends_with_its_last_file() -> None:
