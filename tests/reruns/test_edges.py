@@ -18,6 +18,7 @@ from windowlib.plans.step import Step
 from windowlib.reruns.source import KnownFile, reading
 from windowlib.source.intake import Group, as_judged_by, summed_up
 from windowlib.tables.ledger_rows import Plan, SourceFile
+from windowlib.tables.rerun import Rerun
 
 FILES = tuple(SourceFile(name, 1, 1, number) for number, name in enumerate("ab", 4))
 GAP_MS, HOUR_MS = 10, 3_600_000
@@ -94,6 +95,16 @@ def test_a_file_of_text_may_have_a_session_that_reaches_any_later_time(tmp_path:
 def test_the_source_range_of_a_plan_ends_with_its_last_file() -> None:
     plan = Plan(1, 0, None, 3, FILES, "", "{}")
     assert (plan.to_sequence, FILES[-1].sequence) == (5, 5)
+
+
+def test_a_rerun_is_another_s_by_its_preview_or_else_by_all_that_it_asks_for() -> None:
+    asked = Rerun(0, 10, "a test", "ann")
+    assert asked.is_that_of(Rerun(0, 10, "a test", "ann"))
+    others = (None, Rerun(0, 11, "a test", "ann"), Rerun(0, 10, "a test", "ben"), asked.expecting("p1"))
+    assert [asked.is_that_of(other) for other in others] == [False] * 4
+    expecting = asked.expecting("p1")
+    assert expecting.is_that_of(Rerun(0, 11, "for another reason", "ben", preview_id="p1"))
+    assert [expecting.is_that_of(other) for other in (None, asked, asked.expecting("p2"))] == [False] * 3
 
 
 @pytest.mark.spark
