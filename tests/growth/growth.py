@@ -102,6 +102,7 @@ class Growth:
         file.write_text(DEFINITION.format(keep=keep))
         self.definition: Definition = load_definition(file).model_copy(update={"root": folder / "warehouse"})
         self.cpu_ms: deque[float] = deque(maxlen=MEASURED)
+        self.memory_mb: deque[float] = deque(maxlen=MEASURED)  # after each batch: it falls with each server replaced
         self.maintain_ms = self.listing_ms = 0.0
         self.since, process = self.batches(), psutil.Process()
         self.now_ms = START_MS + self.since * STEP_MS
@@ -145,6 +146,7 @@ class Growth:
         """The batch of one event."""
         self.arrive(number)
         self._run(number, self.cpu_ms)
+        self.memory_mb.append(psutil.Process().memory_info().rss / 1e6)
 
     def maintain(self) -> None:
         before_ms = used_ms()
@@ -164,7 +166,7 @@ class Growth:
             statistics.median(empty_ms),
             self.maintain_ms,
             self.listing_ms,
-            process.memory_info().rss / 1e6,
+            statistics.median(self.memory_mb),
             len(sail._retired),
             process.num_threads(),
             len(sizes),
