@@ -62,7 +62,7 @@ def _levels(arrow: str) -> int:
     >>> _levels("struct<a: list<item: int32>, b: int8>")
     3
     """
-    return 1 + max(accumulate({"<": 1, ">": -1}.get(sign, 0) for sign in arrow))
+    return 1 + max(accumulate(({"<": 1, ">": -1}.get(sign, 0) for sign in arrow), initial=0))
 
 
 def spark_type(arrow: str) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.engines import jars, jvm
-from windowlib.engines.sail import is_sail
 from windowlib.engines.shipping import ship
 
 if TYPE_CHECKING:
@@ -112,6 +111,8 @@ def size_tasks(spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
     and joins what is small (adaptive execution); with fewer tasks that takes longer than it saves. A definition whose
     `conf` says itself whether it wants that is left alone, and so is Sail, which has a task for each core.
     """
+    from windowlib.engines.sail import is_sail
+
     if is_sail(spark):
         return
     most = spark.conf.get(MOST_TASKS, None)
