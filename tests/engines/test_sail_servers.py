@@ -4,8 +4,10 @@ import gc
 import subprocess
 import sys
 import weakref
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
 from windowlib.engines import sail
 
@@ -33,6 +35,8 @@ def test_another_server_takes_over(spark: object) -> None:
     ask(sail.ASKED_AT_MOST)
     assert sail.session() is not first
     assert first.range(3).count() == 3
+    assert sail.is_sail(first)
+    assert not sail.is_sail(cast("SparkSession", object()))
 
 
 def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_them(
