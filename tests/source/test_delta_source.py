@@ -320,3 +320,22 @@ def test_a_folder_s_column_stays_a_text_where_its_values_look_like_numbers(spark
         run(definition, spark)
     run(definition, spark, finish=True)
     assert totals(definition) == {"berlin": 1, "007": 1}
+
+
+@pytest.mark.parametrize("cleaned_up", [False, True], ids=["its log", "a checkpoint"])
+def test_a_shallow_clone_is_refused(tmp_path: Path, cleaned_up: bool) -> None:
+    """Its log, made by hand as Delta makes it, names the files of the table that it is a clone of."""
+    definition, of = clicks(tmp_path, 0, DELTA), tmp_path / "cloned"
+    write_deltalake(of, pa.Table.from_pylist(events(1), schema=SCHEMA))
+    actions = log.actions(of, 0)
+    for action in actions:
+        if "add" in action:
+            action["add"]["path"] = f"{of.as_uri()}/{action['add']['path']}"
+    (tmp_path / "incoming" / "_delta_log").mkdir(parents=True)
+    log.file_of(tmp_path / "incoming", 0).write_text("\n".join(map(json.dumps, actions)))
+    if cleaned_up:
+        append(tmp_path, 2)
+        clean_up(tmp_path)
+    with pytest.raises(SourceError, match=r"has files that lie elsewhere, such as file:/.*: it is a shallow clone"):
+        plan(definition, clock)
+    assert ledger_of(definition).state().plan is None

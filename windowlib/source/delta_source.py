@@ -10,7 +10,8 @@ says what becomes of it. OPTIMIZE and VACUUM change no row: passed over.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ from windowlib.source.found import Found, Listed, SourceError, Version
 from windowlib.tables import log
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+OUTSIDE = re.compile(
+    r"/|[A-Za-z][A-Za-z0-9+.-]*:/"
+)  # how the path of a file begins that is not below its table's folder
 CURSOR = "source_cursor"  # where a plan and a commit keep it: next to what the state depends on
 
 
@@ -57,7 +61,7 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     Some of the files may be read. `source.removals = "skip"` leaves out versions that removed files.
 
     Raises `SourceError` where there is no table, or another one than was read, where its log does not reach back to the
-    cursor, and where its files call columns otherwise than it does.
+    cursor, where its files lie elsewhere, and where they call columns otherwise than it does.
     """
     if not _log_of(source).is_dir():
         raise SourceError(
@@ -71,6 +75,7 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     since = _since(source, _read_up_to(after), table.version())
     skips = source.removals == "skip"
     kept = [version for version in since if not (skips and version.removed)]
+    _check_inside(source, [*found, *(file for version in kept for file in version.added)])
     return Listed(found, kept, table=_id_of(table))
 
 
@@ -107,6 +112,15 @@ def _check_names(source: Source, table: DeltaTable) -> None:
                 " are read, so values of another column might be taken for it. Write the table again without"
                 " delta.columnMapping.mode, or read a copy of it"
             )
+
+
+def _check_inside(source: Source, files: Iterable[Found]) -> None:
+    """Raises `SourceError` for a file that does not lie in the table's folder."""
+    if outside := next((file.path for file in files if OUTSIDE.match(file.path)), None):
+        raise SourceError(
+            f"{source.path} has files that lie elsewhere, such as {outside}: it is a shallow clone, and files below the"
+            " folder of a source are read. Name in source.path the table that it is a clone of, or a copy of its rows"
+        )
 
 
 def version_of(source: Source, number: int) -> Version | None:
