@@ -10,12 +10,13 @@ import pytest
 HERE = Path(__file__).parent
 # Files whose tests take longest, the longest first: started last, one of them would run while the other cores wait.
 LONGEST = (
-    "schedules/test_schedules.py", "random_pipelines/test_random_pipelines.py", "growth/test_growth.py",
-    "docs/test_pages.py", "airflow/test_airflow_run.py",
-    "engines/test_warm.py", "plans/test_conformance.py", "engines/test_two_engines.py", "packaging/test_installed.py",
-    "runs/test_together.py", "golden/test_golden.py", "runs/test_power_loss.py", "batches/test_added.py",
-    "mutants/test_mutations.py", "model/test_conformance.py", "plans/test_tasks.py", "engines/test_matrix.py",
-    "runs/test_full_disk.py", "soak/test_soak.py", "plans/test_general_plan.py", "docs/test_web_analytics.py",
+    "growth/test_growth.py", "random_pipelines/test_random_pipelines.py", "schedules/test_schedules.py",
+    "docs/test_pages.py", "airflow/test_airflow_run.py", "source/test_text.py",
+    "batches/test_added.py", "reruns/test_rerun_cases.py", "golden/test_golden.py", "pages/test_pages.py",
+    "engines/test_matrix.py", "runs/test_together.py", "reruns/test_read_otherwise.py",
+    "batches/test_general_pipeline.py", "runs/test_operations.py", "inspection/test_explain_window.py",
+    "engines/test_warm.py", "engines/test_two_engines.py", "plans/test_conformance.py", "packaging/test_installed.py",
+    "model/test_conformance.py", "plans/test_tasks.py", "docs/test_web_analytics.py",
 )  # fmt: skip
 
 

@@ -13,10 +13,12 @@ HERE = Path(__file__).parent
 
 def marks(name: str) -> Iterator[tuple[str, ast.expr]]:
     """(file and line, decorator or value) of every use of a mark."""
+    asked = f"pytest.mark.{name}"
     for file in sorted(HERE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if name in text else ():
             marked = node.func if isinstance(node, ast.Call) else node
-            if isinstance(marked, ast.Attribute) and ast.unparse(marked) == f"pytest.mark.{name}":
+            if isinstance(marked, ast.Attribute) and marked.attr == name and ast.unparse(marked) == asked:
                 yield f"{file.relative_to(HERE)}:{node.lineno}", node
 
 

@@ -82,12 +82,15 @@ class Module:
                         yield f"{self.name}.{node.name}.{name}"
 
     def _names(self, name: str, definition: ast.stmt) -> bool:
-        return any(
-            isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name
-            for other in self.tree.body
-            if other is not definition
-            for node in ast.walk(other)
-        )
+        return any(name in names for other, names in self.named if other is not definition)
+
+    @cached_property
+    def named(self) -> list[tuple[ast.stmt, set[str]]]:
+        """Its statements, each with the names that it reads."""
+        return [
+            (one, {node.id for node in ast.walk(one) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)})
+            for one in self.tree.body
+        ]
 
 
 def _dotted(node: ast.expr) -> str:

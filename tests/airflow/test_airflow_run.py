@@ -23,6 +23,11 @@ Airflow = Callable[..., str]
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.slow]
 
+SAIL = f"""
+engine = "sail"
+warehouse = "warehouse"
+{SESSIONS}
+"""
 DEFINITION = f"""
 warehouse = "warehouse"
 {SESSIONS}
@@ -64,10 +69,14 @@ def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
     return airflow
 
 
-def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Airflow) -> None:
-    definition = load_definition(folder / "small.toml")
+@pytest.fixture(scope="module")
+def first_run(airflow: Airflow) -> str:
+    """What a run of the pipeline's DAG prints."""
+    return airflow("dags", "test", "windows_small")
 
-    printed = airflow("dags", "test", "windows_small")
+
+def test_the_dag_runs(folder: Path, first_run: str) -> None:
+    definition, printed = load_definition(folder / "small.toml"), first_run
     results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
     assert results == [{"user": "a", "events": 2, "firing": 1, "timing": "on_time"}]
     assert "batch 1: 1 new file, watermark none yet" in printed
@@ -77,6 +86,13 @@ def test_the_dag_runs_and_a_second_run_changes_nothing(folder: Path, airflow: Ai
     rows_written = {Path(one["name"]).name: one["outputFacets"] for one in _lineage(folder, "advance")["outputs"]}
     assert rows_written["results"]["outputStatistics"]["rowCount"] == 1
 
+
+@pytest.mark.usefixtures("first_run")
+@pytest.mark.long(
+    "test_dags skips the tasks after a plan of nothing, and a run with nothing new writes nothing, in make test"
+)
+def test_a_second_run_changes_nothing(folder: Path, airflow: Airflow) -> None:
+    definition = load_definition(folder / "small.toml")
     versions = table_versions(definition)
     printed = airflow("dags", "test", "windows_small")
     assert "nothing to do: no new file, and no window that the watermark has passed" in printed
@@ -97,10 +113,11 @@ FORM = {"pipeline": "small", "from": "1970-01-01T00:00:00Z", "to": "1970-01-02T0
 APPLIED = {**FORM, "dry_run": False, "approval": False}
 
 
+@pytest.mark.usefixtures("first_run")
 @pytest.mark.long("test_dags runs the tasks of a rerun, and the advance above a real Airflow's")
 def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow) -> None:
     file = folder / "small.toml"
-    file.write_text(f'engine = "sail"\n{DEFINITION}', encoding="utf-8")  # the DAG is looked at here: no JVM a task
+    file.write_text(SAIL, encoding="utf-8")  # the rerun's DAG is looked at here: no JVM a task
     definition = load_definition(file)
     pq.write_table(pa.table({"user": ["a"], "ts": [5]}), folder / "incoming" / "2.parquet")
     airflow("dags", "test", "windows_small")

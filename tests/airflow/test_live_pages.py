@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from tests import browser
 from tests.clicks import CLICKS, arrive, clicks, events
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.airflow import setup
-from windowlib.definition.definition import load_definition
+from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
@@ -122,6 +123,25 @@ def test_pages_are_shown_only_after_login(get: Get, address: str) -> None:
     assert get(address, logged_in=False)[0] == 401
 
 
+RUN = [sys.executable, "-P", "-m", "windowlib", "run"]
+
+
+@pytest.fixture(scope="module")
+def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the pipeline of clicks, after a batch on Sail that was made by hand."""
+    folder = tmp_path_factory.mktemp("after") / "one"
+    made = clicks(folder, files=1, definition=f'engine = "sail"\n{CLICKS}')
+    plain = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
+    subprocess.run([*RUN, str(made.file)], check=True, capture_output=True, env=plain)
+    return folder
+
+
+def made_by_hand(after_one: Path, folder: Path) -> Definition:
+    """The pipeline, in a copy of its folder."""
+    shutil.copytree(after_one, folder, dirs_exist_ok=True)
+    return clicks(folder, files=0, definition=f'engine = "sail"\n{CLICKS}')
+
+
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
@@ -189,10 +209,9 @@ def state_word(page: str) -> str:
 
 
 def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
-    tmp_path: Path, live_pages: ModuleType
+    after_one: Path, tmp_path: Path, live_pages: ModuleType
 ) -> None:
-    made = clicks(tmp_path, files=1)
-    subprocess.run([sys.executable, "-m", "tests.on_sail", "1", str(tmp_path)], check=True, capture_output=True)
+    made = made_by_hand(after_one, tmp_path)
     file = tmp_path / "clicks.toml"
     text = CLICKS.replace('key = ["user"]', 'key = ["account"]').replace('clicks = "count(*)"', 'n = "count(*)"')
     file.write_text(text, encoding="utf-8")
@@ -246,24 +265,22 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: Mod
 
 
 def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_to_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, live_pages: ModuleType
+    after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, live_pages: ModuleType
 ) -> None:
     """The run of a DAG may be called anything."""
     from windowlib.airflow.job import Job
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    made = clicks(tmp_path, files=2, definition=f'engine = "sail"\n{CLICKS}')
-    command = [sys.executable, "-P", "-m", "windowlib", "run", str(made.file)]
-    subprocess.run(command, check=True, capture_output=True)
+    made = made_by_hand(after_one, tmp_path)
     assert "/runs/" not in live_pages.page(made, wall_clock_ms()).replace('/runs"', "")
-    arrive(tmp_path, 3, events(3))
+    arrive(tmp_path, 2, events(2))
     task = type("Ti", (), {"dag_id": "windows_clicks", "run_id": "a/b <i>&?"})()
-    records, _, code = Job(task_id="advance", command=command).run_command({"ti": task})  # type: ignore[typeddict-item]
-    assert (code, [one["batch_id"] for one in records]) == (0, [3])
+    records, _, code = Job(task_id="advance", command=[*RUN, str(made.file)]).run_command({"ti": task})  # type: ignore[typeddict-item]
+    assert (code, [one["batch_id"] for one in records]) == (0, [2])
     page = live_pages.page(made, wall_clock_ms() + live_pages.FRESH_MS)
     shown = re.findall(r"<strong>batch (\d+)</strong>.*?</details>", page, re.DOTALL)
     links = re.findall(r'made by <a href="([^"]*)">([^<]*)</a> of the DAG windows_clicks', page)
-    assert (shown[0], len(links)) == ("3", 1)
+    assert (shown[0], len(links)) == ("2", 1)
     assert links == [("../../dags/windows_clicks/runs/a%2Fb%20%3Ci%3E%26%3F", "a/b &lt;i&gt;&amp;?")]
     of_file = pipeline_page(pipeline(looked(made, wall_clock_ms())), Place(pipeline=str, home=None))
     assert "made by a/b &lt;i&gt;&amp;? of the DAG windows_clicks" in of_file

@@ -91,7 +91,17 @@ def wait(seconds: int) -> None:
 # -- the state of a key -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["an idle source", "a watermark that was moved", "rows that were all refused"])
+AS_IDLE = pytest.mark.long("a source that is idle after refused rows fires in make test, by time alone as well")
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("an idle source", marks=AS_IDLE),
+        pytest.param("a watermark that was moved", marks=AS_IDLE),
+        "rows that were all refused",
+    ],
+)
 def test_the_state_of_a_key_is_there_where_time_alone_fires(how: str, spark: SparkSession, tmp_path: Path) -> None:
     moved = how == "a watermark that was moved"
     definition = pipeline(tmp_path, TUMBLING + VISITS, "" if moved else 'idle_timeout = "30s"\n')
@@ -109,13 +119,13 @@ def test_the_state_of_a_key_is_there_where_time_alone_fires(how: str, spark: Spa
 
 def test_the_state_of_a_key_is_there_in_each_firing_of_processing_time(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, TUMBLING + 'time = "processing"\n' + VISITS)
-    for number in range(3):
+    for number in range(2):
         put(definition, number, ("a", number, 5))
         run(definition, spark)
         wait(60)
         run(definition, spark)
-    assert [row[-1] for row in published(definition)] == [1, 2, 3]
-    assert key_states(definition) == [{"visits": 3}]
+    assert [row[-1] for row in published(definition)] == [1, 2]
+    assert key_states(definition) == [{"visits": 2}]
 
 
 # -- a function without a row -------------------------------------------------------------------------------------
@@ -138,7 +148,13 @@ def in_batches(definition: Definition, spark: SparkSession, *batches: Sequence[R
     return found
 
 
-@pytest.mark.parametrize("windows", [TUMBLING, SESSION], ids=["tumbling", "session"])
+OF_SESSIONS = pytest.mark.long("so do sessions, in make test, which may merge too")
+EITHER_KIND = pytest.mark.parametrize(
+    "windows", [pytest.param(TUMBLING, id="tumbling", marks=OF_SESSIONS), pytest.param(SESSION, id="session")]
+)
+
+
+@EITHER_KIND
 def test_a_result_of_which_a_late_event_leaves_no_row_is_removed(
     windows: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -166,7 +182,7 @@ def test_sessions_that_a_late_event_merges_into_one_without_a_row_are_removed(
     assert found == [[("a", 1, 11, 5), ("a", 20, 30, 7)], [], [("a", 1, 30, 62)]]
 
 
-@pytest.mark.parametrize("windows", [TUMBLING, SESSION], ids=["tumbling", "session"])
+@EITHER_KIND
 def test_a_window_whose_first_firing_had_no_row_can_have_one(windows: str, spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, windows + LATENESS + POSITIVE)
     found = in_batches(definition, spark, [("a", 1, -5), ("z", 60, 1)], [("a", 1, 2)], [("a", 1, 50)])
@@ -199,7 +215,13 @@ def test_a_window_that_names_a_result_that_never_was_gets_its_first(
 # -- windows without a timer --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("purges", "second"), [(False, 8), (True, 1)])
+@pytest.mark.parametrize(
+    ("purges", "second"),
+    [
+        pytest.param(False, 8, marks=pytest.mark.long("one that purges as well, in make test, deletes the same timer")),
+        (True, 1),
+    ],
+)
 def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
     purges: bool, second: int, spark: SparkSession, tmp_path: Path
 ) -> None:

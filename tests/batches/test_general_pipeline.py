@@ -109,6 +109,7 @@ def by_operator(
     definition: Definition,
     key_of: Callable[[Mapping[str, Any]], Any] = itemgetter("user"),
     latenesses_ms: Mapping[int, int] | None = None,
+    batches: int = BATCHES,
 ) -> tuple[list[list[Output]], OperatorState]:
     """What the operator makes of the batches, with the plan times that they really had.
 
@@ -117,7 +118,7 @@ def by_operator(
     state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
     plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}
     emitted = []
-    for batch in range(BATCHES):
+    for batch in range(batches):
         elements = []
         for event in events(batch):
             elements.append(Element(key_of(event), event["at"], event, arrival))
@@ -225,7 +226,8 @@ EVERY_FIRING = [
 
 
 COUNTED = pytest.mark.long("they have a plan of their own, which is the reference in tests/plans, in make test")
-HOW = {"count": [COUNTED], "sliding count": [COUNTED]}
+LATER = pytest.mark.long("the same windows fire as they must in make test, where their lateness is edited")
+HOW = {"count": [COUNTED], "sliding count": [COUNTED], "tumbling": [LATER]}
 
 
 @pytest.mark.parametrize(
@@ -276,10 +278,11 @@ def _of_results(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.both
 def test_code_of_ones_own_gives_the_current_rows_of_each_window(spark: SparkSession, tmp_path: Path) -> None:
     own = SESSION + 'function = "own_windows:Top"\nparameters = {n = 2}\nreads = ["v", "id"]\n'
-    definition = pipeline(tmp_path, own + '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n')
+    output = '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n'
+    definition = pipeline(tmp_path, own + output, batches=2)
     run(definition, spark)
     spec = WindowSpec(Session(15_000), process=_top(definition), allowed_lateness_ms=40_000)
-    emitted, _ = by_operator(spec, definition)
+    emitted, _ = by_operator(spec, definition, batches=2)
     assert late_published(definition) == late(emitted)
     current: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
     for outputs in emitted:
@@ -319,15 +322,24 @@ def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path:
     assert any('"own":{"sum":' in row["state"] for row in _rows(definition, "open_windows"))
 
 
+BY_ITSELF = pytest.mark.long("test_returned has what is returned wrongly, and others show how Spark passes it on")
+
+
 @pytest.mark.classic  # the words of Spark's error
 @pytest.mark.parametrize(
     ("does", "said"),
     [
         ("raise KeyError('page')", "KeyError: 'page' ({file}, line 4); nothing of this batch was committed"),
         ("raise SystemExit(0)", "SystemExit: 0 ({file}, line 4); nothing of this batch was committed"),
-        ("return {'v': 1}", "the function's process returned {{'v': 1}}; need its rows: a list of them"),
+        pytest.param(
+            "return {'v': 1}",
+            "the function's process returned {{'v': 1}}; need its rows: a list of them",
+            marks=BY_ITSELF,
+        ),
         ("return [{'v': len(values) / 7}]", "a value of v does not fit its type int64: "),
-        ("context.key_state[7] = 1", "7 is the key of a dictionary, and would come back as a text"),
+        pytest.param(
+            "context.key_state[7] = 1", "7 is the key of a dictionary, and would come back as a text", marks=BY_ITSELF
+        ),
     ],
 )
 def test_what_code_of_ones_own_does_wrong_is_said_in_a_sentence(
@@ -342,6 +354,7 @@ def test_what_code_of_ones_own_does_wrong_is_said_in_a_sentence(
     with pytest.raises(WindowError) as caught:
         run(definition, spark)
     assert said.format(file=file) in str(caught.value)
+    assert ledger_of(definition).state().commit is None
 
 
 def test_stored_elements_are_appended_and_not_written_again(
@@ -369,8 +382,9 @@ def test_stored_elements_are_appended_and_not_written_again(
 
 def test_contents_that_no_window_needs_leave_the_table(spark: SparkSession, tmp_path: Path) -> None:
     windows = '[window]\ntype = "tumbling"\nsize = "30s"\n[window.evictor]\ntype = "count"\nn = 3\n'
-    definition = pipeline(tmp_path, windows + COUNTS)
+    definition = pipeline(tmp_path, windows + COUNTS, batches=2)
     run(definition, spark)
+    assert _rows(definition, "state_windows")
     run(definition, spark, finish=True)
     assert _rows(definition, "state_windows") == _rows(definition, "open_windows") == []
 
@@ -409,14 +423,18 @@ def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkS
     assert run(definition, spark) == []
 
 
+BY_CLOCK = pytest.mark.long("sessions fire by the clock in make test, and the trigger does not ask for the kind")
+
+
 @pytest.mark.parametrize(
     ("text", "assigner"),
     [
-        ('type = "tumbling"\nsize = "30s"\n', Tumbling(30_000)),
-        ('type = "sliding"\nsize = "30s"\nslide = "15s"\n', Sliding(30_000, 15_000)),
-        ('type = "session"\ngap = "15s"\n', Session(15_000)),
+        pytest.param('type = "tumbling"\nsize = "30s"\n', Tumbling(30_000), id="tumbling", marks=BY_CLOCK),
+        pytest.param(
+            'type = "sliding"\nsize = "30s"\nslide = "15s"\n', Sliding(30_000, 15_000), id="sliding", marks=BY_CLOCK
+        ),
+        pytest.param('type = "session"\ngap = "15s"\n', Session(15_000), id="session"),
     ],
-    ids=["tumbling", "sliding", "session"],
 )
 def test_windows_of_event_time_may_fire_by_the_clock(
     text: str, assigner: Tumbling | Sliding | Session, spark: SparkSession, tmp_path: Path
@@ -464,7 +482,7 @@ def test_a_run_that_dies_is_finished_with_the_same_tables(spark: SparkSession, t
     for folder in folders:
         folder.mkdir()
         clock.now = PLAN_TIME_MS  # type: ignore[attr-defined]
-        definition = pipeline(folder, windows)
+        definition = pipeline(folder, windows, batches=2)
         if folder.name == "killed":
             run(definition, spark, max_batches=1)
             for moment in ("write:windows", "commit:state_windows"):
@@ -481,6 +499,7 @@ TIMELESS = ("open_windows", "state_windows", "results", "result_changes", "late_
 
 
 @pytest.mark.classic  # the words of Spark's error
+@pytest.mark.long("an error in make test is named the same way, and nothing of it committed")
 def test_code_that_fails_is_named_and_nothing_is_committed(spark: SparkSession, tmp_path: Path) -> None:
     from windowlib.model.errors import WindowError
 

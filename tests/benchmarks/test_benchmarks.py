@@ -207,6 +207,7 @@ class TestTurns:
             with pytest.raises(Disagreement, match=f"duckdb and other do not publish the same .*{message}"):
                 agree(case, {SIDES["duckdb"]: task, side_with(wrong): task}, tmp_path)
 
+    @pytest.mark.long("the sides of the report run in processes of their own in make test")
     def test_in_a_process_of_its_own(self, tmp_path: Path) -> None:
         found = measure(self.sessions, self.case(), ["duckdb"], tmp_path, lambda text: None)
         assert len(found.seconds[""]["duckdb"]) == 2

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.clickstream import Clicks
@@ -16,6 +19,7 @@ from benchmarks.turns import measure
 from benchmarks.worker import in_this_process
 from benchmarks.workload import Size
 from benchmarks.workloads import Stream, workloads
+from windowlib.engines.spark import ROWS_PER_TASK
 from windowlib.model.errors import WindowError
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 # Users so few that sessions meet late events, and the hot one fills count windows.
 FEW = workloads(Stream(Clicks(users=60, hot_users=1)), Bids(events_per_second=20))
 TINY = Size(files=2, events=1200)
-TWO_ROW_GROUPS = 1_100_000  # as Arrow writes them: two tasks read such a file
+TWO_ROW_GROUPS = ROWS_PER_TASK + 10_000  # two tasks read such a file
 WITH_FLINK = ("sessions", "sliding", "unkeyed", "count", "late")  # a JVM for each case: not all of them
 
 
@@ -70,6 +74,17 @@ def test_processes_and_streaming() -> None:
     assert len(said) == 2 * len(sides)
 
 
+@pytest.fixture
+def divided(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small files are read as large ones are: in row groups, by as many tasks as there are cores."""
+    monkeypatch.setattr(pq, "write_table", partial(pq.write_table, row_group_size=ROWS_PER_TASK // 2))
+    cost = "spark.sql.files.openCostInBytes"
+    before = spark.conf.get(cost)
+    spark.conf.set(cost, "1")
+    yield
+    spark.conf.set(cost, before)
+
+
 @pytest.mark.parametrize(
     ("name", "sorts", "shuffles"),
     [
@@ -81,7 +96,7 @@ def test_processes_and_streaming() -> None:
     ],
 )
 def test_events_are_not_sorted_and_meet_no_python(
-    spark: SparkSession, name: str, sorts: int, shuffles: list[str], tmp_path: Path
+    spark: SparkSession, name: str, sorts: int, shuffles: list[str], divided: None, tmp_path: Path
 ) -> None:
     """As docs/benchmark.md says: what is sorted, if anything, are slices that have been shuffled."""
     steps = [line.strip() for line in operators(windows_plan(spark, name, TWO_ROW_GROUPS, tmp_path))]

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from windowlib.cli.main import app
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]  # README is run on Spark in make test
 
 DEFINITION = """
 name = "clicks"
@@ -50,9 +50,9 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def pipeline(tmp_path: Path) -> Path:
+def pipeline(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     file = tmp_path / "clicks.toml"
-    file.write_text(DEFINITION)
+    file.write_text(f'engine = "{request.config.getoption("--engine")}"\n{DEFINITION}')
     (tmp_path / "incoming").mkdir()
     rows = {
         "user_id": [user for user, _, _ in EVENTS],

@@ -95,7 +95,7 @@ def test_how_far_the_engine_is(spark: SparkSession, request: pytest.FixtureReque
     """Spark counts the tasks of its stages; Sail does not say."""
     heard: list[str] = []
     with followed(spark) as far:
-        job = threading.Thread(target=spark.range(0, 150_000_000, 1, 9).selectExpr("sum(hash(id))").collect)
+        job = threading.Thread(target=spark.range(0, 30_000_000, 1, 9).selectExpr("sum(hash(id))").collect)
         job.start()
         while job.is_alive():
             heard.append(far())

@@ -8,6 +8,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextvars import copy_context
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,13 +34,18 @@ def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def made_by_hand(pattern: re.Pattern[str]) -> list[str]:
+@cache
+def texts_of_the_package() -> list[tuple[str, str]]:
+    """(file and line, text) of each text of the package."""
     return [
-        f"{file.relative_to(PACKAGE)}:{line}: {found[0]}"
+        (f"{file.relative_to(PACKAGE)}:{line}", " ".join(text.split()))
         for file in sorted(PACKAGE.rglob("*.py"))
         for line, text in texts(ast.parse(file.read_text(encoding="utf-8")))
-        if (found := pattern.search(" ".join(text.split())))
     ]
+
+
+def made_by_hand(pattern: re.Pattern[str]) -> list[str]:
+    return [f"{place}: {found[0]}" for place, text in texts_of_the_package() if (found := pattern.search(text))]
 
 
 def test_no_command_is_put_together_by_hand() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.strategies import examples
 from windowlib import DynamicSession, InvalidSpec, Session, Sliding, Tumbling
 from windowlib.definition.definition import InvalidDefinition, load_definition
 from windowlib.definition.durations import LONGEST_MS, format_duration, parse_duration
@@ -358,7 +359,7 @@ def test_what_is_not_a_duration(text: object) -> None:
         parse_duration(text)
 
 
-@settings(max_examples=50)
+@examples(25, 50)
 @given(
     st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3))))
 )

@@ -4,8 +4,10 @@ import io
 import json
 import os
 import shutil
+from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
@@ -123,14 +125,25 @@ def malformed(definition: Definition) -> list[str]:
 
 
 @pytest.mark.spark
-def test_files_of_the_readers_own(stage: Stage, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param("parquet", marks=pytest.mark.embedded),
+        pytest.param("json", marks=pytest.mark.long("test_own_data writes the definition of such files in make test")),
+    ],
+)
+def test_files_of_the_readers_own(form: str, stage: Stage, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for hour in range(2):
         rows = [{"client": f"c{n % 3}", "at": f"2026-03-02T{hour:02}:{n:02}:00Z"} for n in range(0, 60, 7)]
-        (data / f"{hour}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if form == "json":
+            (data / f"{hour}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        else:
+            times = [{**row, "at": datetime.fromisoformat(row["at"])} for row in rows]
+            pq.write_table(pa.Table.from_pylist(times), data / f"{hour}.parquet")
     demo_own_data(stage, data)
-    assert "2 json files" in shown(stage)
+    assert f"2 {form} files" in shown(stage)
     assert "time is at, key is client" in shown(stage)
     results = read_table(load_definition(stage.folder / "own_hours.toml"), "results")
     assert results.num_rows > 0

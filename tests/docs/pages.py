@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -142,8 +143,8 @@ def _slug(heading: str) -> str:
 # -- following a page ----------------------------------------------------------------------------------------------
 
 
-def follow(page: Page, folder: Path) -> list[Ended]:
-    """Does in `folder` what the page says, from its first line to its last."""
+def follow(page: Page, folder: Path, after_each: Callable[[Path], None] | None = None) -> list[Ended]:
+    """Does in `folder` what the page says, from its first line to its last; `after_each` follows each of its blocks."""
     outcomes: list[Ended] = []
     namespace: dict[str, Any] = {}
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
@@ -151,6 +152,8 @@ def follow(page: Page, folder: Path) -> list[Ended]:
         patch.setenv("WINDOWLIB_ENGINE_DIR", str(folder / "engine"))
         for block in page.blocks:
             outcomes += _follow(block, outcomes, namespace)
+            if after_each:
+                after_each(folder)
     return outcomes
 
 

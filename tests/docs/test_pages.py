@@ -9,20 +9,28 @@ from __future__ import annotations
 import configparser
 import doctest
 import json
+import os
 import re
 import shlex
 import tomllib
+from dataclasses import replace
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.docs.pages import DOCS, PROJECT, Page, Reader, installable, normal, pages, parsed, table
+from tests.docs.pages import DOCS, PROJECT, Ended, Page, Reader, follow, installable, normal, pages, parsed, table
 from windowlib.definition.definition import load_definition
 from windowlib.quality.figure_words import FIGURES
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.read import read_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGES = pages()
 RUNS = {"console", "bash", "python"}
@@ -49,13 +57,18 @@ COVERED = (  # guides
 KNOWN = {"console", "bash", "toml", "json", "python", "pycon", "ini", "text"}
 
 
+RERUNS = Page(DOCS / "guides" / "reruns.md")
+ON_SAIL = pytest.mark.long("make test follows it on Sail, over the same events in Parquet")
+
+
 def named(page: Page) -> str:
     return page.name
 
 
 def followed(page: Page) -> Any:
     is_covered = page.path.parent.name == "guides" and page.path.stem in COVERED
-    return pytest.param(page, marks=[ELSEWHERE] if is_covered else [], id=page.name)
+    marks = [ELSEWHERE] if is_covered else [ON_SAIL] if page == RERUNS else []
+    return pytest.param(page, marks=marks, id=page.name)
 
 
 # -- what is run ---------------------------------------------------------------------------------------------------
@@ -65,12 +78,52 @@ def followed(page: Page) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [*map(followed, FOLLOWED)])
 def test_every_command_ends_as_printed(page: Page, reader: Reader) -> None:
-    for one in reader.follow(page)[1]:
+    end_as_printed(reader.follow(page)[1])
+
+
+def end_as_printed(ends: list[Ended]) -> None:
+    for one in ends:
         refused = any(line.startswith("error: ") for line in one.command.shown)
         assert one.exit_code in ((2, 3, 5) if refused else (0,)), f"{one.command.text}\n{one.output}"
         lines = iter([normal(line) for line in one.output.splitlines()])
         for line in one.command.shown:
             assert normal(line) in lines, f"{one.command.text} does not print: {line}\n{one.output}"
+
+
+@pytest.fixture(scope="module")
+def reruns(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[Ended]]:
+    """The guide to reruns, followed over the same events in Parquet, which Sail reads too, unlike JSON."""
+    folder, engine = tmp_path_factory.mktemp("reruns"), request.config.getoption("--engine")
+    schema = 'schema = { shop = "string", at = "timestamp", cents = "bigint" }\n'
+
+    def in_parquet(folder: Path) -> None:
+        file = folder / "orders.toml"
+        text = file.read_text().replace('format = "json"', 'format = "parquet"').replace(schema, "")
+        file.write_text(text if text.startswith("engine") else f'engine = "{engine}"\n{text}')
+        for path in (folder / "incoming").glob("*.json"):
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            table = pa.Table.from_pylist([{**row, "at": datetime.fromisoformat(row["at"])} for row in rows])
+            pq.write_table(table, path.with_suffix(".parquet"))
+            os.utime(path.with_suffix(".parquet"), ns=(path.stat().st_mtime_ns,) * 2)
+            path.unlink()
+
+    return folder, follow(RERUNS, folder, in_parquet)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_the_guide_to_reruns_ends_as_printed_over_parquet(reruns: tuple[Path, list[Ended]]) -> None:
+    """But for the bytes of its files."""
+    ends = [
+        replace(one, command=replace(one.command, shown=[line for line in one.command.shown if " bytes" not in line]))
+        for one in reruns[1]
+    ]
+    assert sum(len(one.command.shown) for one in ends) == sum(len(one.shown) for one in RERUNS.commands) - 1
+    end_as_printed(ends)
+    assert any(line.startswith("  reads        3 files, ") for one in ends for line in one.output.splitlines())
 
 
 @pytest.mark.spark
@@ -100,8 +153,9 @@ def test_what_replay_and_the_readers_give(reader: Reader) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_late_event_says_which_rerun_readmitted_it(reader: Reader) -> None:
-    _, ends = reader.follow(Page(DOCS / "guides" / "reruns.md"))
+@pytest.mark.embedded
+def test_the_late_event_says_which_rerun_readmitted_it(reruns: tuple[Path, list[Ended]]) -> None:
+    _, ends = reruns
     assert '"readmitted_by": 5' in ends[-1].output
 
 
@@ -109,10 +163,16 @@ def test_the_late_event_says_which_rerun_readmitted_it(reader: Reader) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "guide",
-    [pytest.param("quality", marks=pytest.mark.long("most figures are those of the guide to reruns")), "reruns"],
+    [
+        pytest.param("quality", marks=pytest.mark.long("most figures are those of the guide to reruns")),
+        pytest.param("reruns", marks=pytest.mark.embedded),
+    ],
 )
-def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, reader: Reader) -> None:
-    folder, _ = reader.follow(Page(DOCS / "guides" / f"{guide}.md"))
+def test_every_figure_and_every_column_that_runs_wrote_is_described(guide: str, request: pytest.FixtureRequest) -> None:
+    if guide == "reruns":
+        folder, _ = request.getfixturevalue("reruns")
+    else:
+        folder, _ = request.getfixturevalue("reader").follow(Page(DOCS / "guides" / f"{guide}.md"))
     [file] = [one for one in folder.glob("*.toml") if one.stem in ("clicks", "orders")]
     definition = load_definition(file)
     written = set(read_table(definition, "run_metrics")["figure"].to_pylist())

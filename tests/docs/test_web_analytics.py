@@ -22,7 +22,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
-FILES = 3
+FILES = 2
 
 
 def visits_of(requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

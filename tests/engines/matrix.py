@@ -97,7 +97,8 @@ SCHEMA = pa.schema(
 
 def table(batch: int) -> pa.Table:
     """The same as a file has them."""
-    made = {name: [row.get(name) for row in rows(batch)] for name in SCHEMA.names}
+    of_file = rows(batch)
+    made = {name: [row.get(name) for row in of_file] for name in SCHEMA.names}
     return pa.table({name: _array(values, SCHEMA.field(name).type) for name, values in made.items()}, schema=SCHEMA)
 
 

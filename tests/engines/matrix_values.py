@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -248,7 +249,8 @@ LAST = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)  # below a millis
 BEGIN_MIN = (0, 10, 5)  # of a batch's events: the third comes between the others
 
 
-def times() -> list[datetime]:
+@cache
+def times() -> tuple[datetime, ...]:
     """The event times of a key's rows, in the order of arrival; some are equal."""
     found = [
         BASE + timedelta(minutes=begin, milliseconds=row // 2, microseconds=17)
@@ -256,4 +258,4 @@ def times() -> list[datetime]:
         for row in range(ROWS)
     ]
     found[2 * ROWS - 1] = LAST
-    return found
+    return tuple(found)

@@ -112,7 +112,12 @@ CLEAN = CLICKS.replace('event_id = "id"\n', "")
 
 
 @pytest.mark.parametrize(
-    ("text", "analyses"), [(CLEAN, 9), (CLICKS, 11), (SLIDING, 9)], ids=["clean", "ids", "sliding"]
+    ("text", "analyses"),
+    [
+        pytest.param(CLEAN, 9, id="clean", marks=pytest.mark.long("with ids, in make test, more is asked for")),
+        pytest.param(CLICKS, 11, id="ids"),
+        pytest.param(SLIDING, 9, id="sliding"),
+    ],
 )
 def test_a_batch_on_sail_asks_for_few_schemas_and_leaves_no_text_to_parse(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str, analyses: int

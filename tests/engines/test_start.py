@@ -45,7 +45,14 @@ HOUR_MS = 3_600_000
 NOTHING = ["nothing new: there is nothing left to read", "", [], []]
 
 
-@pytest.mark.parametrize("master", ["local[*]", "warm", "sc://no-such-host:15002"])
+@pytest.mark.parametrize(
+    "master",
+    [
+        pytest.param("local[*]", marks=pytest.mark.long("where nothing is new, in make test, it is this master too")),
+        "warm",
+        "sc://no-such-host:15002",
+    ],
+)
 def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
     definition = clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n')
     assert empty_run(definition.file) == NOTHING

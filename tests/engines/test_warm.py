@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, clicks, clock, tables
+from tests.clicks import CLICKS, clicks, tables
 from tests.killed import FILES
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.cli.main import app
 from windowlib.engines.warm import engine, state
 from windowlib.engines.warm.state import EngineState, Process
 from windowlib.quality import judge
-from windowlib.runs.advance import advance
 
 PROJECT = Path(__file__).parents[2]
 
@@ -182,11 +180,9 @@ def test_the_folder_is_the_user_s_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def expected(after_three: Path) -> dict[str, list[str]]:
     """The tables of the pipeline after a run in a session of this process."""
-    definition = clicks(tmp_path_factory.mktemp("without"), FILES)
-    advance(definition, lambda: spark, clock=clock)
-    return tables(definition)
+    return tables(clicks(after_three, 0))
 
 
 @pytest.mark.spark
@@ -301,8 +297,9 @@ def _hang_up(listening: socket.socket) -> None:
 
 
 def test_no_address(tmp_path: Path) -> None:
-    ended, _ = run_at(tmp_path, "sc://spark.example:15002/warehouse")
-    assert ended.returncode == 2
+    definition = clicks(tmp_path, 1, CLICKS + '[spark]\nmaster = "sc://spark.example:15002/warehouse"\n')
+    ended = call("run", definition.file)
+    assert ended.exit_code == 2
     assert (
         'error: spark.master = "sc://spark.example:15002/warehouse" is not an address: need "sc://host:port"'
         in ended.stderr

@@ -29,12 +29,30 @@ from windowlib.tables.read import read_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-IN_ONE_PROCESS = [name for name in CASES if name != "csv"]  # Spark alone parses text
-BY_SPARK = [name for name, case in CASES.items() if case.engine == "spark"]
+OTHERS_DO = {
+    "tumbling": pytest.mark.long("sliding windows, of which tumbling ones are some, go on in make test"),
+    "tumbling_count": pytest.mark.long("sliding count windows, of which these are some, go on in make test"),
+    "event_ids": pytest.mark.long("the two that were killed in make test know ids of events, too"),
+    "refused": pytest.mark.long("another that waits for approval goes on in make test"),
+    "own_trigger": pytest.mark.long("Spark goes on with the same folder in make test"),
+}
+IN_ONE_PROCESS = [  # Spark alone parses text
+    pytest.param(name, marks=OTHERS_DO.get(name, ())) for name in CASES if name != "csv"
+]
+BY_SPARK = ["own_trigger", "csv"]
 WITHOUT_END = ["tumbling_count", "sliding_count", "kept_elements"]  # their windows never end by time
-RERUN = ["sessions", "sliding", "tumbling", *STORIES]  # each way that windows are kept
-RERUN_TOO = ["event_ids", "unkeyed", "frozen_plan", "half_committed", "half_committed_rerun", "refused"]
-ALSO_BY_SPARK = ["sessions", "half_committed"]
+RERUN = ["sliding", "tumbling", *(name for name in STORIES if name != "waiting")]  # each way that windows are kept
+RERUN_TOO = [
+    "sessions",
+    "waiting",
+    "event_ids",
+    "unkeyed",
+    "frozen_plan",
+    "half_committed",
+    "half_committed_rerun",
+    "refused",
+]
+ALSO_BY_SPARK = ["own_aggregate", "kept_elements", "sessions", "half_committed"]
 AS_SAIL = pytest.mark.long("Sail goes on with the same folder in make test")
 
 

@@ -171,9 +171,18 @@ def test_readmitted_events_are_marked(spark: Any, played: Callable[[str], Defini
     assert f"{again:,} of them readmitted" in call("list", definition.file, "--all").stdout
 
 
-def test_what_if_says_what_really_running_it_gives(ran: tuple[str, Definition], spark: Any, tmp_path: Path) -> None:
-    longer = ("40m", "2h") if ALL else ("40m",)
-    window, present = ran
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param("session", marks=pytest.mark.long("sliding windows, in make test, are more exact about it")),
+        "sliding",
+        *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes")),
+    ],
+)
+def test_what_if_says_what_really_running_it_gives(
+    window: str, played: Callable[[str], Definition], spark: Any, tmp_path: Path
+) -> None:
+    longer, present = ("40m", "2h") if ALL else ("40m",), played(window)
     said = what_if(cut(present), [parse_duration(one) for one in longer])
     assert [kept.events for kept in said.rows] == sorted({kept.events for kept in said.rows}), "each keeps more"
     assert said.rows[0].events > 0

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tests.strategies import examples
 from windowlib.model.errors import UnknownWindow
 from windowlib.model.merging import Merge, MergingWindowSet
 from windowlib.model.windows import TimeWindow
@@ -61,6 +62,7 @@ class MergingMachine(RuleBasedStateMachine):
         assert {window: self.contents[self.windows.state_window(window)] for window in self.windows} == self.expected
 
 
+MergingMachine.TestCase.settings = examples(50, 100)
 TestMergingMachine = MergingMachine.TestCase
 
 

@@ -99,7 +99,10 @@ print(*sorted(one.name for one in (files("windowlib.quality") / "suites").iterdi
 """
 
 
-@pytest.mark.parametrize("kind", ["wheel", "editable"])
+EDITABLE = pytest.mark.long("the tests themselves run on an editable installation, by whose suites batches are judged")
+
+
+@pytest.mark.parametrize("kind", ["wheel", pytest.param("editable", marks=EDITABLE)])
 def test_the_suites_are_found(kind: str, installed: Environment, tmp_path: Path) -> None:
     if kind == "editable":
         installed = environment(tmp_path)

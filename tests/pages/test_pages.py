@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -37,10 +37,18 @@ from windowlib.tables.read import read_table
 AS_OF_MS = NOW_MS + 10 * 60_000
 
 
+def has_sail(request: pytest.FixtureRequest) -> bool:
+    """Whether this process may run Sail: one that may have a JVM needs another process for it."""
+    return bool(request.config.getoption("--engine") == "sail")
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("samples") / "a folder"
-    subprocess.run([sys.executable, "-m", "tests.page_samples", str(made)], check=True)
+    if has_sail(request):
+        page_samples.all_of_them(made)
+    else:
+        subprocess.run([sys.executable, "-m", "tests.page_samples", str(made)], check=True)
     return made
 
 
@@ -276,13 +284,19 @@ def test_two_pipelines_of_one_name_have_no_common_site(folder: Path, tmp_path: P
         site([one, one], tmp_path, AS_OF_MS)
 
 
-def test_what_verify_found_last_is_shown(folder: Path) -> None:
+def test_what_verify_found_last_is_shown(
+    request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     assert facts(folder, WELL).verified is None
     copy = folder.parent / "verified"
     shutil.copytree(folder, copy, dirs_exist_ok=True)
     file = copy / f"{WELL}.toml"
-    environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
-    subprocess.run([sys.executable, "-P", "-m", "windowlib", "verify", str(file)], check=True, env=environment)
+    if has_sail(request):
+        ended = CliRunner().invoke(app, ["verify", str(file)])
+        assert ended.exit_code == 0, ended.output
+    else:
+        subprocess.run([sys.executable, "-P", "-m", "windowlib", "verify", str(file)], check=True)
     found = facts(copy, WELL)
     assert found.verified is not None
     assert (found.verified.outcome, found.overview.warns) == ("equal", False)
@@ -331,21 +345,34 @@ def _has_browser(without_rights: list[str]) -> None:
 LIGHT, DARK = "rgb(255, 255, 255)", "rgb(14, 17, 22)"
 
 
+LOOKS = {  # how a page is looked at: on a screen of which size, in dark colours and with all of its parts opened or not
+    "desktop": (browser.DESKTOP, False),
+    "desktop, dark and opened": (browser.DESKTOP, True),
+    "phone": (browser.PHONE, False),
+    "phone, dark and opened": (browser.PHONE, True),
+}
+ALIKE = pytest.mark.long("make test looks so at a page with more on it, and at this one on a phone, opened")
+AT_ONCE = {TROUBLE: (*LOOKS,), ".": ("desktop", "phone, dark and opened")}
+
+
+def looked_at() -> Iterator[Any]:
+    for page in (".", *NAMES):
+        for how in LOOKS:
+            now = how in AT_ONCE.get(page, ("phone, dark and opened",))
+            yield pytest.param(page, how, id=f"{page}-{how}", marks=() if now else ALIKE)
+
+
 @pytest.mark.usefixtures("_has_browser")
-@pytest.mark.parametrize("size", [browser.DESKTOP, browser.PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("page", [".", *NAMES])
-def test_a_browser_shows_it_from_disk(
-    request: pytest.FixtureRequest, pages: Path, page: str, size: tuple[int, int]
-) -> None:
-    address = (pages / page / "index.html").resolve().as_uri()
-    for dark, opened in ((False, False), (True, True)):
-        seen = request.getfixturevalue("chromium").look(address, size, dark=dark, opened=opened)
-        assert seen.requests == [address]  # nothing is loaded
-        assert seen.complaints == []
-        assert (seen.width, seen.too_wide) == (size[0], [])  # no sideways scroll
-        assert seen.background == (DARK if dark else LIGHT)
-        assert "As of 2026-03-05 12:10:00 UTC" in seen.text
-    if page == TROUBLE:
+@pytest.mark.parametrize(("page", "how"), [*looked_at()])
+def test_a_browser_shows_it_from_disk(request: pytest.FixtureRequest, pages: Path, page: str, how: str) -> None:
+    address, (size, dark) = (pages / page / "index.html").resolve().as_uri(), LOOKS[how]
+    seen = request.getfixturevalue("chromium").look(address, size, dark=dark, opened=dark)
+    assert seen.requests == [address]  # nothing is loaded
+    assert seen.complaints == []
+    assert (seen.width, seen.too_wide) == (size[0], [])  # no sideways scroll
+    assert seen.background == (DARK if dark else LIGHT)
+    assert "As of 2026-03-05 12:10:00 UTC" in seen.text
+    if page == TROUBLE and dark:
         assert SCRIPT in seen.text  # as text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,22 +47,31 @@ def newest_of(*files: int) -> int:
     return max(row["at_ms"] for number in files for row in events(number) if row["user"])
 
 
-@pytest.fixture
-def moved(folder: Path, spark: SparkSession) -> Definition:
-    """After three batches the watermark was moved a week ahead."""
+@pytest.fixture(scope="module")
+def week_ahead(after_three: Path, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder after three batches, and after the watermark was moved a week ahead."""
+    folder = tmp_path_factory.mktemp("week") / "ahead"
+    shutil.copytree(after_three, folder)
     definition = of(folder)
     advance_watermark(definition, START_MS + WEEK_MS, "ann", "closed", clock)
     advance(definition, lambda: spark, clock=clock)
-    return definition
+    return folder
 
 
-def test_the_newest_event_is_an_event_though_the_watermark_was_moved(folder: Path, moved: Definition) -> None:
+@pytest.fixture
+def moved(week_ahead: Path, tmp_path: Path) -> Definition:
+    """A copy of it, for one test."""
+    shutil.copytree(week_ahead, tmp_path / "pipeline")
+    return of(tmp_path / "pipeline")
+
+
+def test_the_newest_event_is_an_event_though_the_watermark_was_moved(moved: Definition) -> None:
     found = facts(moved)
     assert found.newest_event_ms == newest_of(1, 2, 3)
     assert sum(hour.events or 0 for hour in found.hours) > 0
     text = moved.file.read_text(encoding="utf-8")
     moved.file.write_text(text.replace('out_of_orderness = "5m"', 'out_of_orderness = "50m"'), encoding="utf-8")
-    assert facts(of(folder)).newest_event_ms == newest_of(1, 2, 3)
+    assert facts(of(moved.file.parent)).newest_event_ms == newest_of(1, 2, 3)
 
 
 def test_a_batch_of_an_earlier_release_says_its_newest_event_by_what_it_made_of_the_watermark(folder: Path) -> None:

@@ -215,7 +215,7 @@ def histories(draw: st.DrawFn) -> list[list[Row]]:
 
 
 @pytest.mark.both
-@examples(4, 60)
+@examples(2, 60)
 @given(windows=st.builds(CountWindows, st.integers(1, 7), st.integers(1, 7)), batches=histories())
 def test_the_plan_is_the_reference(new_plan: NewPlan, windows: CountWindows, batches: Sequence[list[Row]]) -> None:
     plan, reference = new_plan(windows), Reference(spec(windows))
@@ -269,7 +269,11 @@ def test_every_aggregate_function(new_plan: NewPlan) -> None:
     assert {a.function for a in read_aggregates(EVERYTHING).aggregates} == set(CALLABLE)
     plan = new_plan(windows, expressions=EVERYTHING)
     batches = [events(keys, first) for keys, first in (("aaaaabaa", 0), ("abaa", 8), ("ba" * 8, 12))]
-    found = [row for batch in batches for row in plan.advance(batch)]
+    found = [row for batch in batches[:2] for row in plan.advance(batch)]
+    kept = sorted(plan.open)
+    assert plan.advance(None) == []  # types are those of the state then
+    assert sorted(plan.open) == kept
+    found += plan.advance(batches[2])
     of_key: dict[str, list[Row]] = defaultdict(list)
     for row in (row for batch in batches for row in batch):
         of_key[row["the key"]].append(row)
@@ -333,7 +337,17 @@ def everything(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("windows", [CountWindows(3, 3), CountWindows(5, 2), CountWindows(1, 3)], ids=str)
+@pytest.mark.parametrize(
+    "windows",
+    [
+        CountWindows(5, 2),
+        *(
+            pytest.param(windows, marks=pytest.mark.long("windows that overlap, in make test, have no key either"))
+            for windows in (CountWindows(3, 3), CountWindows(1, 3))
+        ),
+    ],
+    ids=str,
+)
 def test_without_a_key_there_is_one_count(new_plan: NewPlan, windows: CountWindows) -> None:
     plan = new_plan(windows, keys=())
     assert plan.advance([]) == []
@@ -343,7 +357,7 @@ def test_without_a_key_there_is_one_count(new_plan: NewPlan, windows: CountWindo
 
 
 def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
-    plan = new_plan(CountWindows(size=2, slide=3), expressions=EVERYTHING)
+    plan = new_plan(CountWindows(size=2, slide=3))
     assert [row["firing"] for row in plan.advance(events("aaabb"))] == [1]
     held, kept = plan.slices(), sorted(plan.open)
     nothing = {
@@ -362,7 +376,17 @@ def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
 
 
 @pytest.mark.classic  # the names of Spark's operators
-@pytest.mark.parametrize("windows", [CountWindows(4, 4), CountWindows(6, 4), CountWindows(2, 7)], ids=str)
+@pytest.mark.parametrize(
+    "windows",
+    [
+        pytest.param(
+            CountWindows(4, 4), marks=pytest.mark.long("windows that overlap, in make test, go through the same plan")
+        ),
+        CountWindows(6, 4),
+        CountWindows(2, 7),
+    ],
+    ids=str,
+)
 def test_events_are_read_and_shuffled_once(new_plan: NewPlan, windows: CountWindows) -> None:
     plan = new_plan(windows)
     plan.spark.conf.set("spark.sql.shuffle.partitions", "2")  # as a run of more than one task has it

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.engines import matrix
 from tests.engines.matrix import Column, columns
 from tests.engines.matrix_values import ROWS, times
 from windowlib.definition.aggregate_sql import read_aggregates
-from windowlib.plans.aggregate_calls import call
+from windowlib.plans.aggregate_calls import Call, call
 from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
 from windowlib.plans.folds import Folds, argument, finished
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
@@ -28,15 +29,20 @@ PLAIN = ("Column", "Literal")
 def plain() -> Iterator[Column]:
     """The columns that are one call, of columns alone."""
     for one in columns():
-        tree = sqlglot.parse_one(one.sql, dialect="spark")
-        found = call(tree)
+        found = called(one.sql)
         if found and found.condition is None and all(type(of).__name__ in PLAIN for of in found.arguments):
             yield one
 
 
+@cache
+def called(sql: str) -> Call | None:
+    """The one call that an expression is."""
+    return call(sqlglot.parse_one(sql, dialect="spark"))
+
+
 def elements(one: Column, number: int) -> Iterator[dict[str, Any]]:
     """The elements of a case, as the plan gives them to a fold."""
-    found = call(sqlglot.parse_one(one.sql, dialect="spark"))
+    found = called(one.sql)
     assert found
     element = FUNCTIONS[found.name].element
     for row, value in enumerate(one.type.cases[number].values()):
@@ -66,7 +72,7 @@ def _element(template: str, x: Any, y: Any = None) -> Any:
 
 
 def test_what_is_folded_is_every_function_that_can_be() -> None:
-    found = {of.name for one in plain() if (of := call(sqlglot.parse_one(one.sql, dialect="spark")))}
+    found = {of.name for one in plain() if (of := called(one.sql))}
     assert found == set(CALLABLE) - {"hll_sketch_agg"}  # bytes, of which only an estimate can be compared
 
 

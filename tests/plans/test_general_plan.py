@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -183,13 +182,13 @@ def _in_hole(spec: WindowSpec, element: Element, plan_time_ms: int, *now: int) -
     return not has_window and not spec.is_element_late(element.timestamp_ms, *now)
 
 
-@examples(100, 2000)
+@examples(60, 2000)
 @given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
 def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
     compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)
 
 
-@examples(150, 2000)
+@examples(100, 2000)
 @given(
     assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), st.just(Global())),
     trigger=st.one_of(st.builds(CountTrigger, st.integers(1, 4)), st.just(PurgingTrigger(CountTrigger(2)))),
@@ -242,12 +241,13 @@ def test_a_window_whose_timers_a_timeout_has_deleted_goes_without_an_element_of_
 def test_every_pair_of_choices_is_compared() -> None:
     """Each assigner with each trigger, evictor, lateness and time, and each of those with each other."""
     history = _long_history()
-    missing = set().union(*map(_pairs, ALLOWED))
-    for spec in sorted(ALLOWED, key=lambda spec: hashlib.sha256(repr(spec).encode()).digest()):
-        if missing & _pairs(spec):
-            compare(WorkerEngine(spec), spec, history)
-            missing -= _pairs(spec)
-    assert not missing
+    pairs = [(spec, _pairs(spec)) for spec in ALLOWED]
+    missing = set().union(*(of for _, of in pairs))
+    while missing:
+        spec, found = max(pairs, key=lambda one: len(missing & one[1]))  # so few are enough
+        assert missing & found
+        compare(WorkerEngine(spec, rows_in=20), spec, history)
+        missing -= found
 
 
 @pytest.mark.long("2160 specifications, 100 s; make check compares every pair of choices")
@@ -343,7 +343,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-@examples(5, 60)
+@examples(3, 60)
 @given(spec=st.sampled_from(ALLOWED), batches=histories(keys=20, max_size=120))
 def test_the_plan_in_spark_is_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
     compare(PlanEngine(spec, spark), spec, batches)

@@ -41,19 +41,24 @@ def visits(first_minute: int, **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(("text", "instants"), [(CLEAN, 1), (ALIGNED, 2)], ids=["sessions", "sliding"])
-def test_a_clean_batch_is_one_job(tmp_path: Path, spark: SparkSession, text: str, instants: int) -> None:
-    definition = clicks(tmp_path, 0, text)
+def clean_batches(folder: Path, spark: SparkSession, text: str, jobs: int) -> Definition:
+    """A pipeline after two clean batches, each of so many jobs."""
+    definition = clicks(folder, 0, text)
     for number in (1, 2):
-        arrive(tmp_path, number, visits(100 * number))
-        assert jobs_of_the_next_batch(definition, spark) == WINDOWS + instants * INSTANT
+        arrive(folder, number, visits(100 * number))
+        assert jobs_of_the_next_batch(definition, spark) == jobs
+    return definition
 
 
-def test_a_late_event_replaces_in_one_job(tmp_path: Path, spark: SparkSession) -> None:
-    definition = clicks(tmp_path, 0, CLEAN)
-    for number in (1, 2):
-        arrive(tmp_path, number, visits(100 * number))
-        jobs_of_the_next_batch(definition, spark)
+def test_a_clean_batch_of_sliding_windows_is_one_job(tmp_path: Path, spark: SparkSession) -> None:
+    clean_batches(tmp_path, spark, ALIGNED, WINDOWS + 2 * INSTANT)
+
+
+def test_a_clean_batch_is_one_job_and_a_late_event_replaces_in_one(tmp_path: Path, spark: SparkSession) -> None:
+    definition = clean_batches(tmp_path, spark, CLEAN, WINDOWS + INSTANT)
+    before = jobs_so_far(spark)
+    assert advance(definition, lambda: spark) == []
+    assert jobs_so_far(spark) == before
     arrive(tmp_path, 3, [*visits(210), *visits(100)])
     named, replacement = 1, 1  # what is replaced, broadcast to the files that hold it; then those files, written again
     assert jobs_of_the_next_batch(definition, spark) == WINDOWS + INSTANT + named + replacement
@@ -65,12 +70,3 @@ def test_a_row_that_may_be_refused_is_looked_at(tmp_path: Path, spark: SparkSess
     arrive(tmp_path, 1, [*visits(0), *visits(50, user=None)])
     path_names = quarantine = 1
     assert jobs_of_the_next_batch(definition, spark) == FIGURES + WINDOWS + INSTANT + path_names + quarantine
-
-
-def test_without_news_there_is_no_job(tmp_path: Path, spark: SparkSession) -> None:
-    definition = clicks(tmp_path, 0, CLEAN)
-    arrive(tmp_path, 1, visits(0))
-    jobs_of_the_next_batch(definition, spark)
-    before = jobs_so_far(spark)
-    assert advance(definition, lambda: spark) == []
-    assert jobs_so_far(spark) == before

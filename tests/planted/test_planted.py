@@ -52,6 +52,7 @@ def test_the_checks_notice_it(spark: Any, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
+@pytest.mark.long("random pipelines have no fault in make test, and none of their batches may be refused")
 def test_without_a_fault_no_batch_is_refused(spark: Any, tmp_path: Path) -> None:
     if not is_sail(spark):
         pytest.skip("the pipelines are Sail's")

@@ -75,14 +75,17 @@ def test_a_logger_in_use_takes_another_step() -> None:
 
 
 JUDGE = """
-import json, sys
+import json, sys, types
 sys.modules.update(dict.fromkeys(["pyspark", "sqlalchemy"]))
 from windowlib.quality.lazy_imports import lazily
 with lazily():
     import windowlib.quality.verdict
 before = "scipy.stats._distn_infrastructure" in sys.modules
+seldom = [sys.modules[name] for name in ("altair", "scipy.stats")]
+assert all(type(module) is not types.ModuleType for module in seldom), seldom  # not loaded yet
 import scipy.stats
 scipy.stats.norm
+assert type(seldom[1]) is types.ModuleType
 print(json.dumps([before, "scipy.stats._distn_infrastructure" in sys.modules, sys.modules["pyspark"]]))
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Set
+from functools import cache
 from pathlib import Path
 
 PACKAGES = {
@@ -20,9 +21,15 @@ TEXTS = re.compile(
 PLACES = re.compile(rf"(?:{'|'.join(sorted(PACKAGES))})\.")  # a text that the module of a class begins with
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    """Its tree; no file that is looked at changes meanwhile."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def uses(file: Path, public: Set[str], own: Set[str]) -> Iterator[str]:
     """Modules that are not `public`, private attributes that are not `own`, and names of other programs."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = parsed(file)
     texts = _without_docstrings(tree)
     for node in ast.walk(tree):
         match node:
@@ -53,7 +60,7 @@ def uses_of_settings(file: Path, public: Set[str]) -> Iterator[str]:
 def private_names(files: list[Path]) -> set[str]:
     """The private names that these files define themselves."""
     found = set()
-    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))):
+    for node in (node for file in files for node in ast.walk(parsed(file))):
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)

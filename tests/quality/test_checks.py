@@ -408,6 +408,7 @@ def test_importing_the_check_imports_nothing_heavy():
     assert done.stdout.strip() == "set()"
 
 
+@pytest.mark.long("tests/private_apis asks the same of the process that judges, in make test")
 def test_statistics_and_plots_are_imported_when_they_are_used() -> None:
     program = """
 import sys, types

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +37,44 @@ def no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         judge._judge.end()
 
 
+@dataclass
+class Engine:
+    """Keeps a judge, which takes seconds to start: another one only where a test has ended it."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def judge(self) -> subprocess.Popen[bytes]:
+        """The one that it keeps; the engine's folder must be this one's."""
+        if self.process is None or self.process.poll() is not None:
+            self.end()
+            place = judge.socket_in(state.folder())
+            place.unlink(missing_ok=True)
+            self.process = subprocess.Popen(judge.command_for_engine(), stdin=subprocess.PIPE)
+            deadline = time.monotonic() + 60
+            while not place.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        return self.process
+
+    def end(self) -> None:
+        if self.process:
+            self.process.kill()
+            self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    made = Engine(tmp_path_factory.mktemp("kept") / "engine")
+    yield made
+    made.end()
+
+
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def kept(engine: Engine, no_judge: None, monkeypatch: pytest.MonkeyPatch) -> subprocess.Popen[bytes]:
     """A judge as an engine keeps it."""
-    place = state.folder()
-    with subprocess.Popen(judge.command_for_engine(), stdin=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while not judge.socket_in(place).exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        yield process
-        process.kill()
+    monkeypatch.setenv(state.FOLDER_VARIABLE, str(engine.folder))
+    return engine.judge()
 
 
 def own_judge() -> subprocess.Popen[bytes]:
@@ -73,11 +100,8 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
     assert lasting(there) == lasting(here)
     assert [outcome["success"] for outcome in there] == [True, True, True, True, False]
     assert psutil.Process(own_judge().pid).ppid() == os.getpid()
-
-
-def test_what_is_wrong_with_a_suite_is_said_as_here(tmp_path: Path) -> None:
+    # What is wrong with a suite is said as here.
     clicks = own(tmp_path, "figures_suite", {"type": "expect_wonders", "kwargs": {}})
-    judge.get_ready()
     with pytest.raises(InvalidSpec, match=r"own\.json: expectation 1, expect_wonders: need") as raised:
         samples.check(clicks, FIGURES)
     assert own_judge().poll() is None  # it had no answer, and this process met the error itself
@@ -115,15 +139,6 @@ def test_one_of_other_code_is_not_found(
     assert own_judge().poll() is None
 
 
-@pytest.mark.fault("the process that judges is killed", "the run judges itself")
-def test_one_that_was_killed_is_not_waited_for(kept: subprocess.Popen[bytes]) -> None:
-    os.kill(kept.pid, signal.SIGKILL)
-    kept.wait()
-    assert judge.socket_in(state.folder()).exists()
-    judge.get_ready()
-    assert own_judge().poll() is None
-
-
 def test_a_folder_of_another_user_is_not_looked_into(
     kept: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +147,15 @@ def test_a_folder_of_another_user_is_not_looked_into(
     monkeypatch.setattr(os, "getuid", lambda: theirs)
     assert state.folder_if_any() is None
     assert judge._found() is None
+
+
+@pytest.mark.fault("the process that judges is killed", "the run judges itself")
+def test_one_that_was_killed_is_not_waited_for(kept: subprocess.Popen[bytes]) -> None:
+    os.kill(kept.pid, signal.SIGKILL)
+    kept.wait()
+    assert judge.socket_in(state.folder()).exists()
+    judge.get_ready()
+    assert own_judge().poll() is None
 
 
 SUITE = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
+from copy import copy
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,12 @@ class Hours:
         self.incoming.mkdir(parents=True)
         text = DEFINITION.format(window=window).replace("max_files", f"{horizon}\nmax_files")
         (folder / "hours.toml").write_text(text, encoding="utf-8")
+
+    def copied(self, folder: Path) -> Hours:
+        """The same, with all it has, in another folder."""
+        made = copy(self)
+        made.incoming = Path(shutil.copytree(self.incoming.parent, folder)) / "incoming"
+        return made
 
     @property
     def definition(self) -> Definition:

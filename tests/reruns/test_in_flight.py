@@ -77,15 +77,17 @@ def test_windows_next_to_those_that_are_recomputed_stay_in_flight(spark: SparkSe
     assert (found["clicks"], found["total"]) == (3, 10)
 
 
-@pytest.mark.parametrize(("lateness", "stays"), [("2h 44m", False), ("2h 44m 1ms", True)])
-def test_what_is_late_by_another_lateness_goes_wherever_it_lies(
-    spark: SparkSession, tmp_path: Path, lateness: str, stays: bool
-) -> None:
-    """The session of b ends at 03:16, the watermark is 1 ms before 06:00; its partition is none that is recomputed."""
-    file = done(spark, tmp_path, "1d", [[("a", 0, 1), ("b", 3, 2), ("b", 3.1, 3)], [("c", 6, 4)]], partition="1h")
-    file.write_text(file.read_text().replace('allowed_lateness = "1d"', f'allowed_lateness = "{lateness}"'))
+def test_what_is_late_by_another_lateness_goes_wherever_it_lies(spark: SparkSession, tmp_path: Path) -> None:
+    """The session of b ends at 03:16, that of d 1 ms later, the watermark is 1 ms before 06:00; their partition is none
+    that is recomputed.
+    """
+    later = 3.1 + 1 / HOUR_MS
+    events = [("a", 0, 1), ("b", 3, 2), ("b", 3.1, 3), ("d", 3, 2), ("d", later, 3)]
+    file = done(spark, tmp_path, "1d", [events, [("c", 6, 4)]], partition="1h")
+    assert in_flight(loaded(file)).keys() == {"a", "b", "c", "d"}
+    file.write_text(file.read_text().replace('allowed_lateness = "1d"', 'allowed_lateness = "2h 44m"'))
     advance(loaded(file), lambda: spark, clock=clock, rerun=FIRST_HOUR)
-    assert in_flight(loaded(file)) == {**({"b": (3, 2)} if stays else {}), "c": (6, 1)}
+    assert in_flight(loaded(file)) == {"c": (6, 1), "d": (3, 2)}
 
 
 def test_files_of_days_that_do_not_change_are_not_written_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,15 +16,21 @@ FIRST: list[Row] = [(None, "ann", "10:00", 1)]
 SECOND: list[Row] = [(None, "ann", "10:30", 2), (None, "ann", "15:00", 7)]
 
 
-@pytest.fixture
-def hours(spark: SparkSession, tmp_path: Path) -> Hours:
+@pytest.fixture(scope="module")
+def after_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hours:
     """After a run, and a pattern that leaves the first file out."""
-    made = Hours(tmp_path, spark).read(FIRST, SECOND)
+    made = Hours(tmp_path_factory.mktemp("after"), spark).read(FIRST, SECOND)
     assert made.results() == {("ann", "10:00"): (2, 3)}
     file = made.definition.file
     text = file.read_text(encoding="utf-8").replace("[watermark]", 'exclude = ["1.*"]\n[watermark]')
     file.write_text(text, encoding="utf-8")
     return made
+
+
+@pytest.fixture
+def hours(after_two: Hours, tmp_path: Path) -> Hours:
+    """A copy of it, for one test."""
+    return after_two.copied(tmp_path / "hours")
 
 
 def test_a_rerun_and_verify_read_it_still(hours: Hours) -> None:

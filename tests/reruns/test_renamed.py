@@ -16,14 +16,20 @@ REPEATS = [("1", "ann", "10:05", 1), ("3", "bob", "15:00", 5)]
 LATE = [("4", "ann", "10:20", 100), ("5", "bob", "15:30", 5)]
 
 
-@pytest.fixture
-def hours(spark: SparkSession, tmp_path: Path) -> Hours:
+@pytest.fixture(scope="module")
+def moved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hours:
     """After a run, and two files moved into a folder."""
-    made = Hours(tmp_path, spark).read(FIRST, REPEATS, LATE)
+    made = Hours(tmp_path_factory.mktemp("moved"), spark).read(FIRST, REPEATS, LATE)
     assert (made.refused(), made.late()) == ({("2.parquet", 0): "duplicate"}, {("3.parquet", 0): None})
     made.move(2, 3)
     assert made.run() == []
     return made
+
+
+@pytest.fixture
+def hours(moved: Hours, tmp_path: Path) -> Hours:
+    """A copy of it, for one test."""
+    return moved.copied(tmp_path / "hours")
 
 
 def test_verify_finds_what_was_read_under_another_name(hours: Hours) -> None:

@@ -240,7 +240,13 @@ def test_late_events_readmitted(spark: Any, drawn: Drawn, data: st.DataObject) -
         check_rerun(played, Asked(one.time_ms - data.draw(st.integers(0, 20)), one.time_ms + 9, True, key))
 
 
-@pytest.mark.parametrize("assigner", [Session(10), DynamicSession("gap_ms")])
+@pytest.mark.parametrize(
+    "assigner",
+    [
+        pytest.param(Session(10), marks=pytest.mark.long("gaps of each event's own, in make test, are such gaps too")),
+        DynamicSession("gap_ms"),
+    ],
+)
 def test_an_event_that_only_touches_what_was_read_is_found(spark: Any, tmp_path: Path, assigner: Assigner) -> None:
     """It lies just before a session that begins where the reading around the range does, in a file of its own."""
     chain = [Event("a", at, 1, f"c{at}", 10) for at in range(21, 62, 8)]

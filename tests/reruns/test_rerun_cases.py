@@ -200,13 +200,18 @@ def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSe
     assert run(definition, spark) == []  # it was given up at once, and nothing waits
 
 
-def test_a_preview_is_applied_once(
+@pytest.mark.fault("a rerun dies while it applies a preview", "the next one finishes it")
+def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And applied once."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = done(tmp_path, spark)
     wanted = MIDDLE.expecting(dry_run(definition, spark, MIDDLE).preview_id)
-    run(definition, spark, wanted)
+    with stopped("ledger:prepare"):
+        run(definition, spark, wanted)
+    [report] = run(definition, spark, replace(wanted, who="ben"))
+    assert report.batch_id == 4
     before = tables(definition), versions(definition)
     with pytest.raises(DoneAlready, match=f"done already: batch 4 did what preview {wanted.preview_id} said"):
         run(definition, spark, replace(wanted, who="ben"))
@@ -217,18 +222,6 @@ def test_a_preview_is_applied_once(
     assert (tables(definition), versions(definition)) == before
     rows = read_table(definition, "ledger").to_pylist()
     assert sorted(row["batch_id"] for row in rows if row["kind"] in ("plan", "abandon")) == [1, 2, 3, 4]
-
-
-@pytest.mark.fault("a rerun dies while it applies a preview", "the next one finishes it")
-def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    definition = done(tmp_path, spark)
-    wanted = MIDDLE.expecting(dry_run(definition, spark, MIDDLE).preview_id)
-    with stopped("ledger:prepare"):
-        run(definition, spark, wanted)
-    [report] = run(definition, spark, replace(wanted, who="ben"))
-    assert report.batch_id == 4
 
 
 def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_applied(
@@ -256,11 +249,11 @@ def test_an_unknown_preview(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_new_files_are_for_an_ordinary_run(spark: SparkSession, tmp_path: Path) -> None:
-    definition = done(tmp_path, spark, 2)
-    arrive(tmp_path, 3, events(3))
+    definition = done(tmp_path, spark)
+    arrive(tmp_path, 4, events(4))
     assert dry_run(definition, spark, MIDDLE).summary.files_waiting == 1
     (report,) = run(definition, spark, MIDDLE)
-    assert report.figures["files_read"] == 2
+    assert report.figures["files_read"] == FILES
     assert [report.figures["rows_read"] for report in run(definition, spark)] == [82]
 
 
@@ -475,6 +468,7 @@ def test_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:
 # -- late events --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long("random pipelines readmit those of a key, too, in make test")
 def test_late_events_of_one_key(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     late = [row for row in read_table(definition, "late_events").to_pylist() if row["readmitted_by"] is None]
@@ -502,6 +496,7 @@ def test_the_number_of_key_columns_must_be_right(spark: SparkSession, tmp_path: 
 # -- dead and simultaneous runs -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long("one that applies a preview is killed in make test, and any at each step, without an engine")
 @pytest.mark.fault("each attempt at a rerun dies one commit later", "it is finished once")
 def test_each_attempt_dies_one_commit_later(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
     """Ordinary runs finish what a dead rerun has left."""
@@ -532,7 +527,7 @@ def test_a_rerun_first_finishes_what_another_has_left(spark: SparkSession, tmp_p
     assert [report.batch_id for report in run(definition, spark)] == [3]
 
 
-@pytest.mark.long("a run by itself finishes a rerun, and several give one up together, in make test")
+@pytest.mark.long("runs finish reruns in tests/schedules, and several give one up together, in make test")
 def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     other_file = tmp_path / "hours.toml"

@@ -19,52 +19,84 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 END = [("end", "bob", "20:00", 5)]
 
 
-@pytest.mark.parametrize("horizon", ["", 'dedup_horizon = "1h"'])
+@pytest.mark.parametrize(
+    "horizon",
+    [
+        "",
+        pytest.param(
+            'dedup_horizon = "1h"', marks=pytest.mark.long("ids that are forgotten are looked at below, in make test")
+        ),
+    ],
+)
 def test_an_id_of_a_file_elsewhere_stays_a_duplicate(spark: SparkSession, tmp_path: Path, horizon: str) -> None:
-    """Another row of its file is repaired; also after the id was forgotten."""
+    """Another row of its file is repaired; also after the id was forgotten.
+
+    So is one of a file elsewhere, which is not read, that the repaired file has only now: its id is known.
+    """
     first, second = [("1", "ann", "08:05", 1), ("2", "bob", "08:10", 1)], [("1", "ann", "12:05", 1)]
     hours = Hours(tmp_path, spark, horizon=horizon).read(first, [*second, ("3", "ann", "12:10", 2)], END)
     assert ("1" in hours.seen()) == (not horizon)
-    hours.write(2, *second, ("3", "ann", "12:10", 20))
+    new = [] if horizon else [("2", "bob", "12:15", 1)]
+    hours.write(2, *second, ("3", "ann", "12:10", 20), *new)
     hours.rerun("12:00", "13:00")
     assert hours.results() == {("ann", "08:00"): (1, 1), ("bob", "08:00"): (1, 1), ("ann", "12:00"): (1, 20)}
-    assert hours.refused() == {("2.parquet", 0): "duplicate"}
+    assert hours.refused() == {("2.parquet", row): "duplicate" for row in (0, *((2,) if new else ()))}
     assert hours.differences() == []
 
 
-def test_an_id_of_a_file_elsewhere_that_a_repaired_file_has_now_is_a_duplicate(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """That file is not read: its id is known."""
-    hours = Hours(tmp_path, spark).read([("1", "ann", "08:05", 1)], [("3", "ann", "12:10", 2)], END)
-    hours.write(2, ("1", "ann", "12:05", 1), ("3", "ann", "12:10", 20))
-    hours.rerun("12:00", "13:00")
-    assert hours.results() == {("ann", "08:00"): (1, 1), ("ann", "12:00"): (1, 20)}
-    assert hours.refused() == {("2.parquet", 0): "duplicate"}
-    assert hours.differences() == []
+def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Path) -> None:
+    """Of each user something else: what a file holds no longer that was repaired, or has now, in one rerun.
 
-
-@pytest.mark.parametrize("lost", [False, True])
-def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Path, lost: bool) -> None:
-    """The one that was counted is no longer in its file, or that is gone."""
-    kept = [("2", "ann", "10:06", 10)]
+    ann's id 1 is in another file, too, and counts there then. bob's c2 stays counted where it was, though the repaired
+    file has it, too. cid's x1 lies outside of the range elsewhere: its windows are not recomputed, so it stays refused.
+    No file has dan's n1 any more: it may come again.
+    """
+    kept = [
+        ("2", "ann", "10:06", 10),
+        ("c1", "bob", "10:05", 1),
+        ("x2", "cid", "10:06", 10),
+        ("n2", "dan", "10:06", 10),
+    ]
+    gone = [("1", "ann", "10:05", 1), ("x1", "cid", "10:05", 1), ("n1", "dan", "10:05", 1)]
+    first = [("3", "ann", "10:10", 100), ("1", "ann", "10:50", 1), ("c2", "bob", "10:10", 2)]
     hours = Hours(tmp_path, spark).read(
-        [("1", "ann", "10:05", 1), *kept], [("3", "ann", "10:10", 100), ("1", "ann", "10:50", 1)], END
+        [*kept, *gone], [*first, ("x3", "cid", "10:10", 100), ("x1", "cid", "11:50", 1)], END
     )
-    assert hours.refused() == {("2.parquet", 1): "duplicate"}
-    if lost:
-        (hours.incoming / "1.parquet").unlink()
-    else:
-        hours.write(1, *kept)
-    hours.rerun("10:00", "11:00", accept_gap=lost)
-    assert hours.results() == {("ann", "10:00"): (2, 101) if lost else (3, 111)}
-    assert hours.refused() == {}
-    assert hours.seen() == {"3": "10:10", "1": "10:50", "end": "20:00"} | ({} if lost else {"2": "10:06"})
+    assert hours.refused() == {("2.parquet", 1): "duplicate", ("2.parquet", 4): "duplicate"}
+    hours.write(1, *kept, ("c2", "bob", "10:15", 200))
+    wanted = {
+        ("ann", "10:00"): (3, 111),
+        ("bob", "10:00"): (2, 3),
+        ("cid", "10:00"): (2, 110),
+        ("dan", "10:00"): (1, 10),
+    }
+    for _ in range(2):
+        hours.rerun("10:00", "11:00")
+        assert hours.results() == wanted
+        assert hours.refused() == {("1.parquet", 4): "duplicate", ("2.parquet", 4): "duplicate"}
+    counted = {"2": "10:06", "3": "10:10", "1": "10:50", "c1": "10:05", "c2": "10:10", "x2": "10:06", "x3": "10:10"}
+    assert hours.seen() == {**counted, "n2": "10:06", "end": "20:00"}
     assert hours.span(2) == ("10:10", "10:50")
     assert hours.differences() == []
-    if not lost:
-        hours.rerun("10:00", "11:00")
-        assert hours.results() == {("ann", "10:00"): (3, 111)}
+    hours.write(4, ("n1", "dan", "20:10", 1), ("n4", "dan", "22:00", 1))
+    hours.run()
+    assert ("4.parquet", 0) not in hours.refused()
+    assert hours.results()["dan", "20:00"] == (1, 1)
+
+
+def test_the_row_that_remains_of_an_id_counts_once_a_file_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+    hours = Hours(tmp_path, spark).read(
+        [("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)],
+        [("3", "ann", "10:10", 100), ("1", "ann", "10:50", 1)],
+        END,
+    )
+    (hours.incoming / "1.parquet").unlink()
+    hours.rerun("10:00", "11:00", accept_gap=True)
+    assert hours.results() == {("ann", "10:00"): (2, 101)}
+    assert hours.refused() == {}
+    assert hours.seen() == {"3": "10:10", "1": "10:50", "end": "20:00"}
+    assert hours.span(2) == ("10:10", "10:50")
+    assert hours.differences() == []
 
 
 def test_the_row_that_remains_is_the_first_of_its_file_that_counts(spark: SparkSession, tmp_path: Path) -> None:
@@ -74,27 +106,6 @@ def test_the_row_that_remains_is_the_first_of_its_file_that_counts(spark: SparkS
     hours.rerun("10:00", "11:00")
     assert hours.results() == {("ann", "10:00"): (2, 11)}
     assert hours.span(2) == ("10:50", "10:50")
-
-
-def test_the_row_that_remains_lies_outside_of_the_range(spark: SparkSession, tmp_path: Path) -> None:
-    """Its windows are not recomputed, so it stays refused."""
-    repeated = [("3", "ann", "10:10", 100), ("1", "ann", "11:50", 1)]
-    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)], repeated, END)
-    hours.write(1, ("2", "ann", "10:06", 10))
-    hours.rerun("10:00", "11:00")
-    assert hours.results() == {("ann", "10:00"): (2, 110)}
-    assert hours.refused() == {("2.parquet", 1): "duplicate"}
-    assert hours.differences() == []
-
-
-def test_an_event_that_is_counted_stays_so(spark: SparkSession, tmp_path: Path) -> None:
-    """Though an earlier file has its id, too, since it was repaired."""
-    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1)], [("2", "ann", "10:10", 2)], END)
-    hours.write(1, ("1", "ann", "10:05", 1), ("2", "ann", "10:15", 200))
-    hours.rerun("10:00", "11:00")
-    assert hours.results() == {("ann", "10:00"): (2, 3)}
-    assert hours.refused() == {("1.parquet", 1): "duplicate"}
-    assert hours.differences() == []
 
 
 def test_an_event_moves_by_repairs(spark: SparkSession, tmp_path: Path) -> None:
@@ -109,16 +120,6 @@ def test_an_event_moves_by_repairs(spark: SparkSession, tmp_path: Path) -> None:
     hours.write(3, ("1", "ann", "21:00", 7), ("4", "ann", "22:00", 7))
     hours.run()
     assert hours.refused() == {("3.parquet", 0): "duplicate"}
-
-
-def test_an_id_that_no_file_has_any_more_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
-    hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)], END)
-    hours.write(1, ("2", "ann", "10:06", 10))
-    hours.rerun("10:00", "11:00")
-    hours.write(3, ("1", "ann", "20:10", 1), ("4", "ann", "22:00", 1))
-    hours.run()
-    assert hours.refused() == {}
-    assert hours.results()["ann", "20:00"] == (1, 1)
 
 
 def test_the_row_that_remains_was_late_as_well(spark: SparkSession, tmp_path: Path) -> None:

@@ -25,31 +25,40 @@ MICROSECOND = datetime(2026, 3, 2, 0, 0, 0, 1, UTC)
 DEFINITION = without(CLICKS, *MORE, "total").replace('clicks = "count(*)"', 'newest = "last(value)"')
 
 
-@pytest.mark.parametrize(
-    ("kind", "before", "after"),
-    [
-        (pa.decimal128(10, 2), Decimal("-0.01"), Decimal("0.01")),
-        (pa.decimal128(30, 2), Decimal("12345678901234567890.01"), Decimal("12345678901234567890.02")),
-        (pa.timestamp("us", tz="UTC"), MICROSECOND, MICROSECOND.replace(microsecond=2)),
-        (pa.string(), None, ""),
-    ],
-    ids=str,
-)
-def test_a_struct_with_another_value_is_another_struct(
-    spark: SparkSession, tmp_path: Path, kind: pa.DataType, before: Any, after: Any
-) -> None:
-    schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.struct([("of", kind)]))])
-    definition = clicks(tmp_path, 0, DEFINITION)
+VALUES: dict[str, tuple[pa.DataType, Any, Any]] = {  # by user: a type, and a value of it before and after
+    "decimal": (pa.decimal128(10, 2), Decimal("-0.01"), Decimal("0.01")),
+    "long decimal": (pa.decimal128(30, 2), Decimal("12345678901234567890.01"), Decimal("12345678901234567890.02")),
+    "microsecond": (pa.timestamp("us", tz="UTC"), MICROSECOND, MICROSECOND.replace(microsecond=2)),
+    "nothing": (pa.string(), None, ""),
+}
 
-    def written(value: Any, number: int) -> None:
+
+def test_a_struct_with_another_value_is_another_struct(spark: SparkSession, tmp_path: Path) -> None:
+    """One column for each type, in which the value of one user alone is another."""
+    columns = {user: f"value_{number}" for number, user in enumerate(VALUES)}
+    structs = [(columns[user], pa.struct([("of", kind)])) for user, (kind, _, _) in VALUES.items()]
+    schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), *structs])
+    aggregates = "\n".join(f'newest_{number} = "last(value_{number})"' for number in range(len(VALUES)))
+    definition = clicks(tmp_path, 0, DEFINITION.replace('newest = "last(value)"', aggregates))
+    newest = {user: column.replace("value", "newest") for user, column in columns.items()}
+
+    def values(user: str, *, repaired: bool) -> dict[str, Any]:
+        return {columns[of]: {"of": VALUES[of][2 if repaired and of == user else 1]} for of in VALUES}
+
+    def written(number: int, *, repaired: bool) -> None:
         times = (START_MS, START_MS + 30 * MINUTE_MS)  # the second fires the session of the first
-        rows = [{"user": "ann", "at_ms": at_ms, "value": {"of": value}} for at_ms in times]
+        rows = [{"user": user, "at_ms": at_ms, **values(user, repaired=repaired)} for user in VALUES for at_ms in times]
         os.utime(arrive(tmp_path, 1, rows, schema), ns=(number, number))
 
-    written(before, 1)
+    written(1, repaired=False)
     advance(definition, lambda: spark, clock=clock)
-    written(after, 2)
+    written(2, repaired=True)
     whole = Rerun(START_MS, START_MS + 60 * MINUTE_MS, "repaired", "ann")
     advance(definition, lambda: spark, clock=clock, rerun=whole)
-    assert read_table(definition, "results")["newest"].to_pylist() == [{"of": after}]
+    shown = {row["user"]: row for row in read_table(definition, "results").to_pylist()}
+    assert {user: shown[user][newest[user]] for user in VALUES} == {
+        user: {"of": after} for user, (_, _, after) in VALUES.items()
+    }
+    changed = [row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] == 2]
+    assert sorted((row["user"], row["change"]) for row in changed) == sorted((user, "change") for user in VALUES)
     assert not verify(definition, Asked(), spark, clock).differs

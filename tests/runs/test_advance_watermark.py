@@ -65,8 +65,11 @@ def watermark(definition: Definition) -> int:
     "window",
     [pytest.param(text, id=name, marks=[] if name == "session" else [ALIGNED]) for name, text in WINDOWS.items()],
 )
-def test_windows_that_end_by_then_fire(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    definition = after_two(tmp_path, spark, window)
+def test_windows_that_end_by_then_fire(spark: SparkSession, kept: Path, tmp_path: Path, window: str) -> None:
+    if window == SESSION:
+        definition = clicks(Path(shutil.copytree(kept, tmp_path / "pipeline")), 0)
+    else:
+        definition = after_two(tmp_path, spark, window)
     to_ms = watermark(definition) + 30 * MINUTE_MS
     assert advance_watermark(definition, to_ms, "ann", "the source was shut down", clock) == 3
     [report] = advance(definition, lambda: spark, clock=clock, max_batches=1)
@@ -100,8 +103,7 @@ def test_the_forecast_counts_the_windows_that_are_due(definition: Definition) ->
     assert ledger_of(definition, clock).state() == before
 
 
-def test_it_moves_as_far_as_asked_where_the_source_is_idle(spark: SparkSession, tmp_path: Path) -> None:
-    definition = after_two(tmp_path, spark)
+def test_it_moves_as_far_as_asked_where_the_source_is_idle(spark: SparkSession, definition: Definition) -> None:
     silent = definition.watermark.model_copy(update={"idle_timeout_ms": 30 * MINUTE_MS})
     definition = definition.model_copy(update={"watermark": silent})
     to_ms, later = watermark(definition) + MINUTE_MS, lambda: PLAN_TIME_MS + 120 * MINUTE_MS

@@ -59,18 +59,26 @@ NAMED = (emptied, cut, removed)
 DAMAGES: tuple[Callable[[Path, Path], None], ...] = (*NAMED, exchanged, reordered, shortened)
 
 
-@pytest.fixture
-def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A pipeline that has read all its files but the last."""
-    compute_simply(monkeypatch)
-    monkeypatch.setattr(Ledger, "_is_free", lambda *_: True)  # who has released a claim may be in the damaged entry
-    folder = tmp_path / "committed"
-    for number in range(1, BATCHES + 1):
-        pipeline(folder)
-        arrive(folder, number)
-        advance(pipeline_of(folder), no_spark)
+@pytest.fixture(scope="module")
+def after_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has read all its files but the last."""
+    folder = tmp_path_factory.mktemp("after") / "two"
+    with pytest.MonkeyPatch.context() as patch:
+        compute_simply(patch)
+        for number in range(1, BATCHES + 1):
+            pipeline(folder)
+            arrive(folder, number)
+            advance(pipeline_of(folder), no_spark)
     arrive(folder, BATCHES + 1)
     return folder
+
+
+@pytest.fixture
+def committed(after_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, for one test."""
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(Ledger, "_is_free", lambda *_: True)  # who has released a claim may be in the damaged entry
+    return Path(shutil.copytree(after_two, tmp_path / "committed"))
 
 
 @pytest.mark.fault(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,15 +23,24 @@ from windowlib.tables.roll_forward import ForeignChange
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 
 
+@pytest.fixture(scope="module")
+def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has read one file of two."""
+    folder = tmp_path_factory.mktemp("after") / "one"
+    with pytest.MonkeyPatch.context() as patch:
+        compute_simply(patch)
+        definition = pipeline(folder)
+        arrive(folder, 1)
+        advance(definition, no_spark)
+    arrive(folder, 2)
+    return folder
+
+
 @pytest.fixture
-def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline that has read one file of two."""
+def begun(after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A copy of it, for one test."""
     compute_simply(monkeypatch)
-    definition = pipeline(tmp_path)
-    arrive(tmp_path, 1)
-    advance(definition, no_spark)
-    arrive(tmp_path, 2)
-    return definition
+    return pipeline(Path(shutil.copytree(after_one, tmp_path / "pipeline")))
 
 
 def versions(definition: Definition) -> dict[str, int | None]:

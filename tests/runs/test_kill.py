@@ -50,10 +50,10 @@ def run(definition: Definition, spark: SparkSession, max_batches: int | None = N
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
+def undisturbed(after_three: Path) -> Definition:
     """The pipeline after an undisturbed run of all its files."""
-    definition = clicks(tmp_path_factory.mktemp("undisturbed"), FILES)
-    assert run(definition, spark) == [1, 2, 3]
+    definition = clicks(after_three, 0)
+    assert committed(definition) == FILES
     changes = {(row["change"], row["cause"]) for row in read_table(definition, "result_changes").to_pylist()}
     assert {("enter", "firing"), ("enter", "merge"), ("enter", "late"), ("withdraw", "merge")} <= changes
     return definition
@@ -89,6 +89,7 @@ def test_killed_by_sigkill_time_and_again(
     assert left_by_attempts(definition) == []
 
 
+@pytest.mark.long("processes are killed at two such moments in make test")
 def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, tmp_path: Path) -> None:
     undisturbed, definition = (clicks(tmp_path / name, 1) for name in ("undisturbed", "killed"))
     assert run(undisturbed, spark) == [1]
@@ -155,6 +156,7 @@ def left_by_attempts(definition: Definition) -> list[Path]:
     return [*of_attempts, *(root / "_prepared").glob("*"), *(root / "_staging").glob("*")]
 
 
+@pytest.mark.long("tests/schedules kills it at any of its steps, without an engine, in make test")
 @pytest.mark.fault("`windowlib abandon` is killed half way", "the next run takes back what was left and plans again")
 def test_abandoning_is_killed_and_the_next_run_makes_a_new_plan(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path

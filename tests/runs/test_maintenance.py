@@ -120,18 +120,18 @@ def needed(definition: Definition) -> set[str]:
 
 
 def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Clock) -> None:
-    definition = runs(folder, clock, range(1, 13))
+    definition = runs(folder, clock, range(1, 9))
     before, shown = cuts(definition), forecast(definition, clock)
     report = maintain(definition, WHO, clock)
-    assert report.batch_id == 13
+    assert report.batch_id == 9
     assert shown.tables[:-1] == report.tables[:-1]  # the ledger has gained rows
     assert cuts(definition) == {number: held for number, held in before.items() if number >= report.kept_from} | {
-        13: before[12]
+        9: before[8]
     }
     live = {name: len(delta.files(table, delta.version(table))) for name, table in tables_of(definition)}
     assert live["results"] == live["source_files"] == 1
-    after = cuts(runs(folder, clock, range(13, 15)))[15]
-    assert set(before[12]["source_files"]) < set(after["source_files"])
+    after = cuts(runs(folder, clock, range(9, 11)))[11]
+    assert set(before[8]["source_files"]) < set(after["source_files"])
     Reader(folder).watch()
 
 
@@ -182,7 +182,7 @@ def tables_of(definition: Definition) -> Iterator[tuple[str, delta.Table]]:
     return ((name, ledger.tables[name]) for name in ("results", "source_files"))
 
 
-@pytest.mark.long("twelve batches are, in make test, and maintenance killed at steps ends with the needed files alone")
+@pytest.mark.long("eight batches are, in make test, and maintenance killed at steps ends with the needed files alone")
 def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 41))
     assert len(data_files_on_disk(definition)) > 150
@@ -198,23 +198,23 @@ def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(fol
 
 
 def test_what_is_given_up_is_said_in_a_sentence(folder: Path, clock: Clock) -> None:
-    definition = runs(folder, clock, range(1, 9))
+    definition = runs(folder, clock, range(1, 6))
     clock.later(2)
     report = maintain(definition, WHO, clock)
-    assert report.kept_from == 8
-    with pytest.raises(CutExpired, match=r"no way back to batch 3: .* cuts before that of batch 8 .* \"1 batch\""):
+    assert report.kept_from == 5
+    with pytest.raises(CutExpired, match=r"no way back to batch 3: .* cuts before that of batch 5 .* \"1 batch\""):
         rollback(definition, 3, WHO, "too far", clock)
-    assert rollback(definition, 8, WHO, "the last that is kept", clock) == 10
+    assert rollback(definition, 5, WHO, "the last that is kept", clock) == 7
 
 
 def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
     definition = pipeline(folder)
     kept_for = definition.retention.model_copy(update={"cuts": kept.Kept(ms=5 * HOUR_MS)})
-    runs(folder, clock, range(1, 11))
+    runs(folder, clock, range(1, 8))
     report = maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock)
-    assert report.kept_from == 5
+    assert report.kept_from == 2
     clock.later(24 * 365)  # the clock is wrong, or the pipeline has paused: counted from the newest batch on
-    assert maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock).kept_from <= 11
+    assert maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock).kept_from <= 8
 
 
 def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(

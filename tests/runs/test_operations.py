@@ -30,7 +30,7 @@ from windowlib.tables.roll_forward import ForeignChange
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
-BETWEEN = pytest.mark.long("one moment is in make test; tests/schedules kills a rollback at each, without an engine")
+BETWEEN = pytest.mark.long("tests/schedules kills a rollback at any of its steps, without an engine, in make test")
 
 
 @pytest.fixture(scope="module")
@@ -269,10 +269,8 @@ def test_a_rollback_is_rolled_back(pipeline: Definition) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        pytest.param("ledger:plan", marks=BETWEEN),
-        "commit:open_windows",
-        pytest.param("commit:results", marks=BETWEEN),
-        pytest.param("ledger:commit", marks=BETWEEN),
+        pytest.param(moment, marks=BETWEEN)
+        for moment in ("ledger:plan", "commit:open_windows", "commit:results", "ledger:commit")
     ],
 )
 def test_a_rollback_is_killed(spark: SparkSession, pipeline: Definition, undisturbed: Definition, moment: str) -> None:

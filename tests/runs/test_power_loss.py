@@ -129,7 +129,17 @@ def check_all(copies: list[Copy], folder: Path, patch: pytest.MonkeyPatch) -> No
         copy.disk.image.unlink()
 
 
-@pytest.mark.parametrize("journal_too", [False, True], ids=["any time", "right after the journal was written"])
+@pytest.mark.parametrize(
+    "journal_too",
+    [
+        pytest.param(
+            False,
+            id="any time",
+            marks=pytest.mark.long("right after the journal was written, in make test, more files are empty"),
+        ),
+        pytest.param(True, id="right after the journal was written"),
+    ],
+)
 @pytest.mark.fault(
     "the power fails at any moment of a run",
     "what was reported as committed is there, and the next run finishes the rest",

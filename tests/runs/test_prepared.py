@@ -42,18 +42,19 @@ def versions(definition: Definition) -> dict[str, int | None]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    definition = clicks(tmp_path_factory.mktemp("undisturbed"), files=2)
-    advance(definition, lambda: spark, clock=clock)
-    return definition
-
-
-@pytest.fixture(scope="module")
 def after_one(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a pipeline that has read one file."""
     folder = tmp_path_factory.mktemp("after") / "one"
     advance(clicks(folder, files=1), lambda: spark, clock=clock)
     return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spark: SparkSession, after_one: Path, tmp_path_factory: pytest.TempPathFactory) -> Definition:
+    """The same, after its second file."""
+    definition = clicks(Path(shutil.copytree(after_one, tmp_path_factory.mktemp("after") / "two")), files=2)
+    advance(definition, lambda: spark, clock=clock)
+    return definition
 
 
 @pytest.fixture
@@ -148,13 +149,14 @@ def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(
     assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
 
 
-def test_a_compaction_is_accepted(spark: SparkSession, undisturbed: Definition, tmp_path: Path) -> None:
-    definition = clicks(tmp_path / "compacted", files=1)
-    advance(definition, lambda: spark, clock=clock)
+def test_a_compaction_is_accepted(
+    spark: SparkSession, undisturbed: Definition, begun: Definition, tmp_path: Path
+) -> None:
+    definition = begun
     for name in ("results", "watermarks", "run_metrics", "open_windows"):
         DeltaTable(definition.root / name).optimize.compact()
         DeltaTable(definition.root / name).vacuum(0, enforce_retention_duration=False, dry_run=False)
-    clicks(tmp_path / "compacted", files=2)
+    clicks(tmp_path, files=2)
     advance(definition, lambda: spark, clock=clock)
     assert tables(definition) == tables(undisturbed)
 
@@ -162,9 +164,11 @@ def test_a_compaction_is_accepted(spark: SparkSession, undisturbed: Definition, 
 @pytest.mark.fault(
     "another program's compaction leaves no statistics in the log", "its files are counted by their footers"
 )
-def test_a_compaction_without_statistics_is_accepted(spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, files=2)
-    advance(definition, lambda: spark, clock=clock)
+def test_a_compaction_without_statistics_is_accepted(
+    spark: SparkSession, undisturbed: Definition, tmp_path: Path
+) -> None:
+    shutil.copytree(undisturbed.file.parent, tmp_path, dirs_exist_ok=True)
+    definition = clicks(tmp_path, 0)
     for name in ("results", "source_files"):
         DeltaTable(definition.root / name).optimize.compact()
         entry = log.file_of(definition.root / name, DeltaTable(definition.root / name).version())

@@ -36,7 +36,7 @@ APPENDS = """
 import sys
 from pathlib import Path
 from windowlib.tables.ledger import Ledger, wall_clock_ms
-for number in range(20):
+for number in range(10):
     Ledger(Path(sys.argv[1]), wall_clock_ms).write({"kind": "heartbeat"})
 """
 
@@ -62,7 +62,7 @@ def test_three_processes_that_append_to_one_ledger_lose_no_row(tmp_path: Path) -
         for file in delta.files(ledger, delta.version(ledger))
         for row in data_files.read_parquet(ledger.folder / file.path).to_pylist()
     ]
-    assert sorted(rows) == list(range(1, 61))
+    assert sorted(rows) == list(range(1, 31))
 
 
 def test_a_claim_holds_while_its_owner_lives(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ SECONDS, SEED = 1, 11
 
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("schedules of every command are in make test, and real processes that are killed (test_kill) or race")
 @pytest.mark.fault(
     "two machines run, rerun, roll back, migrate, maintain and verify one pipeline, and erase a key; processes are"
     " killed, stopped and woken, files come late, the author edits, another program compacts and deletes",

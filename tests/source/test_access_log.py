@@ -1,4 +1,4 @@
-"""Data from elsewhere: an access log in twelve arrival files, against DuckDB where nothing is late, else the oracle.
+"""Data from elsewhere: an access log in eight arrival files, against DuckDB where nothing is late, else the oracle.
 
 Sessions per client (30 minutes) and sliding counts per status (6 hours, every hour).
 """
@@ -19,7 +19,7 @@ from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
-FILES, FILES_PER_RUN = 12, 4
+FILES, FILES_PER_RUN = 8, 4
 
 DEFINITION = """\
 name = "log"
@@ -92,7 +92,7 @@ CASES = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> list[list[Request]]:
-    return cut(list(parse(made_up_log(600, seed=1))), FILES)
+    return cut(list(parse(made_up_log(600, seed=5))), FILES)
 
 
 def define(folder: Path, case: Case, out_of_orderness_ms: int, lateness_ms: int, files_per_run: int) -> Definition:

@@ -329,16 +329,16 @@ def test_an_expression_that_does_not_fit(
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: SparkSession, tmp_path: Path) -> None:
-    definition = clicks(tmp_path, 1, PLAIN)
-    run(definition, spark)
+def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: SparkSession, folder: Path) -> None:
+    definition = clicks(folder, 0)
     before = tables(definition)
-    path = arrive(tmp_path, 2, [{**ROW, "id": n, "value": 2**62} for n in "1234"])
+    tomorrow_ms = START_MS + 24 * 60 * MINUTE_MS
+    path = arrive(folder, 4, [{**ROW, "id": n, "at_ms": tomorrow_ms, "value": 2**62} for n in "1234"])
     with refused(InvalidSpec, "a number grows beyond its type"):
         run(definition, spark)
     assert tables(definition) == before
     path.unlink()
-    broken = arrive(tmp_path, 3, events(2))
+    broken = arrive(folder, 5, events(4))
     content = broken.read_bytes()
     abandon(definition, "ann", "too large", clock)
     broken.write_bytes(content[:4] + bytes(200) + content[204:])
@@ -347,8 +347,8 @@ def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: Spa
     assert tables(definition) == before
     abandon(definition, "ann", "broken", clock)
     broken.write_bytes(content)
-    assert [report.batch_id for report in run(definition, spark)] == [4]
-    assert read_table(definition, "source_files").num_rows == 2
+    assert [report.batch_id for report in run(definition, spark)] == [6]
+    assert read_table(definition, "source_files").num_rows == 4
 
 
 @pytest.mark.spark
@@ -495,6 +495,7 @@ def test_windows_of_a_century_near_the_first_year(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("test_delta_source and test_removals append, compact and delete in make test")
 def test_a_delta_source_is_read_by_ranges_of_versions(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, PLAIN.replace('"parquet"', '"delta"').replace("max_files_per_run = 1\n", ""))
     source = str(tmp_path / "incoming")

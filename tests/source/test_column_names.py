@@ -252,17 +252,19 @@ def test_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
     """All of them summed, filtered by and, where they can be, outputs."""
     outputs = {name: name for name in NAMES if name.isidentifier() and name not in RESULT_COLUMNS and name != "p0_sum"}
-    sums = {outputs.get(name, f"o{number}"): f"sum({quoted(name)})" for number, name in enumerate(NAMES)}
-    some = {f"f{number}": f"count(*) filter (where {quoted(name)} = 1)" for number, name in enumerate(NAMES)}
-    for number, window in enumerate([{"type": "tumbling", "size": "10m"}, {"type": "tumbling_count", "size": 3}]):
-        source = {"key": ["k"], "timestamp": "t"}
-        filters = some if ALL or number == 0 else {}
-        definition = pipeline(tmp_path / str(number), window, source, {**sums, **filters})
+    whole, some = dict[str, tuple[str, int]](), dict[str, tuple[str, int]]()  # output → its SQL, and what it comes to
+    for number, name in enumerate(NAMES):
+        column, output = quoted(name), outputs.get(name, f"o{number}")
+        whole[output] = f"sum({column})", 2 * OTHERS[name] + 1
+        some[f"f{number}" if ALL else output] = f"sum({column}) filter (where {column} <> 1)", 2 * OTHERS[name]
+    tumbling, counts = {"type": "tumbling", "size": "10m"}, {"type": "tumbling_count", "size": 3}
+    for window, chosen in ((tumbling, whole | some if ALL else some), (counts, whole | some if ALL else whole)):
+        sql = {output: one for output, (one, _) in chosen.items()}
+        definition = pipeline(tmp_path / str(window["type"]), window, {"key": ["k"], "timestamp": "t"}, sql)
         run(definition, spark, [{"k": "a", "t": START_MS}, {"k": "a", "t": START_MS, **dict.fromkeys(NAMES, 1)}],
             [{"k": "a", "t": START_MS}])  # fmt: skip
-        expected = {output: 2 * OTHERS[name] + 1 for output, name in zip(sums, NAMES, strict=True)}
         [row] = read_table(definition, "results").to_pylist()
-        assert {name: row[name] for name in (*sums, *filters)} == expected | dict.fromkeys(filters, 1)
+        assert {output: row[output] for output in chosen} == {output: total for output, (_, total) in chosen.items()}
 
 
 @pytest.mark.parametrize("name", sorted(KEY_COLUMNS | {"p0_sum", "_x", "a b", "a.b", "a`b"}))

@@ -42,7 +42,7 @@ def refused(definition: Definition) -> list[str]:
 @pytest.mark.embedded
 def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "7d"'))
-    events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0)], [("3", 2 * DAY_MS + HOUR_MS)])
+    events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0), ("3", 2 * DAY_MS + HOUR_MS)])
     assert windows(definition) == [(0, 1), (2 * DAY_MS, 1), (2 * DAY_MS + HOUR_MS, 1)]
     assert refused(definition) == ["duplicate"]
 
@@ -53,7 +53,7 @@ def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, 
 def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     far_ms = MAX_TIMESTAMP_MS - START_MS
-    events(definition, spark, [("1", 0)], [("2", far_ms), ("3", HOUR_MS)], [("4", 2 * HOUR_MS)])
+    events(definition, spark, [("1", 0), ("2", far_ms), ("3", HOUR_MS)], [("4", 2 * HOUR_MS)])
     assert windows(definition) == [(0, 1), (HOUR_MS, 1), (2 * HOUR_MS, 1)]
     assert refused(definition) == ["future"]
     assert read_table(definition, "late_events").num_rows == 0
@@ -102,15 +102,8 @@ def test_what_an_author_says_counts(tmp_path: Path) -> None:
 def again(definition: Definition, spark: SparkSession, minutes: int, step: int) -> int:
     """Counts the events of one key that come every `step` minutes for so long, of which the first comes again, last."""
     rows = [(str(minute), minute * MINUTE_MS) for minute in range(0, minutes, step)]
-    events(
-        definition,
-        spark,
-        rows[:2],
-        rows[2 : len(rows) // 2],
-        rows[len(rows) // 2 :],
-        [rows[0]],
-        [("z", minutes * MINUTE_MS)],
-    )
+    half = len(rows) // 2
+    events(definition, spark, rows[:half], rows[half:], [rows[0], ("z", minutes * MINUTE_MS)])
     return len(rows) + 1
 
 

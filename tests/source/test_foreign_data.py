@@ -101,7 +101,7 @@ def month(rows: Sequence[Mapping[str, Any]], places: pa.DataType, passengers: pa
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded  # types that widen and times of a zone are read by Spark in test_widening and test_time_zone
 def test_taxi_trips(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     definition = pipeline("taxi", tmp_path, request.config.getoption("--engine"))
     chance = random.Random(1)

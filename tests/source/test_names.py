@@ -65,7 +65,13 @@ def published(definition: Definition) -> dict[str, int]:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "in_folders", [pytest.param(False, marks=pytest.mark.embedded), pytest.param(True, marks=pytest.mark.both)]
+    "in_folders",
+    [
+        pytest.param(
+            False, marks=[pytest.mark.embedded, pytest.mark.long("in folders of such names too, in make test")]
+        ),
+        pytest.param(True, marks=pytest.mark.both),
+    ],
 )
 def test_each_file_is_read_once_whatever_its_name(spark: SparkSession, tmp_path: Path, in_folders: bool) -> None:
     paths = [f"{name}/{name}.parquet" if in_folders else f"{name}.parquet" for name in NAMES]
@@ -86,11 +92,11 @@ def test_each_file_is_read_once_whatever_its_name(spark: SparkSession, tmp_path:
 def test_the_warehouse_may_lie_in_a_folder_of_most_names(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "1 #1 ü;'+&,=~"
     folder.mkdir()
-    for batch in range(2):
-        arrive(folder / "incoming" / f"{batch}.parquet", "k", minutes=batch)
-        advance(pipeline(folder, spark), lambda: spark)
-    arrive(folder / "incoming" / "9.parquet", "clock", minutes=600)
     definition = pipeline(folder, spark)
+    arrive(folder / "incoming" / "1.parquet", "k")
+    advance(definition, lambda: spark)
+    arrive(folder / "incoming" / "2.parquet", "k", minutes=1)
+    arrive(folder / "incoming" / "9.parquet", "clock", minutes=600)
     advance(definition, lambda: spark)
     assert published(definition) == {"k": 2}
 
@@ -129,6 +135,7 @@ def test_a_warehouse_in_a_table_of_another_pipeline_is_refused(tmp_path: Path) -
         advance(definition, no_spark)
 
 
+LARGE_DO = pytest.mark.long("large numbers, in make test, are keys by the same rule")
 PARTITIONED = DEFINITION.replace('key = ["key"]', 'key = ["place", "key"]')
 PARTS: dict[str, tuple[dict[str, Any], pa.DataType]] = {
     "whole numbers": ({"01": 1, "-7": -7, "2147483647": 2147483647}, pa.int32()),
@@ -142,8 +149,10 @@ PARTS: dict[str, tuple[dict[str, Any], pa.DataType]] = {
 @pytest.mark.parametrize(
     "what",
     [
-        pytest.param(what, marks=pytest.mark.both if what in ("days", "texts") else pytest.mark.embedded)
-        for what in PARTS
+        pytest.param("whole numbers", marks=[pytest.mark.embedded, LARGE_DO]),
+        pytest.param("large ones", marks=pytest.mark.embedded),
+        pytest.param("days", marks=pytest.mark.both),
+        pytest.param("texts", marks=pytest.mark.embedded),  # on Spark they are keys of folders of any spelling, below
     ],
 )
 def test_values_in_the_names_of_folders_are_keys_of_the_same_type(
@@ -165,12 +174,19 @@ def test_values_in_the_names_of_folders_are_keys_of_the_same_type(
         advance(definition, lambda: spark)
 
 
+FOLDERS_DO = pytest.mark.long("files in folders of several depths, in make test, are next to the same folders")
 SPELLED = {"a%C3%A9": "aé", "%E6%97%A5": "日", "é": "é", "b%2Fc": "b/c", "50%25": "50%", "a%20b": "a b"}
 
 
 @pytest.mark.spark
-@pytest.mark.both
-@pytest.mark.parametrize("others", [(), ("1.parquet",), ("day=1/1.parquet", "day=1/key=no/2.parquet")])
+@pytest.mark.parametrize(
+    "others",
+    [
+        pytest.param((), marks=[pytest.mark.embedded, FOLDERS_DO]),
+        pytest.param(("1.parquet",), marks=[pytest.mark.embedded, FOLDERS_DO]),
+        pytest.param(("day=1/1.parquet", "day=1/key=no/2.parquet"), marks=pytest.mark.both),
+    ],
+)
 def test_folders_of_any_depth_and_spelling(spark: SparkSession, tmp_path: Path, others: tuple[str, ...]) -> None:
     for folder in (*SPELLED, "__HIVE_DEFAULT_PARTITION__", ""):
         arrive(tmp_path / "incoming" / f"key={folder}" / "1.parquet", "in the file")

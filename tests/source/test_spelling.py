@@ -87,10 +87,11 @@ PATTERN: list[tuple[str, str, Any]] = [
 ]
 TABLES: dict[str, tuple[str, list[tuple[str, str, Any]]]] = {
     "without a word": ("", PLAIN),
-    "as Germans write": (', locale = "de-DE"', GERMAN),
-    "as Americans write": (', locale = "en-US"', AMERICAN),
-    "by a clock in Berlin": (', time_zone = "Europe/Berlin"', BERLIN),
-    "by a pattern": (', timestamp_format = "dd/MMM/yyyy:HH:mm:ss"', PATTERN),
+    "as Germans write, by a clock in Berlin": (', locale = "de-DE", time_zone = "Europe/Berlin"', GERMAN + BERLIN),
+    "as Americans write, by a pattern": (
+        ', locale = "en-US", timestamp_format = "dd/MMM/yyyy:HH:mm:ss"',
+        AMERICAN + PATTERN,
+    ),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from windowlib.definition.definition import Definition, InvalidDefinition, load_
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
 from windowlib.runs.set_aside import set_aside
-from windowlib.source import lines, packed, text
+from windowlib.source import lines, packed, quotes, text
 from windowlib.tables.read import read_table
 
 DEFINITION = """
@@ -41,6 +42,7 @@ AT = START_MS
 def pipeline(folder: Path, files: Mapping[str, bytes], dialect: str = "", kind: str = "csv") -> Definition:
     (folder / "incoming").mkdir(parents=True)
     for name, content in files.items():
+        (folder / "incoming" / name).parent.mkdir(exist_ok=True)
         (folder / "incoming" / name).write_bytes(content)
     file = folder / "texts.toml"
     file.write_text(DEFINITION.format(format=kind, dialect=f"dialect = {{ {dialect} }}" if dialect else ""))
@@ -57,7 +59,7 @@ def counted(definition: Definition, spark: SparkSession) -> tuple[list[tuple[obj
     )
 
 
-# dialect, content of each file, results, reasons of what is refused
+# dialect, content of each file, results, reasons of what is refused; those of one dialect have users of their own
 CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str]]] = {
     "quotes, delimiters and line breaks in values": (
         "",
@@ -76,8 +78,8 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
     ),
     "a mark at the beginning, and packed": (
         "",
-        {"1.csv": f"\ufeff{HEADER}u,{AT},,1\r\n".encode(), "2.csv.gz": gzip.compress(f"{HEADER}u,{AT},,2\n".encode())},
-        [("u", 2, 3, None)],
+        {"1.csv": f"\ufeff{HEADER}m,{AT},,1\r\n".encode(), "2.csv.gz": gzip.compress(f"{HEADER}m,{AT},,2\n".encode())},
+        [("m", 2, 3, None)],
         [],
     ),
     "no header, other quotes and escapes": (
@@ -94,8 +96,8 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
     ),
     "two kinds of line breaks": (
         "",
-        {"1.csv": f"{HEADER}u,{AT},,1\nu,{AT},,2\r\nu,{AT},,4\n".encode()},
-        [("u", 3, 7, None)],
+        {"1.csv": f"{HEADER}b,{AT},,1\nb,{AT},,2\r\nb,{AT},,4\n".encode()},
+        [("b", 3, 7, None)],
         [],
     ),
     "lines of nothing but blanks that set values apart": (
@@ -116,23 +118,18 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-@pytest.mark.parametrize("case", CASES)
-def test_csv(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    dialect, files, results, refused = CASES[case]
-    assert counted(pipeline(tmp_path, files, dialect), spark) == (results, refused)
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.classic
-def test_json(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [{"user": "é\n", "at_ms": AT, "note": 'a "b"', "value": 1}, {"user": "é\n", "at_ms": AT, "value": 2}]
-    content = "\n".join(map(json.dumps, rows)).encode() + b'\n{"user": "J\xf6rg", "at_ms": %d, "value": 3}\n' % AT
-    results = [("é\n", 2, 3, 'a "b"')]
-    assert counted(pipeline(tmp_path / "1", {"1.json": content}, kind="json"), spark) == (results, ["malformed"])
-    whole = {"1.json": json.dumps(rows, indent=1).encode(), "2.json.gz": gzip.compress(json.dumps(rows[0]).encode())}
-    results = [("é\n", 3, 4, 'a "b"')]
-    assert counted(pipeline(tmp_path / "2", whole, "multi_line = true", "json"), spark) == (results, [])
+@pytest.mark.parametrize("dialect", dict.fromkeys(dialect for dialect, *_ in CASES.values()))
+def test_csv(spark: SparkSession, tmp_path: Path, dialect: str) -> None:
+    """All files of a dialect together, each in a folder named after its case."""
+    cases = {case: parts for case, (of, *parts) in CASES.items() if of == dialect}
+    files = {f"{case}/{name}": content for case, (of_case, *_) in cases.items() for name, content in of_case.items()}
+    definition = pipeline(tmp_path, files, dialect)
+    found, _ = counted(definition, spark)
+    refused = {case: list[str]() for case in cases}
+    for row in read_table(definition, "quarantine").to_pylist():
+        refused[row["source_file"].partition("/")[0]].append(row["reason"])
+    assert {case: sorted(reasons) for case, reasons in refused.items()} == {case: of[2] for case, of in cases.items()}
+    assert found == sorted(result for _, results, _ in cases.values() for result in results)
 
 
 HALVES = [r"ab\ud83d", r"\udc00ab", r"ab\ude00\ud83d", r"ab\\\ud83d"]  # no characters
@@ -142,11 +139,22 @@ CHARACTERS = {r"ab?": "ab?", r"ab\ud83d\ude00": "ab\U0001f600", r"ab\\ud83d": r"
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-def test_half_a_character_is_not_a_question_mark(spark: SparkSession, tmp_path: Path) -> None:
+def test_json(spark: SparkSession, tmp_path: Path) -> None:
+    """In lines, where half a character is not a question mark; and in records of several lines."""
+    rows = [{"user": "é\n", "at_ms": AT, "note": 'a "b"', "value": 1}, {"user": "é\n", "at_ms": AT, "value": 2}]
+    content = "\n".join(map(json.dumps, rows)).encode() + b'\n{"user": "J\xf6rg", "at_ms": %d, "value": 3}\n' % AT
     records = [f'{{"user": "{user}", "at_ms": {AT}, "value": 1}}\n' for user in (*HALVES, *CHARACTERS)]
-    files = {"1.json": "".join(records).encode(), "2.json": f'{{"user": "ab?", "at_ms": {AT}, "value": 1}}'.encode()}
-    results = sorted((user, 1 + (user == "ab?"), 1 + (user == "ab?"), None) for user in CHARACTERS.values())
-    assert counted(pipeline(tmp_path, files, kind="json"), spark) == (results, ["malformed"] * len(HALVES))
+    files = {"1.json": content, "2.json": "".join(records).encode()}
+    files["3.json"] = f'{{"user": "ab?", "at_ms": {AT}, "value": 1}}'.encode()
+    definition = pipeline(tmp_path / "1", files, kind="json")
+    of_characters = [(user, 1 + (user == "ab?"), 1 + (user == "ab?"), None) for user in CHARACTERS.values()]
+    results = sorted([*of_characters, ("é\n", 2, 3, 'a "b"')])
+    assert counted(definition, spark) == (results, ["malformed"] * (1 + len(HALVES)))
+    of_file = Counter(row["source_file"] for row in read_table(definition, "quarantine").to_pylist())
+    assert of_file == {"1.json": 1, "2.json": len(HALVES)}
+    whole = {"1.json": json.dumps(rows, indent=1).encode(), "2.json.gz": gzip.compress(json.dumps(rows[0]).encode())}
+    results = [("é\n", 3, 4, 'a "b"')]
+    assert counted(pipeline(tmp_path / "2", whole, "multi_line = true", "json"), spark) == (results, [])
 
 
 SEVERAL = "{0}{0}", "{0} {0}", "{0},{0}", "[{0}]{0}", "{0}\t[{0}]", "{0} x"  # of one line
@@ -155,7 +163,15 @@ SEVERAL = "{0}{0}", "{0} {0}", "{0},{0}", "[{0}]{0}", "{0}\t[{0}]", "{0} x"  # o
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-@pytest.mark.parametrize("kind", ["decimal(20,18)", "tinyint"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "decimal(20,18)",
+        pytest.param(
+            "tinyint", marks=pytest.mark.long("decimals next to such lines, and small numbers, are in make test")
+        ),
+    ],
+)
 def test_a_line_of_several_records_is_malformed(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     number = "0.123456789012345678" if kind != "tinyint" else "101"
     record = f'{{"user": 1.10, "at_ms": {AT}, "value": {number}, "parts": [{{"a": "}}{{"}}, {{}}, []]}}'
@@ -172,16 +188,19 @@ def test_a_line_of_several_records_is_malformed(spark: SparkSession, tmp_path: P
     assert {row["source_file"] for row in read_table(definition, "quarantine").to_pylist()} == {"1.json"}
 
 
+WRITTEN_AGAIN = pytest.mark.long("another encoding, and records of several lines, are written again in make test too")
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
 @pytest.mark.parametrize(
     ("dialect", "encoding", "refused"),
     [
-        ('encoding = "ISO-8859-1"', "latin-1", []),
+        pytest.param('encoding = "ISO-8859-1"', "latin-1", [], marks=WRITTEN_AGAIN),
         ('encoding = "US-ASCII"', "latin-1", ["malformed"] * 2),
         ('encoding = "UTF-16", multi_line = true', "utf-16", []),
-        ("multi_line = true", "utf-8", []),
+        pytest.param("multi_line = true", "utf-8", [], marks=WRITTEN_AGAIN),
     ],
 )
 def test_numbers_are_exact_in_every_encoding(
@@ -273,14 +292,24 @@ OPEN_QUOTES = {
 @pytest.mark.slow
 @pytest.mark.classic
 @pytest.mark.fault("a quote of a CSV file is never closed", "the run names file and line; nothing is committed")
-@pytest.mark.parametrize("case", OPEN_QUOTES)
-def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    dialect, content, says = OPEN_QUOTES[case]
+def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    dialect, content, says = OPEN_QUOTES["two"]
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
     with pytest.raises(WindowError, match=rf"1\.csv: {says}"):
         counted(definition, spark)
     set_aside(definition, "1.csv", "ann", "asked for again", clock)
     assert counted(definition, spark) == ([("u", 1, 1, '5"')], [])
+
+
+@pytest.mark.parametrize("case", OPEN_QUOTES)
+def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
+    """By the look at a file that comes before an engine reads it."""
+    dialect, content, says = OPEN_QUOTES[case]
+    definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
+    folder = definition.source.path
+    with pytest.raises(WindowError, match=rf"1\.csv: {says}"):
+        quotes.may_have_longer_records(definition.source, folder / "1.csv")
+    assert quotes.may_have_longer_records(definition.source, folder / "2.csv") == (case != "others")
 
 
 @pytest.mark.spark
