@@ -8,11 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
+from pyspark.sql import SparkSession
 
+from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
 from tests.runs.schedules import no_spark
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.replacement import _touched
+from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
+from windowlib.runs.advance import advance
 from windowlib.tables import delta, delta_commits, publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.opened import Tables
@@ -70,3 +74,26 @@ def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypat
     made = publish.table_change(found.opened, "results", changes, found.versions["results"])
     assert [file.path for file in made.remove] == ["f0"]
     assert described == []
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_window_that_ends_at_midnight_lies_in_the_day_before(spark: SparkSession, tmp_path: Path) -> None:
+    """Also once a late event has changed it."""
+    tumbling = CLICKS.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "1h"')
+    definition = clicks(tmp_path, 0, without(tumbling, "first"))
+    found = []
+    for number, minutes in enumerate(([-10, 10, 119], [-10]), 1):
+        at_ms = [START_MS + at * MINUTE_MS for at in minutes]
+        arrive(tmp_path, number, [{"id": f"{number} {at}", "user": "ann", "at_ms": at, "value": 1} for at in at_ms])
+        advance(definition, lambda: spark, clock=clock)
+        found.append(clicks_by_day(definition))
+    assert found == [[("2026-03-01", 1), ("2026-03-02", 1)], [("2026-03-01", 2), ("2026-03-02", 1)]]
+
+
+def clicks_by_day(definition: Definition) -> list[tuple[str, int]]:
+    """The results that lie in each partition."""
+    table = Tables(definition.root)["results"]
+    files = delta.files(table, delta.version(table))
+    rows = [(file.partition["window_day"], pq.ParquetFile(table.folder / file.path).read(["clicks"])) for file in files]
+    return sorted((str(day), clicks) for day, part in rows for clicks in part["clicks"].to_pylist())

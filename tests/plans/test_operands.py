@@ -159,6 +159,14 @@ def test_only_spark_divides_behind_a_condition(sql: str) -> None:
     assert type_of(parsed("sum(case when w <> 0 then v / w end)"), types) == "double"
 
 
+@pytest.mark.parametrize("sql", ["s like t", "v like 'a%'", "v like s", "s like lower('A%')"])
+def test_only_texts_are_like_a_pattern_that_is_written(sql: str) -> None:
+    types = {"s": "string", "t": "string", "v": "bigint"}
+    with pytest.raises(Unproved, match=r"uses .* LIKE "):
+        type_of(parsed(f"count(*) filter (where {sql})"), types)
+    assert type_of(parsed("count(*) filter (where s like 'a%')"), types) == "bigint"
+
+
 @pytest.mark.parametrize("least", ["-2147483648", "-9223372036854775808"])
 def test_the_least_whole_numbers_are_of_fewer_bits_on_spark(least: str) -> None:
     with pytest.raises(Unproved, match="fewer bits"):

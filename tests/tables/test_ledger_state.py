@@ -145,6 +145,19 @@ def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_pat
         assert [(row["sequence"], row["kind"]) for row in rows] == expected
 
 
+def test_rows_of_batches_before_one_are_left_out_where_a_file_has_none_later(tmp_path: Path) -> None:
+    ledger = Followed(tmp_path).ledger
+    ledger.claim()
+    for batch_ids in ([1, 2], [3, 2], [4]):
+        rows = [{"kind": "clock", "plan_time_ms": 1, "batch_id": batch_id} for batch_id in batch_ids]
+        ledger.write_together(rows, ledger.state(), 1)
+    ledger.write({"kind": "restore"})
+    table, version = ledger.tables[LEDGER.name], ledger.state().version
+    for since, expected in ((0, [1, 2, 2, 3, 4]), (3, [2, 3, 4]), (4, [4]), (5, [])):
+        rows = rows_of_kinds(table, version, {"clock"}, ("batch_id",), since)
+        assert sorted(row["batch_id"] for row in rows) == expected
+
+
 NEW = replace(PLAN, rerun=None, decision=None)
 
 

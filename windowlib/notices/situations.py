@@ -237,6 +237,6 @@ def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
 
 def _modified(path: Path, since_ns: int) -> list[int]:
     """When the source's files that one of ours lists were modified, of those row groups that say so of later ones."""
-    rows = row_groups.holding(path, "modified_ns", lambda low, high: high >= since_ns, MODIFIED)
+    rows = row_groups.holding(path, {"modified_ns": lambda low, high: high >= since_ns}, MODIFIED)
     times: list[int] = rows["modified_ns"].drop_null().to_pylist()
     return times

@@ -54,6 +54,9 @@ def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateS
     >>> whole = AggregateSet((Aggregate("count", None), mark(7), Aggregate("sum", "v")), (OutputColumn("s", "{2}"),))
     >>> as_published(whole, ["s"]).columns[0].mark, as_published(whole, ["s"]).columns[1].sql
     (1, "CASE WHEN {1} THEN 's' END")
+    >>> made_of_others = AggregateSet((Aggregate("count", None),), (OutputColumn("twice", "2 * {0}"),))
+    >>> [as_published(made_of_others, [name]).columns[1].sql for name in ("twice", "another")]
+    ["'twice'", 'null']
     """
     if not added:
         return aggregates

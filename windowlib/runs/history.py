@@ -106,7 +106,7 @@ def _planned_in(path: Path, spans: Sequence[TimeRange]) -> pa.Table:
         first = bisect_right(ends, low)  # the first span that ends after the least
         return first < len(bounds) and high >= bounds[first][0]
 
-    rows = row_groups.holding(path, "plan_time", may_hold, PLANNED)
+    rows = row_groups.holding(path, {"plan_time": may_hold}, PLANNED)
     planned = rows["plan_time"]
     of_span = (pc.and_(pc.greater_equal(planned, begin), pc.less(planned, end)) for begin, end in bounds)
     wanted = pc.is_in(rows["figure"], pa.array([*NEEDED, EARLY, OF_RERUN]))

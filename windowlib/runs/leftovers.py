@@ -60,22 +60,30 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
 
     Batches that an earlier release of windowlib has committed have no such row, so their files are not looked at.
     """
+    found = list(_of_attempts(ledger, claim))
+    if not found:
+        return
     table, kinds = ledger.tables[LEDGER.name], {"plan", "prepare", "commit", "reject"}
-    rows = list(rows_of_kinds(table, delta.version(table), kinds, ("batch_id", "epoch")))
+    since = min(batch for _, batch, _ in found)
+    rows = list(rows_of_kinds(table, delta.version(table), kinds, ("batch_id", "epoch"), since))
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
     prepared = {batch for batch, _ in fixed}
     decided = {row["batch_id"] for row in rows if row["kind"] in ("commit", "reject")}
     known = {row["batch_id"] for row in rows if row["kind"] == "plan"} - (decided - prepared)
+    for path, batch, epoch in found:
+        if batch in known and (batch, epoch) not in fixed:  # else a name by chance
+            yield path
+
+
+def _of_attempts(ledger: Ledger, claim: Claim) -> Iterator[tuple[Path, int, int]]:
+    """The files that no table holds and whose name is that of an earlier claim's attempt, with its batch and epoch."""
     for name in COMMIT_ORDER:
         folder = ledger.root / name
         held = {folder / file.path for file in _files(ledger, name)}
         for path in folder.rglob("*-*-*.parquet"):
             found = _ATTEMPT.fullmatch("-".join(path.name.split("-")[:2]))
-            if found is None or path in held:
-                continue
-            batch, epoch = int(found["batch"]), int(found["epoch"])
-            if batch in known and epoch < claim.epoch and (batch, epoch) not in fixed:  # else a name by chance
-                yield path
+            if found and path not in held and int(found["epoch"]) < claim.epoch:
+                yield path, int(found["batch"]), int(found["epoch"])
 
 
 def _files(ledger: Ledger, table: str) -> list[data_files.DataFile]:

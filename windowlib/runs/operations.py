@@ -91,7 +91,7 @@ def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = w
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
     target = _rolled_back(to_batch_id)(ledger, state)
     assert state.commit is not None, "there is a batch to roll back to"
-    undone = [one.batch_id for one in commits_of(ledger.tables) if one.batch_id > to_batch_id]
+    undone = [one.batch_id for one in commits_of(ledger.tables, to_batch_id + 1)]
     again = state.commit.to_sequence - target.commit.to_sequence
     notes = [
         f"undone: {'batch' if len(undone) == 1 else 'batches'} {', '.join(map(str, undone))}",

@@ -43,7 +43,7 @@ def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str
     wanted = {*names}
     for file in delta.files(table, at):
         if may_hold(file.low.get("path"), file.high.get("path")):
-            rows = row_groups.holding(table.folder / file.path, "path", may_hold, _STATE)
+            rows = row_groups.holding(table.folder / file.path, {"path": may_hold}, _STATE)
             known |= {one.path: one for one in _states(rows) if one.path in wanted}
     return known
 

@@ -13,9 +13,10 @@ from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 
 
-def commits_of(tables: Tables) -> list[Commit]:
-    """Every batch that was committed, oldest first; those that a rollback has undone among them."""
-    found = [commit_of(row, at_ms_of(row)) for row in _committed(tables, OF_COMMITS)]
+def commits_of(tables: Tables, since_batch: int = 0) -> list[Commit]:
+    """Batches that were committed, from `since_batch` on, oldest first; those that a rollback has undone among them."""
+    rows = _committed(tables, OF_COMMITS, since_batch)
+    found = [commit_of(row, at_ms_of(row)) for row in rows if row["batch_id"] >= since_batch]
     return sorted(found, key=lambda commit: commit.batch_id)
 
 
@@ -52,6 +53,6 @@ def in_force(decisions: Mapping[int, Decision | None]) -> Iterator[int]:
             newest = decision.to_batch_id
 
 
-def _committed(tables: Tables, columns: Collection[str]) -> Iterator[Mapping[str, Any]]:
+def _committed(tables: Tables, columns: Collection[str], since_batch: int = 0) -> Iterator[Mapping[str, Any]]:
     table = tables[LEDGER.name]
-    return rows_of_kinds(table, delta.version(table), {"commit"}, columns)
+    return rows_of_kinds(table, delta.version(table), {"commit"}, columns, since_batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -100,19 +100,20 @@ def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
 
 
 def rows_of_kinds(
-    table: Table, version: int | None, kinds: Collection[str], columns: Collection[str]
+    table: Table, version: int | None, kinds: Collection[str], columns: Collection[str], since_batch: int = 0
 ) -> Iterator[dict[str, Any]]:
     """The ledger's rows of some kinds as of a version, each file's in the order in which they lie there.
 
-    `columns` are those that they are asked for; others than those and `kind` are not read.
+    `columns` are those that they are asked for; others than those and `kind` are not read. Rows of batches before
+    `since_batch` may be left out: row groups of nothing else are not read.
     """
     assert LEDGER.columns is not None, "they are the same for every pipeline"
     schema = pa.schema([field for field in LEDGER.columns if field.name == "kind" or field.name in columns])
-
-    def may_hold(low: str, high: str) -> bool:
-        return any(low <= kind <= high for kind in kinds)
-
+    may_hold: Mapping[str, Callable[[Any, Any], bool]] = {
+        "kind": lambda low, high: any(low <= kind <= high for kind in kinds),
+        "batch_id": lambda low, high: high >= since_batch,
+    }
     for file in delta.files(table, version):
-        if "kind" not in file.low or may_hold(file.low["kind"], file.high["kind"]):
-            rows = row_groups.holding(table.folder / file.path, "kind", may_hold, schema)
+        if all(name not in file.low or may(file.low[name], file.high[name]) for name, may in may_hold.items()):
+            rows = row_groups.holding(table.folder / file.path, may_hold, schema)
             yield from data_files.rows_of(data_files.having(rows, "kind", lambda kind: kind in kinds))

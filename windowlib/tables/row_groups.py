@@ -6,7 +6,7 @@ statistics, so the others are not read. A group without them may hold anything, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,15 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
         yield _read(file, [group], schema), highs[left[0]] if left else None
 
 
-def holding(path: Path, column: str, may_hold: Callable[[Any, Any], bool], schema: pa.Schema) -> pa.Table:
-    """The row groups of a file of whose column's least and greatest value `may_hold` is true."""
+def holding(path: Path, may_hold: Mapping[str, Callable[[Any, Any], bool]], schema: pa.Schema) -> pa.Table:
+    """The row groups of a file that `may_hold` is true of: of the least and greatest value of each of its columns."""
     file = pq.ParquetFile(path)
-    bounds = enumerate(_bounds(file, column))
-    return _read(file, [group for group, (low, high) in bounds if low is None or may_hold(low, high)], schema)
+    groups = set(range(file.num_row_groups))
+    for column, may in may_hold.items():
+        groups -= {
+            group for group, (low, high) in enumerate(_bounds(file, column)) if low is not None and not may(low, high)
+        }
+    return _read(file, sorted(groups), schema)
 
 
 def _bounds(file: pq.ParquetFile, column: str) -> list[tuple[Any, Any]]:
