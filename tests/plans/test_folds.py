@@ -76,6 +76,13 @@ def test_what_is_folded_is_every_function_that_can_be() -> None:
     assert found == set(CALLABLE) - {"hll_sketch_agg"}  # bytes, of which only an estimate can be compared
 
 
+def test_only_sketches_are_not_folded() -> None:
+    assert {name for name, function in CALLABLE.items() if not function.folds} == {
+        "approx_count_distinct",
+        "hll_sketch_agg",
+    }
+
+
 def folded() -> Iterator[Column]:
     """Those of them whose values are folded."""
     for one in plain():
