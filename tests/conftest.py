@@ -56,6 +56,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # what packages count at their end would count as leaked
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_wait_for_files_ahead() -> Iterator[None]:
     """Most tests have clocks of their own, behind the files that they write: each run would wait for these."""
