@@ -11,7 +11,7 @@ from windowlib.quality.validations import KEPT_BATCHES
 from windowlib.tables import delta
 from windowlib.tables.ledger import Clock
 from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.maintained import last
+from windowlib.tables.maintained import kept_from
 from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE
 
 YOUNG, SETTLED = 100, 500  # batches: what costs are compared with; from where on a process must not grow
@@ -51,8 +51,8 @@ def _memory(rows: Sequence[Measured]) -> Iterator[str]:
 
 def needed_files(definition: Definition, clock: Clock) -> int:
     """The data files that kept cuts name, and those of tables that no batch publishes."""
-    ledger, made = ledger_of(definition, clock), last(definition.root)
-    cuts = [one for one in commits_of(ledger.tables) if made is None or one.batch_id >= made.kept_from]
+    ledger = ledger_of(definition, clock)
+    cuts = commits_of(ledger.tables, kept_from(definition.root))
     needed = {
         (name, file.path)
         for one in cuts

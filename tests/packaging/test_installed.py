@@ -109,8 +109,7 @@ def test_commands_without_an_engine(way: str, installed: Environment, tmp_path: 
     assert [(record["batch_id"], record["files"]) for record in ended.records()] == [(1, 1)]
 
 
-@pytest.mark.long("make test runs a DAG on Sail by an installed wheel, and the console script on Spark")
-@pytest.mark.parametrize("way", ["console script", "file"])
+@pytest.mark.parametrize("way", ["console script", pytest.param("file", marks=A_FILE_TOO)])
 def test_a_run_on_sail(way: str, installed: Environment, tmp_path: Path) -> None:
     name = small(tmp_path / "folder", 'engine = "sail"\n' + SESSIONS)
     ended = installed.run([*starts(installed)[way], name], tmp_path / "folder")

@@ -172,6 +172,18 @@ def compute_simply(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(check, "preload", lambda: None)
 
 
+def read_simply(folder: Path, files: int) -> Path:
+    """A folder of the pipeline that has read so many files, each by a run of its own; another one has arrived."""
+    with pytest.MonkeyPatch.context() as patch:
+        compute_simply(patch)
+        for number in range(1, files + 1):
+            definition = pipeline(folder)
+            arrive(folder, number)
+            advance(definition, no_spark)
+    arrive(folder, files + 1)
+    return folder
+
+
 def before_each_step(step: Callable[[str], None], patch: pytest.MonkeyPatch) -> None:
     """From now on `step` is called before each step of a run, with what it is."""
     for place, name in STEPS:

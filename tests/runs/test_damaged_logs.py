@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline, pipeline_of
+from tests.runs.schedules import Reader, compute_simply, no_spark, pipeline_of, read_simply
+from tests.strategies import ALL
 from windowlib.runs.advance import advance
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
@@ -19,7 +20,7 @@ from windowlib.tables.meaning import TABLES
 from windowlib.tables.roll_forward import LostRows
 
 BATCHES = 2
-EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 5
+EACH = 1 if ALL else 5
 """Each damage of each entry, or every fifth in `make test`, as each copies the pipeline and runs it."""
 VALUES = [10 * number + digit for number in range(1, BATCHES + 2) for digit in range(3)]
 
@@ -62,15 +63,7 @@ DAMAGES: tuple[Callable[[Path, Path], None], ...] = (*NAMED, exchanged, reordere
 @pytest.fixture(scope="module")
 def after_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a pipeline that has read all its files but the last."""
-    folder = tmp_path_factory.mktemp("after") / "two"
-    with pytest.MonkeyPatch.context() as patch:
-        compute_simply(patch)
-        for number in range(1, BATCHES + 1):
-            pipeline(folder)
-            arrive(folder, number)
-            advance(pipeline_of(folder), no_spark)
-    arrive(folder, BATCHES + 1)
-    return folder
+    return read_simply(tmp_path_factory.mktemp("after") / "two", BATCHES)
 
 
 @pytest.fixture

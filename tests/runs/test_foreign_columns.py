@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, Field
 
-from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline
+from tests.runs.schedules import Reader, compute_simply, no_spark, pipeline, read_simply
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.operations import forecast_adopt
@@ -26,14 +26,7 @@ VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 @pytest.fixture(scope="module")
 def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a pipeline that has read one file of two."""
-    folder = tmp_path_factory.mktemp("after") / "one"
-    with pytest.MonkeyPatch.context() as patch:
-        compute_simply(patch)
-        definition = pipeline(folder)
-        arrive(folder, 1)
-        advance(definition, no_spark)
-    arrive(folder, 2)
-    return folder
+    return read_simply(tmp_path_factory.mktemp("after") / "one", 1)
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import clicks, clock, tables
 from tests.disks import filled, in_memory, read_only
-from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, pipeline, pipeline_of
+from tests.runs.schedules import Reader, before_each_step, compute_simply, pipeline_of, read_simply
+from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import UNEXPECTED, pipeline_folder, print_error
@@ -28,8 +29,7 @@ from windowlib.tables.disk import CannotWrite, make_lasting, refusal_of, refusal
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
-ALL = bool(os.environ.get("WINDOWLIB_TEST_ALL"))  # else every sixth room and twentieth step: each is a run
-ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 24)
+ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 24)  # every sixth room, and twentieth step, in make test: each is a run
 EACH_STEP = 1 if ALL else 20
 
 
@@ -45,14 +45,7 @@ def simply(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a pipeline that has read one file of two."""
-    folder = tmp_path_factory.mktemp("after") / "one"
-    pipeline(folder)
-    arrive(folder, 1)
-    with pytest.MonkeyPatch.context() as patch:
-        compute_simply(patch)
-        advance(pipeline(folder), no_spark)
-    arrive(folder, 2)
-    return folder
+    return read_simply(tmp_path_factory.mktemp("after") / "one", 1)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from tests.clicks import clicks, events
 from tests.clicks import clock as plan_time
 from tests.killed import Killed, dead_owner, stopped
 from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
+from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.quality.check import CheckResult
@@ -32,13 +32,12 @@ from windowlib.tables import compaction, delta, disk, kept, lease, log
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.maintained import last
+from windowlib.tables.maintained import kept_from
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.read import read_table
 
 HOUR_MS = 3_600_000
 WHO = "ann"
-EVERY = "WINDOWLIB_TEST_ALL" in os.environ
 """Whether maintenance is killed at every sixth step, and not at every eighteenth: each reads all tables again. The
 schedules kill it at any step."""
 
@@ -94,9 +93,7 @@ def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str
 
 def cuts(definition: Definition) -> dict[int, dict[str, list[str]]]:
     """Every batch's cut that is kept."""
-    made = last(definition.root)
-    first = made.kept_from if made else 0
-    commits = [one for one in commits_of(ledger_of(definition).tables) if one.batch_id >= first]
+    commits = commits_of(ledger_of(definition).tables, kept_from(definition.root))
     return {one.batch_id: rows(definition, dict(one.versions)) for one in commits}
 
 
@@ -109,11 +106,10 @@ def data_files_on_disk(definition: Definition) -> set[str]:
 
 def needed(definition: Definition) -> set[str]:
     """The data files that the kept cuts name."""
-    made, ledger = last(definition.root), ledger_of(definition)
-    kept_cuts = [one for one in commits_of(ledger.tables) if made is None or one.batch_id >= made.kept_from]
+    ledger = ledger_of(definition)
     return {
         f"{name}/{file.path}"
-        for one in kept_cuts
+        for one in commits_of(ledger.tables, kept_from(definition.root))
         for name in one.versions
         for file in delta.files(ledger.tables[name], one.versions[name])
     }
@@ -269,7 +265,7 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None
     definition = runs(folder, clock, range(1, 6))
     clock.later(2)
     before, values = cuts(definition)[5], Reader(folder).all_values()
-    for moment in range(1, 1_000, 6 if EVERY else 18):
+    for moment in range(1, 1_000, 6 if ALL else 18):
         left = moment
         clock.later(0.1)
 

@@ -5,7 +5,6 @@ Nothing is flushed for a copy but what the run itself flushes: a file that it di
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from tests.runs.schedules import (
     pipeline,
     pipeline_of,
 )
+from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.advance import advance
@@ -38,7 +38,7 @@ from windowlib.tables import disk, log
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 
-EACH = 1 if os.environ.get("WINDOWLIB_TEST_ALL") else 20
+EACH = 1 if ALL else 20
 """Step of a run at which the power is cut, or every twentieth in `make test`: each copies a disk and runs on it again.
 The schedules cut it at any step, on a disk that is only simulated."""
 SIZE_MB = 8  # of the disk; a copy takes what is on it
@@ -203,7 +203,7 @@ for report in batches(Run.of(definition_in(Path(sys.argv[1])), clock), sail.sess
     print(report.batch_id, flush=True)
 """
 COPY_EVERY_S = 0.1
-CHECKED = 99 if os.environ.get("WINDOWLIB_TEST_ALL") else 4  # of the copies, at most; each is mounted and run on Sail
+CHECKED = 99 if ALL else 4  # of the copies, at most; each is mounted and run on Sail
 
 
 def definition_in(folder: Path) -> Definition:

@@ -46,7 +46,7 @@ def certified(tables: Tables, made: Sequence[Erasure]) -> Iterator[Certificate]:
     """How far each of some erasures has come."""
     commits = commits_of(tables)
     done = {one.batch_id: one.decision.digest for one in commits if one.decision}
-    kept_from = newest.kept_from if (newest := maintained.last(tables.root)) else 0
+    kept_from = maintained.kept_from(tables.root)
     for one in made:
         number = one.batch_id
         if number is not None and done.get(number) != one.digest:

@@ -189,8 +189,7 @@ def _is_begun(definition: Definition, target: Target) -> bool:
 
 def _cuts(ledger: Ledger) -> list[int]:
     """The batches whose cuts are kept."""
-    kept_from = made.kept_from if (made := maintained.last(ledger.root)) else 0
-    return [one.batch_id for one in commits_of(ledger.tables, kept_from)]
+    return [one.batch_id for one in commits_of(ledger.tables, maintained.kept_from(ledger.root))]
 
 
 # -- what is done -----------------------------------------------------------------------------------------------------

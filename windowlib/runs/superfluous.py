@@ -101,8 +101,7 @@ def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commi
 
 def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
     """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
-    before = maintained.last(ledger.root)
-    commits = commits_of(ledger.tables, before.kept_from if before else 0)
+    commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
     chosen = kept.first_kept(commits, definition.retention.cuts, now_ms)
     if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
         chosen = min(chosen, base, key=lambda one: one.batch_id)

@@ -27,10 +27,9 @@ from windowlib.source.found import Found, Listed, SourceError, Version
 from windowlib.tables import log
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
-OUTSIDE = re.compile(
-    r"/|[A-Za-z][A-Za-z0-9+.-]*:/"
-)  # how the path of a file begins that is not below its table's folder
 CURSOR = "source_cursor"  # where a plan and a commit keep it: next to what the state depends on
+OUTSIDE = re.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/")
+"""How the path of a file begins that does not lie below its table's folder."""
 
 
 @dataclass(frozen=True, slots=True)

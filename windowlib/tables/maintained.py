@@ -43,3 +43,9 @@ def last(root: Path) -> Maintained | None:
         return None
     values: dict[str, Any] = {name: row[name] for name in Maintained.__dataclass_fields__}
     return Maintained(**{**values, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])})
+
+
+def kept_from(root: Path) -> int:
+    """The oldest batch whose cut stays readable; 0 where nothing was maintained."""
+    made = last(root)
+    return made.kept_from if made else 0

@@ -6,7 +6,7 @@ statistics, so the others are not read. A group without them may hold anything, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,11 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
 def holding(path: Path, may_hold: Mapping[str, Callable[[Any, Any], bool]], schema: pa.Schema) -> pa.Table:
     """The row groups of a file that `may_hold` is true of: of the least and greatest value of each of its columns."""
     file = pq.ParquetFile(path)
-    groups = set(range(file.num_row_groups))
+    groups: Sequence[int] = range(file.num_row_groups)
     for column, may in may_hold.items():
-        groups -= {
-            group for group, (low, high) in enumerate(_bounds(file, column)) if low is not None and not may(low, high)
-        }
-    return _read(file, sorted(groups), schema)
+        bounds = _bounds(file, column)
+        groups = [group for group in groups if bounds[group][0] is None or may(*bounds[group])]
+    return _read(file, groups, schema)
 
 
 def _bounds(file: pq.ParquetFile, column: str) -> list[tuple[Any, Any]]:
@@ -53,5 +52,5 @@ def _bounds(file: pq.ParquetFile, column: str) -> list[tuple[Any, Any]]:
     return [(one.min, one.max) if one is not None and one.has_min_max else (None, None) for one in found]
 
 
-def _read(file: pq.ParquetFile, groups: list[int], schema: pa.Schema) -> pa.Table:
+def _read(file: pq.ParquetFile, groups: Sequence[int], schema: pa.Schema) -> pa.Table:
     return shaped(file.read_row_groups(groups, columns=columns_of(file, schema)), schema)
