@@ -238,6 +238,24 @@ def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
     assert len(cuts(definition)[4]["source_files"]) == 4
 
 
+def test_after_a_dead_run_files_of_attempts_are_known_by_the_batch_and_the_claim_in_their_names(
+    folder: Path, clock: Clock
+) -> None:
+    """However old the batch is. What the ledger has fixed stays, and so does a name by chance."""
+    definition = runs(folder, clock, range(1, 4))
+    rows = read_table(definition, "ledger").to_pylist()
+    fixed = {row["batch_id"]: row["epoch"] for row in rows if row["kind"] == "prepare"}
+    arrive(folder, 4)
+    with stopped("ledger:prepare"):
+        advance(definition, no_spark, clock=clock)
+    dead, others = [(1, fixed[2]), (3, fixed[1])], [(2, fixed[2]), (9, fixed[1])]
+    paths = {one: definition.root / "results" / f"{one[0]}-{one[1]}-0.parquet" for one in (*dead, *others)}
+    for path in paths.values():
+        path.touch()
+    advance(definition, no_spark, clock=clock)
+    assert [one for one, path in paths.items() if path.exists()] == others
+
+
 def test_a_pipeline_whose_warehouse_is_the_folder_of_a_table_keeps_its_files(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 6))
     nested = definition.root / "results" / "nested"
