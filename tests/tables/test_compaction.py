@@ -20,7 +20,7 @@ def put_together(name: str, sizes_kb: list[int]) -> list[list[int]]:
     return [[file.size_bytes // KB for file in one] for one in found]
 
 
-@pytest.mark.parametrize("name", ["run_metrics", "dq_results", "source_files", "watermarks"])
+@pytest.mark.parametrize("name", ["ledger", "run_metrics", "dq_results", "source_files", "watermarks"])
 def test_a_table_that_is_read_by_the_log_s_statistics_keeps_several_files(name: str) -> None:
     assert put_together(name, [100] * 25) == [[100] * 10, [100] * 10, [100] * 5]
     assert put_together(name, [900, 300, *[10] * 9]) == [[10] * 9]

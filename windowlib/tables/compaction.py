@@ -25,9 +25,10 @@ from windowlib.tables.prepare import TableChange
 
 SMALL_BYTES = 16 << 20  # a file below this is small
 LARGE_BYTES = 64 << 20  # so much is put into one file
-SIZES = dict.fromkeys(("run_metrics", "dq_results", "source_files", "watermarks"), (256 << 10, 1 << 20))
-"""The same two of tables of whose past a run needs a little here and there: the log's statistics choose the file, and
-its footer, which is read whole, is short."""
+SIZES = dict.fromkeys(("ledger", "run_metrics", "dq_results", "source_files", "watermarks"), (256 << 10, 1 << 20))
+"""The same two of tables without partitions that grow with every batch. Of their past a run needs a little here and
+there: the log's statistics choose the file, and its footer, which is read whole, is short. What was put together once
+is not read again for that."""
 CLOSED, OPEN, OPEN_DAY = 2, 8, 64  # files of one partition that are worth it
 ROWS_PER_GROUP = 65_536  # a group of a file is read at once
 SORTED: Mapping[str, str] = {
