@@ -59,7 +59,6 @@ def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
     settings = setup.environment(folder.parents[1], 8080)
     transport = {"type": "file", "log_file_path": str(folder / "lineage.json"), "append": True}
     settings["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
-    settings["AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT"] = "300"  # after ten seconds an event is dropped: a busy machine
 
     def airflow(*arguments: str) -> str:
         ended = installed.run([str(installed.bin / "airflow"), *arguments], working, settings)

@@ -1,7 +1,7 @@
 """windowlib as its users have it: a wheel in an environment of its own, used in a folder with packages of its own.
 
-The environment sees the locked packages of the one that runs the tests, but not its editable windowlib: a path in a
-`.pth` file is not searched for other `.pth` files. Nothing is fetched.
+The environment sees the locked packages of the one that runs the tests, but not its editable windowlib, nor what is
+said of it: where Airflow finds a plugin twice, it leaves out all that come after. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def environment(folder: Path) -> Environment:
     made = Environment(folder / "venv", folder / "home")
     asked = [made.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     packages = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
-    (packages / "locked.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "windowlib" not in package.name and package.suffix != ".pth":
+            (packages / package.name).symlink_to(package)
     programs = Path(sys.executable).parent
     for name in SPARK_SCRIPTS:
         shutil.copy(programs / name, made.bin / name)
