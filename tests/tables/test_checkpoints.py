@@ -98,6 +98,16 @@ def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, 
         check_can_open(tmp_path, 8)
 
 
+def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path) -> None:
+    table = replaced_often(tmp_path, 10)
+    assert last_checkpoint(tmp_path) == 9
+    (tmp_path / "_delta_log" / HINT).unlink()
+    delta_commits.make_lasting(table, None, 10)
+    assert delta_commits.lasting(table, 9) == 9
+    checkpoints.checkpoint(table, 9)
+    assert delta_commits.commit(Table(tmp_path), 10) == 11
+
+
 def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
             _leave_out_gone(table.folder, version)
             disk.sync(log.written_by(table.folder, version), table.folder)
     last = _last_checkpoint(table.folder, newest)
-    if last is not None and len(log.written_by(table.folder, last)) > 1:  # one file, as delta-rs and Spark write it
+    if last is not None and len(log.written_by(table.folder, last)) == 3:  # one file, and named, as delta-rs writes it
         _leave_out_gone(table.folder, last)
 
 
