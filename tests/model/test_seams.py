@@ -141,6 +141,20 @@ def test_a_trigger_that_answers_otherwise_is_named(answer: Any) -> None:
         results(WindowSpec(Tumbling(10), Sum(), trigger=Wrong()), at(1))
 
 
+def test_a_trigger_clears_each_window_that_merges() -> None:
+    cleared: list[TimeWindow] = []
+
+    class Watched(CountTrigger):
+        def clear(self, context: TriggerContext) -> None:
+            cleared.append(context.window)
+            super().clear(context)
+
+    merging = WindowSpec(Session(5), Count(), trigger=Watched(9))
+    run_through = run(merging, OperatorState(), [*at(0, 8, 4), Watermark(20)])
+    assert [*run_through] == []
+    assert cleared == [TimeWindow(0, 5), TimeWindow(8, 13), TimeWindow(0, 13)]
+
+
 @pytest.mark.parametrize(
     ("evictor", "kept"),
     [

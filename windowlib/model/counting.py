@@ -12,7 +12,7 @@ from typing import Any
 
 from windowlib.model.assigners import DynamicSession, Global, Session, Tumbling
 from windowlib.model.elements import Element, Firing, Input, Output, ProcessingTime, Timing, Watermark
-from windowlib.model.operator import step
+from windowlib.model.operator import over_up_to_ms_of, step
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import KeyState, OperatorState
 from windowlib.model.triggers import CountTrigger, PurgingTrigger, Timers
@@ -37,7 +37,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
     add, assign = aggregate.add, spec.assigner.assign
     gap_ms: int | None = getattr(spec.assigner, "gap_ms", None)
     merges, by_event_time = spec.assigner.merges, spec.time == "event"
-    now_ms = shared.watermark_ms if by_event_time else shared.processing_time_ms
+    over_up_to_ms = over_up_to_ms_of(spec, shared)
     current: _Current | None = None
     for element in elements:
         time_ms = shared.processing_time_ms
@@ -52,7 +52,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
             if current is not None:
                 current.leave(spec)
             first = TimeWindow(*own) if merges else assign(time_ms)[0]
-            current = _Current.of(spec, shared.keys[key], first, now_ms, shared.late_up_to_ms)
+            current = _Current.of(spec, shared.keys[key], first, shared)
             if current is None:
                 yield from step(spec, shared, element)
                 continue
@@ -65,7 +65,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
         current.contents = held = add(held, element.value)
         current.count += 1
         if current.count >= n:
-            yield current.fire(key, aggregate.get_result(held), now_ms, purges=purges)
+            yield current.fire(key, aggregate.get_result(held), over_up_to_ms, purges=purges)
     if current is not None:
         current.leave(spec)
 
@@ -108,7 +108,7 @@ class _Current:
             self.below_ms = min((w.start_ms for w in others if w.start_ms > window.end_ms), default=2 * MAX_TIME_MS)
 
     @classmethod
-    def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, now_ms: int, late_up_to_ms: int) -> _Current | None:
+    def of(cls, spec: WindowSpec, state: KeyState, own: TimeWindow, shared: OperatorState) -> _Current | None:
         """The one window that an element with this window of its own joins or opens; else None: the operator's."""
         if spec.assigner.merges:
             touched = [window for window in state.windows.state_windows if touches(window, own)]
@@ -116,15 +116,15 @@ class _Current:
                 return None
             if touched:
                 return cls(state, touched[0], merges=True)
-        if spec.time == "event" and spec.is_late(own, now_ms, late_up_to_ms):
+        if spec.time == "event" and spec.is_late(own, shared.watermark_ms, shared.late_up_to_ms):
             return None
         if spec.assigner.merges:
             state.windows.state_windows[own] = own
         return cls(state, own, merges=spec.assigner.merges)
 
-    def fire(self, key: Any, result: Any, now_ms: int, *, purges: bool) -> Firing:
+    def fire(self, key: Any, result: Any, over_up_to_ms: int, *, purges: bool) -> Firing:
         """The window's firing, after which it counts from 0 again."""
-        timing = Timing.LATE if self.end_ms - 1 <= now_ms else Timing.EARLY
+        timing = Timing.LATE if self.end_ms - 1 <= over_up_to_ms else Timing.EARLY
         self.count = 0
         if purges:
             self.contents = None

@@ -126,7 +126,7 @@ class _Key:
             taken = True
             self._add(window, element)  # 4 add
             answer = spec.active_trigger.on_element(element.value, timestamp_ms, self._trigger(window))  # 5 trigger
-            yield from self._obey(answer, window, _timing_of_element(self._now_ms, window))  # 6 fire, 7 purge
+            yield from self._obey(answer, window, self._timing_of_element(window))  # 6 fire, 7 purge
             self._set_cleanup(window)  # 8 clean up, when it is time
         if not taken and spec.is_element_late(timestamp_ms, watermark_ms, up_to_ms):
             yield Late(element)
@@ -156,7 +156,7 @@ class _Key:
     ) -> Iterator[tuple[int, Firing]]:
         answer = ask(time_ms, self._trigger(window))
         by_own_time = kind == self.spec.time
-        timing = _timing_of_timer(time_ms, window) if by_own_time else _timing_of_element(self._now_ms, window)
+        timing = _timing_of_timer(time_ms, window) if by_own_time else self._timing_of_element(window)
         for firing in self._obey(answer, window, timing):
             yield time_ms, firing
         if by_own_time and time_ms == self.spec.cleanup_time_ms(window):
@@ -227,9 +227,9 @@ class _Key:
             self.spec.process.clear(self._process(window))
         self.state.retire(window)
 
-    @property
-    def _now_ms(self) -> int:
-        return self.shared.watermark_ms if self.spec.time == "event" else self.shared.processing_time_ms
+    def _timing_of_element(self, window: TimeWindow) -> Timing:
+        over_up_to_ms = over_up_to_ms_of(self.spec, self.shared)
+        return Timing.LATE if window.max_timestamp_ms <= over_up_to_ms else Timing.EARLY
 
     def _state_window(self, window: TimeWindow) -> TimeWindow:
         return self.state.windows.state_window(window) if self.spec.assigner.merges else window
@@ -255,8 +255,9 @@ def _next(timers: Timers, reached_ms: int) -> tuple[int, TimeWindow] | None:
     return first
 
 
-def _timing_of_element(now_ms: int, window: TimeWindow) -> Timing:
-    return Timing.LATE if window.max_timestamp_ms <= now_ms else Timing.EARLY
+def over_up_to_ms_of(spec: WindowSpec, shared: OperatorState) -> int:
+    """The last millisecond that is over: the watermark; the one before that which processing time is in."""
+    return shared.watermark_ms if spec.time == "event" else shared.processing_time_ms - 1
 
 
 def _timing_of_timer(time_ms: int, window: TimeWindow) -> Timing:

@@ -63,8 +63,9 @@ def file_of(folder: Path, version: int) -> Path:
 
 
 def written_by(folder: Path, version: int) -> list[Path]:
-    """The files of the log that the commit of a version wrote: its entry, and where one was due a checkpoint and the file
-    that names it, which comes a moment later: another process may be about to write it.
+    """The files of the log that the commit of a version wrote: its entry, and a checkpoint where one was due.
+
+    The file that names the checkpoint comes a moment after it: another process may be about to write it.
     """
     entry, checkpoint = file_of(folder, version), file_of(folder, version).with_suffix(".checkpoint.parquet")
     return [entry, *filter(Path.exists, (checkpoint, entry.with_name(HINT)))] if checkpoint.exists() else [entry]
