@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,23 @@ def test_each_day_is_compared_by_itself(tmp_path: Path) -> None:
 def test_keys_of_any_type_are_compared(key: list[Any]) -> None:
     table = pa.table({"key": key, "at": pa.array([1, 1, 1])})
     assert surplus(lambda: iter([table.slice(0, 2), table.slice(2)])) == 1
+
+
+def bounded(file: DataFile, starts: tuple[int, int], ends: tuple[int, int] | None) -> DataFile:
+    """The file as one whose windows begin and end in these hours."""
+    bounds = {"window_start": starts} | ({"window_end": ends} if ends else {})
+    low, high = ({name: datetime(1970, 1, 1, one[side], tzinfo=UTC) for name, one in bounds.items()} for side in (0, 1))
+    return replace(file, low=low, high=high)
+
+
+@pytest.mark.parametrize(("ends", "is_read"), [((1, 7), False), ((10, 12), False), ((7, 8), True), (None, True)])
+def test_results_that_end_before_all_new_ones_are_not_read(
+    tmp_path: Path, ends: tuple[int, int] | None, is_read: bool
+) -> None:
+    """As those of earlier batches do; sessions begin before others have ended."""
+    added = bounded(file_of(tmp_path, "new", [("ann", 3)]), (2, 5), (8, 9))
+    earlier = bounded(file_of(tmp_path, "old", [("ann", 3)]), (0, 6), ends)
+    assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [int(is_read)]
 
 
 def test_files_of_other_days_were_described_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

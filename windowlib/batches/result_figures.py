@@ -172,14 +172,18 @@ def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -
 
 
 def _may_share(one: DataFile, other: DataFile) -> bool:
-    """Whether a window of one file may begin as one of the other does."""
-    span, others = _starts(one), _starts(other)
-    return span is None or others is None or (span[0] <= others[1] and others[0] <= span[1])
+    """Whether a window of one file may begin and end as one of the other does: windows of a batch end after earlier
+    ones, where none of them is late."""
+    for bound in ("window_start", "window_end"):
+        span, others = _span(one, bound), _span(other, bound)
+        if span and others and (span[0] > others[1] or others[0] > span[1]):
+            return False
+    return True
 
 
-def _starts(file: DataFile) -> tuple[int, int] | None:
-    """From when to when the windows of a file begin, in ms; None where its statistics do not say it."""
-    low, high = file.low.get("window_start"), file.high.get("window_start")
+def _span(file: DataFile, column: str) -> tuple[int, int] | None:
+    """The least and the greatest time of a column of a file, in ms; None where its statistics do not say it."""
+    low, high = file.low.get(column), file.high.get(column)
     return None if low is None or high is None else (time_of(low), time_of(high))
 
 

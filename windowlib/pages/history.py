@@ -108,7 +108,7 @@ def histories(definition: Definition, batches: Iterable[Validated], on_page: Col
     found: dict[Identity, list[Outcome]] = {}
     for batch in batches:
         outcomes = outcomes_of(definition, batch)
-        for (identity, _), one in zip(identified(one.result for one in outcomes), outcomes, strict=True):
+        for (identity, _), one in zip(identified([one.result for one in outcomes]), outcomes, strict=True):
             found.setdefault(identity, []).append(one)
     made = [
         CheckHistory(

@@ -8,7 +8,7 @@ from windowlib.batches.result_figures import gone_null
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.plans.admission import REASONS
-from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, without_examples
+from windowlib.quality.check import column_of, failed_in_words, without_examples
 from windowlib.quality.figures import Figures
 from windowlib.quality.validations import Validated
 from windowlib.tables import delta
@@ -33,7 +33,7 @@ def warned(
 
     `checked` are all batches of which the outcome is kept, newest first; `times` when batches were committed, in ms.
     """
-    failed = [_failed(batch) for batch in checked]
+    failed = [failed_in_words(batch.suites, batch.figures) for batch in checked]
     names = dict.fromkeys(name for outcomes in failed[:recent] for name in outcomes)
     for name in list(names)[:SHOWN]:
         newest = next(number for number, outcomes in enumerate(failed) if name in outcomes)
@@ -54,11 +54,6 @@ def warned(
         yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
     if (more := len(names) - SHOWN) > 0:
         yield f"{more} more {'check' if more == 1 else 'checks'} failed"
-
-
-def _failed(batch: Validated) -> dict[Identity, CheckResult]:
-    """The checks of a batch that failed, in words."""
-    return {identity: one for identity, one in identified(in_words(batch.suites, batch.figures)) if not one.success}
 
 
 def _refused(figures: Figures) -> Iterator[str]:

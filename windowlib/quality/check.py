@@ -73,18 +73,32 @@ def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[Ch
     ]
 
 
-def identified(results: Iterable[CheckResult]) -> Iterator[tuple[Identity, CheckResult]]:
+def failed_in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> dict[Identity, CheckResult]:
+    """The checks that failed, by what identifies each. Those that hold, which are nearly all, are not put in words."""
+    all_of_them = [(outcome, one) for outcome in outcomes for one in outcome["results"]]
+    names = ((outcome["suite_name"], name_of(one["expectation_config"])) for outcome, one in all_of_them)
+    return {
+        identity: _result(outcome["suite_name"], one, figures, of_rows=is_of_rows(outcome))
+        for identity, (outcome, one) in zip(_identities(names), all_of_them, strict=True)
+        if not one["success"]
+    }
+
+
+def identified(results: Sequence[CheckResult]) -> Iterator[tuple[Identity, CheckResult]]:
     """The checks of a batch, each with what identifies it: suite, expectation, and which of those that are equal.
 
     >>> twice = [CheckResult("own", "max(total)", "warning", sentence, False, "3", "1") for sentence in ("a", "b")]
     >>> [identity for identity, _ in identified(twice)]
     [('own', 'max(total)', 1), ('own', 'max(total)', 2)]
     """
+    return zip(_identities((one.suite, one.expectation) for one in results), results, strict=True)
+
+
+def _identities(names: Iterable[tuple[str, str]]) -> Iterator[Identity]:
     count = Counter[tuple[str, str]]()
-    for one in results:
-        name = one.suite, one.expectation
+    for name in names:
         count[name] += 1
-        yield (*name, count[name]), one
+        yield (*name, count[name])
 
 
 def is_of_rows(outcome: Mapping[str, Any]) -> bool:
