@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from windowlib.tables import data_files, delta
 from windowlib.tables.decision import Decision
-from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.ledger_rows import LedgerState, at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
@@ -45,7 +45,7 @@ def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
 
 
 def _committed(row: dict[str, Any]) -> Committed:
-    at_ms = int(row["at"].timestamp() * 1000)
+    at_ms = at_ms_of(row)
     counts = dict(row["counts"])
     said = _rerun(row["correction"], counts) or _decision(row)
     word = Decision.from_json(row["decision"]).kind.partition("_")[0] if row["decision"] else "rerun"

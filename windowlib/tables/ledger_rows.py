@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from windowlib.definition.instants import time_of
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import late
 from windowlib.tables.decision import NEWER, Decision
@@ -245,7 +246,7 @@ def _without_plan(state: LedgerState) -> LedgerState:
 
 
 def at_ms_of(row: Mapping[str, Any]) -> int:
-    return int(row["at"].timestamp() * 1000)
+    return time_of(row["at"])
 
 
 def _plan(row: Mapping[str, Any]) -> Plan:

@@ -14,6 +14,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.tables import delta, late
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.rerun import Rerun
 
@@ -150,7 +151,7 @@ def _committed(definition: Definition) -> Iterator[BatchRun]:
             watermark_out_ms=row["watermark_out_ms"],
             late_in_ms=late_in_ms,
             late_out_ms=late_out_ms,
-            committed_at_ms=int(row["at"].timestamp() * 1000),
+            committed_at_ms=at_ms_of(row),
             versions=dict(row["versions"]),
             rerun=Rerun.from_json(rerun) if rerun else None,
             approved_by=approval.get("who"),
