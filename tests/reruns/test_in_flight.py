@@ -77,6 +77,20 @@ def test_windows_next_to_those_that_are_recomputed_stay_in_flight(spark: SparkSe
     assert (found["clicks"], found["total"]) == (3, 10)
 
 
+def test_the_first_windows_of_all_are_those_of_a_rerun(spark: SparkSession, tmp_path: Path) -> None:
+    """No batch before had an event, so there is no table of windows in flight yet."""
+    file = done(spark, tmp_path, "1d", [], partition="1d")
+    arrive(tmp_path, 1, [{"user": None, "at_ms": START_MS, "value": 1}])
+    advance(loaded(file), lambda: spark, clock=clock)
+    written(tmp_path, 1, [("a", 0, 10), ("b", 0.1, 20)], again=True)
+    advance(loaded(file), lambda: spark, clock=clock, rerun=FIRST_HOUR)
+    assert in_flight(loaded(file)) == {"a": (0, 1), "b": (0.1, 1)}
+    written(tmp_path, 2, [("b", 0.2, 5), ("c", 6, 4)])
+    advance(loaded(file), lambda: spark, clock=clock)
+    found = {row["user"]: row["total"] for row in read_table(loaded(file), "results").to_pylist()}
+    assert found == {"a": 10, "b": 25}
+
+
 def test_what_is_late_by_another_lateness_goes_wherever_it_lies(spark: SparkSession, tmp_path: Path) -> None:
     """The session of b ends at 03:16, that of d 1 ms later, the watermark is 1 ms before 06:00; their partition is none
     that is recomputed.
