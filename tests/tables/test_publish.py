@@ -210,6 +210,13 @@ def test_other_types_are_refused_where_a_row_is_replaced(tables: Tables, stays: 
     )
 
 
+def test_another_type_is_refused_next_to_a_column_that_may_be_added(tables: Tables) -> None:
+    files = holding(tables, "open_windows", schema(n="long", same="string"))
+    changes = Changes([A], files, schema=schema(n="double", same="string", published="string"))
+    with pytest.raises(StateMismatch, match='n is "long", now "double"; published is absent, now "string"'):
+        publish.table_change(tables, "open_windows", changes, 1)
+
+
 def test_a_column_that_may_be_added_is_refused_where_rows_without_it_stay(tables: Tables) -> None:
     files = holding(tables, "open_windows", schema(n="long"))
     changes = Changes([A], files[:1], schema=schema(n="long", published="string"))
