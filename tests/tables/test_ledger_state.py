@@ -268,6 +268,19 @@ def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gon
     assert ledger.state().sequence == 6
 
 
+@pytest.mark.fault(
+    "another program deletes the ledger's first row, before any batch is committed",
+    "every command stops and names it: else the first batch could be planned twice",
+)
+def test_the_first_row_that_another_program_deleted_stops_everything(tmp_path: Path) -> None:
+    ledger = Followed(tmp_path).ledger
+    ledger.freeze(lambda state: PLAN)
+    ledger.write({"kind": "heartbeat"})
+    DeltaTable(ledger.tables[LEDGER.name].folder).delete("kind = 'plan'")
+    with pytest.raises(DamagedLog, match="row 1 of the ledger is gone"):
+        ledger.state()
+
+
 # -- others are faster ------------------------------------------------------------------------------------------------
 
 
