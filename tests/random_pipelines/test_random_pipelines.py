@@ -13,14 +13,6 @@ from tests.random_pipelines.play import differences
 from tests.random_pipelines.truth import Correction, Row, Rules, Truth, Windows
 
 SEEDS = range(1, 101)
-FORTY = (
-    *(3, 6, 7, 10, 11, 17, 19, 20, 23, 28, 33, 34, 37, 38, 39, 40, 41, 44, 46, 48),
-    *(50, 53, 57, 62, 65, 69, 70, 71, 72, 73, 75, 81, 87, 88, 89, 92, 94, 96, 97, 100),
-)
-"""Seeds of `make test`: what happens in any of the hundred (a kind of windows is rerun, gets a column or another
-lateness, files are repaired, lost or renamed, silence, two definitions) happens in two of these or more, unless it is
-in one of the hundred only."""
-OTHERS = pytest.mark.long("all that happens in these happens in the forty that run in make test")
 
 
 def on(spark: Any) -> Any:
@@ -29,14 +21,14 @@ def on(spark: Any) -> Any:
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.parametrize("seed", [pytest.param(one, marks=[] if one in FORTY else OTHERS) for one in SEEDS])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_pipeline_shows_what_the_rules_say(spark: Any, tmp_path: Path, seed: int) -> None:
     assert differences(case(seed, BRIEF), tmp_path / "pipeline", on(spark)) == []
 
 
 @pytest.mark.spark
 @pytest.mark.both
-@pytest.mark.long("longer ones, of more rows: forty brief ones run in make test")
+@pytest.mark.long("longer ones, of more rows: the brief ones run in make test")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_long_pipeline_does_too(spark: Any, tmp_path: Path, seed: int) -> None:
     assert differences(case(seed), tmp_path / "pipeline", on(spark)) == []
