@@ -1,7 +1,7 @@
 """windowlib as its users have it: a wheel in an environment of its own, used in a folder with packages of its own.
 
 The environment sees the locked packages of the one that runs the tests, but not its editable windowlib, nor what is
-said of it: where Airflow finds a plugin twice, it leaves out all that come after. Nothing is fetched.
+registered of it: where Airflow finds a plugin twice, it leaves out all that come after. Nothing is fetched.
 """
 
 from __future__ import annotations

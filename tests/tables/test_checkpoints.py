@@ -108,6 +108,19 @@ def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path
     assert delta_commits.commit(Table(tmp_path), 10) == 11
 
 
+@pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
+def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: Path, hint: str | None) -> None:
+    """The file that names it was cut off by the power, says another one, or is gone."""
+    table, named = replaced_often(tmp_path, 12), tmp_path / "_delta_log" / HINT
+    if hint is None:
+        named.unlink()
+    else:
+        named.write_text(hint)
+    checkpoints.checkpoint(table, 12)
+    assert removals_repeated(tmp_path) == []
+    assert (named.read_text() if named.exists() else None) == hint
+
+
 def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

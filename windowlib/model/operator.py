@@ -256,7 +256,7 @@ def _next(timers: Timers, reached_ms: int) -> tuple[int, TimeWindow] | None:
 
 
 def over_up_to_ms_of(spec: WindowSpec, shared: OperatorState) -> int:
-    """The last millisecond that is over: the watermark; the one before that which processing time is in."""
+    """The last millisecond that is over: of event time the watermark, of processing time the one before now."""
     return shared.watermark_ms if spec.time == "event" else shared.processing_time_ms - 1
 
 

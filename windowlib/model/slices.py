@@ -33,7 +33,8 @@ def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
     >>> shared_slices([Session(gap_ms=30), Tumbling(60, offset_ms=15)]), shared_slices([Session(gap_ms=25)])
     ((30, 15), (25, 0))
     """
-    width_ms, offset_ms, gap_ms = 0, 0, 0
+    width_ms, gap_ms = 0, 0
+    offset_ms = 0
     for assigner in assigners:
         own_ms = slice_width_ms(assigner)
         if isinstance(assigner, Session):

@@ -68,13 +68,13 @@ def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
             _leave_out_gone(table.folder, version)
             disk.sync(log.written_by(table.folder, version), table.folder)
     last = _last_checkpoint(table.folder, newest)
-    if last is not None and len(log.written_by(table.folder, last)) == 3:  # one file, and named, as delta-rs writes it
+    if last is not None and len(log.written_by(table.folder, last)) > 1:  # one file, as delta-rs and Spark write it
         _leave_out_gone(table.folder, last)
 
 
 def _leave_out_gone(folder: Path, version: int) -> None:
     """Takes the tombstones of files that are not there any more out of the checkpoint of a version."""
-    _, checkpoint, newest = log.written_by(folder, version)
+    _, checkpoint, *_ = log.written_by(folder, version)
     actions = pq.read_table(checkpoint)
     removed = pc.struct_field(actions["remove"], "path").to_pylist()
     kept = [path is None or (folder / unquote(path)).exists() for path in removed]
@@ -83,8 +83,9 @@ def _leave_out_gone(folder: Path, version: int) -> None:
     buffer = pa.BufferOutputStream()
     pq.write_table(actions.filter(pa.array(kept)), buffer)
     _replace(checkpoint, buffer.getvalue(), version)
-    about = json.loads(newest.read_text(encoding="utf-8"))
-    if about["version"] == version:
+    if log.last_checkpoint(folder) == version:
+        newest = checkpoint.with_name(log.HINT)
+        about = json.loads(newest.read_text(encoding="utf-8"))
         about.pop("checksum", None)  # Spark's, of what stood there before
         about |= {"size": sum(kept), "sizeInBytes": checkpoint.stat().st_size}
         _replace(newest, json.dumps(about, separators=(",", ":")).encode(), version)

@@ -68,7 +68,10 @@ def written_by(folder: Path, version: int) -> list[Path]:
     The file that names the checkpoint comes a moment after it: another process may be about to write it.
     """
     entry, checkpoint = file_of(folder, version), file_of(folder, version).with_suffix(".checkpoint.parquet")
-    return [entry, *filter(Path.exists, (checkpoint, entry.with_name(HINT)))] if checkpoint.exists() else [entry]
+    if not checkpoint.exists():
+        return [entry]
+    hint = entry.with_name(HINT)
+    return [entry, checkpoint, hint] if hint.exists() else [entry, checkpoint]
 
 
 def oldest_version(folder: Path) -> int:
