@@ -2,8 +2,8 @@
 
 Sessions of clicks, in a started session, in pairs: of two batches one is published without asking the judge, and
 without a page. Of the other: how long the figures take, which are counted from what was written, the judge, and the
-page, which the process that has run the batch builds. Figures are counted of both, and left out of what a batch without
-all this takes. First batches of `--events` each, then of one event each.
+page, which the process that has run the batch builds, as `windowlib run --report` does. Figures are counted of both,
+and left out of what a batch without all this takes. First batches of `--events` each, then of one event each.
 
 Each number is a median, in seconds that pass and in seconds of the processor: those of this process, its engine and the
 judge together, which other work on the machine changes less. The last line is what all three cost together, and what
@@ -37,7 +37,8 @@ from windowlib.engines import sail
 from windowlib.engines.spark import session
 from windowlib.pages import site
 from windowlib.quality import check
-from windowlib.runs.advance import advance
+from windowlib.runs.advance import batches
+from windowlib.runs.run import Run
 from windowlib.tables.ledger import wall_clock_ms
 
 DEFINITION = """\
@@ -121,17 +122,18 @@ def words(spent: Spent, of: Spent | None = None) -> tuple[str, str]:
 @contextmanager
 def taking(spent: list[Spent]) -> Iterator[None]:
     """Adds to `spent` what the block takes."""
-    passed, used = time.perf_counter(), processor_s()
+    others, own, passed = children_s(), time.process_time(), time.perf_counter()
     try:
         yield
     finally:
-        spent.append(Spent(time.perf_counter() - passed, processor_s() - used))
+        passed, own = time.perf_counter() - passed, time.process_time() - own
+        spent.append(Spent(passed, own + children_s() - others))
 
 
-def processor_s() -> float:
-    """Of the processor, what this process and its children have used: the engine, where it is one, and the judge."""
+def children_s() -> float:
+    """Of the processor, what the children of this process have used: the engine, where it is one, and the judge."""
     children = (one.cpu_times() for one in psutil.Process().children(recursive=True))
-    return time.process_time() + sum(one.user + one.system for one in children)
+    return float(sum(one.user + one.system for one in children))
 
 
 @contextmanager
@@ -161,11 +163,12 @@ def measure(folder: Path, engine: str, spark: SparkSession, events: int, pairs: 
 
 def with_all(definition: Any, spark: SparkSession, found: Measured) -> None:
     """A batch that is counted and checked, then its page."""
+    run = Run.of(definition)
     with timed("figures", found.parts["figures"]), timed("the judge", found.parts["the judge"]), taking(found.batches):
-        [report] = advance(definition, lambda: spark)
+        [report] = batches(run, lambda: spark)
     assert report.checks
     with timed("the page", found.parts["the page"]):
-        site.report(definition, wall_clock_ms())
+        site.report(definition, wall_clock_ms(), run.ledger)
 
 
 def without(definition: Any, spark: SparkSession, found: Measured) -> None:
@@ -173,7 +176,7 @@ def without(definition: Any, spark: SparkSession, found: Measured) -> None:
     whole, counted = list[Spent](), list[Spent]()
     no_checks: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
     with timed("figures", counted), mock.patch.object(check, "check", no_checks), taking(whole):
-        [report] = advance(definition, lambda: spark)
+        [report] = batches(Run.of(definition), lambda: spark)
     assert not report.checks
     found.without.append(whole[0] - counted[0])
 
@@ -189,6 +192,8 @@ if __name__ == "__main__":
     check.preload()
     spark = sail.session() if asked.engine == "sail" else session()
     shown = Table("what", f"passed, on {asked.engine}", "of the processor")
+    if asked.scratch is not None:
+        asked.scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.scratch) as scratch:
         large, small = (
             measure(Path(scratch) / str(events), asked.engine, spark, events, pairs, warm_up)

@@ -19,7 +19,7 @@ from benchmarks.workload import Size, Workload
 from windowlib.model.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from windowlib.cli.display import Say
+    from windowlib.runs.run import Say
 
 FEWEST_FILES, FEWEST_EVENTS = 2, 100
 

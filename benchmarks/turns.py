@@ -17,7 +17,7 @@ from benchmarks.worker import SideFailed, Start, worker
 from benchmarks.workload import Arrival, Case, Workload
 
 if TYPE_CHECKING:
-    from windowlib.cli.display import Say
+    from windowlib.runs.run import Say
 
 
 @dataclass(frozen=True, slots=True)

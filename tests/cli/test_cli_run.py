@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -88,3 +89,25 @@ def test_a_pipeline_from_run_to_read(spark: SparkSession, pipeline: Path) -> Non
     finished = call("run", pipeline, "--finish")
     assert finished.exit_code == 0, finished.stderr
     assert "fired 1" in finished.stdout
+
+
+def test_a_run_builds_the_page_of_what_it_did(spark: SparkSession, pipeline: Path) -> None:
+    ended = call("run", pipeline, "--report", "--json")
+    assert ended.exit_code == 0, ended.stderr
+    _, shown = lines(ended.stdout)
+    page = Path(shown["page"])
+    assert "<strong>batch 1</strong>" in page.read_text(encoding="utf-8")
+    metrics = page.parents[1] / "metrics.prom"
+    assert 'pipeline="clicks"' in metrics.read_text(encoding="utf-8")
+
+    built = page.stat().st_mtime_ns
+    assert lines(call("run", pipeline, "--report", "--json").stdout) == []  # nothing was new
+    assert page.stat().st_mtime_ns == built
+
+    (pipeline.parent / "incoming" / "1.parquet").unlink()
+    (pipeline.parent / "incoming").rmdir()
+    failed = call("run", pipeline, "--report")
+    assert failed.exit_code != 0
+    [sentence] = [line.removeprefix("error: ") for line in failed.stderr.splitlines() if line.startswith("error: ")]
+    assert f"open {page}" in failed.stdout
+    assert f" with: {sentence}" in html.unescape(page.read_text(encoding="utf-8"))

@@ -22,6 +22,7 @@ from tests.quality.test_checks import SOUND_RESULTS, own, results_file
 from windowlib.engines.warm import state
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality import check, judge
+from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_ROWS
 from windowlib.quality.terms import Terms
 
 OF_THE_MOMENT = {"batch_id", "id", "run_id", "validation_time", "active_batch_definition", "batch_markers", "pid"}
@@ -168,15 +169,41 @@ SUITE = [
 ]
 
 
+def test_an_outcome_is_what_great_expectations_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from great_expectations.validator.v1_validator import Validator
+
+    from windowlib.quality import verdict
+
+    theirs = list[dict[str, Any]]()
+
+    class Kept(Validator):
+        def validate_expectation_suite(self, *given: Any, **named: Any) -> Any:
+            found = super().validate_expectation_suite(*given, **named)
+            theirs.append(json.loads(json.dumps(found.to_json_dict(), default=verdict._as_json)))
+            return found
+
+    monkeypatch.setattr(verdict, "Validator", Kept)
+    terms, files = suite_of_rows(tmp_path), [results_file(tmp_path, SOUND_RESULTS)]
+    monkeypatch.setattr(verdict, "with_rows", lambda outcome, *given: outcome)
+    ours = verdict.validate(terms, {**FIGURES, "windows_touching": 3}, HISTORY, files)
+    assert [one["meta"].pop(JUDGED) for one in ours] == [*[OF_BATCH] * (len(ours) - 1), OF_ROWS]
+    assert ours == theirs
+    assert {one["success"] for one in ours} == {True, False}
+
+
+def suite_of_rows(folder: Path) -> Terms:
+    """The terms of a pipeline that has `SUITE`."""
+    suite = folder / "own.json"
+    rules = [{"type": kind, "kwargs": kwargs, "severity": severity} for kind, kwargs, severity in SUITE]
+    suite.write_text(json.dumps({"expectations": rules}))
+    return replace(Terms.of(definition(folder)), results_suite=suite)
+
+
 @holds("quality/configurations.py", "great_expectations.expectations.expectation")
 def test_configurations_that_are_made_once_change_no_outcome(tmp_path: Path) -> None:
     from windowlib.quality.verdict import validate
 
-    suite = tmp_path / "own.json"
-    rules = [{"type": kind, "kwargs": kwargs, "severity": severity} for kind, kwargs, severity in SUITE]
-    suite.write_text(json.dumps({"expectations": rules}))
-    terms = replace(Terms.of(definition(tmp_path)), results_suite=suite)
-    files = [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])]
+    terms, files = suite_of_rows(tmp_path), [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])]
     for figures in (FIGURES, {**FIGURES, "rows_late": FIGURES["rows_late"] + 1, "windows_touching": 3}):
         once, often = (judge_(terms, figures, HISTORY, files) for judge_ in (validate, validate.__wrapped__))
         assert lasting(once) == lasting(often)

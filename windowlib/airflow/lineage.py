@@ -88,7 +88,7 @@ def _facets(definition: Definition, table: str, checks: Sequence[CheckResult]) -
     return found | _assertions(checks) if table == "results" else found
 
 
-def newest_checks(definition: Definition) -> list[CheckResult]:
+def newest_checks(definition: Definition) -> Sequence[CheckResult]:
     """The checks of the newest batch that was judged; without values of rows where the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.validations import kept

@@ -13,8 +13,11 @@ from windowlib.cli.outcomes import handed_over, show_note
 from windowlib.runs.exits import REJECTED, SUPERSEDED, UNEXPECTED, exit_code, in_a_sentence
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from windowlib.definition.definition import Definition
     from windowlib.tables.last_error import Command
+    from windowlib.tables.ledger import Ledger
 
 TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable: how often the caller tries this again where it fails
 
@@ -80,15 +83,32 @@ def _tries_left() -> bool:
     return os.environ.get(TRIES_LEFT, "0") not in ("", "0")
 
 
-def keep_metrics(definition: Definition) -> None:
-    """Brings the gauges of a pipeline up to date; that this fails is a note."""
-    if not definition.root.is_dir():
-        return
-    from windowlib.model.errors import WindowError
+def keep_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
+    """Brings the gauges of a pipeline up to date; that this fails is a note. `ledger`: that of a run that has ended."""
     from windowlib.pages.metrics import samples, write
     from windowlib.tables.ledger import wall_clock_ms
 
+    with _noted(definition, "metrics are not up to date"):
+        if definition.root.is_dir():
+            write(samples(definition, wall_clock_ms(), ledger), definition.root)
+
+
+def keep_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
+    """The page of a pipeline, built with its gauges; None where it has no tables yet, or it fails, which is a note."""
+    from windowlib.pages.site import report
+    from windowlib.tables.ledger import wall_clock_ms
+
+    with _noted(definition, "its page is not up to date"):
+        if definition.root.is_dir():
+            return report(definition, wall_clock_ms() // 1000 * 1000, ledger)
+    return None
+
+
+@contextmanager
+def _noted(definition: Definition, what: str) -> Iterator[None]:
+    from windowlib.model.errors import WindowError
+
     try:
-        write(samples(definition, wall_clock_ms()), definition.root)
+        yield
     except (OSError, WindowError) as error:
-        show_note(f"{definition.name}: metrics are not up to date: {error}")
+        show_note(f"{definition.name}: {what}: {error}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.display import batch_line, batch_record, console, not_read
-from windowlib.cli.notifying import keep_metrics, notify_of, notifying
+from windowlib.cli.notifying import keep_metrics, keep_page, notify_of, notifying
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from windowlib.definition.definition import Definition
     from windowlib.runs.attempt import BatchReport
-    from windowlib.runs.run import Say
+    from windowlib.runs.run import Run, Say
     from windowlib.tables.ledger_rows import Plan
 
 NOTHING_NEW = "nothing new: there is nothing left to read"
@@ -45,6 +45,9 @@ def run(
     engine: OnEngine = None,
     wait: Wait = NO_WAIT,
     since: Since = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Then build the page of the pipeline, too, as windowlib report does.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read everything new, fire the windows that the watermark has passed, check and publish the results.
@@ -57,14 +60,16 @@ def run(
     [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """
     chosen = {"engine": engine.value} if engine else {}
-    limits = Limits(max_batches, finish, duration_ms("--wait", wait), since)
+    limits = Limits(max_batches, finish, duration_ms("--wait", wait), since, report)
     if len(pipelines) > 1:
         if since or wait != NO_WAIT:
             raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
         raise typer.Exit(_run_several(pipelines, chosen, limits, as_json))
+    from windowlib.runs.run import Run
+
     definition = load_pipeline(pipelines[0]).model_copy(update=chosen)
-    with progress(console(quiet=as_json)) as say, notifying(definition, command="run"):
-        shown = _run_measured(definition, limits, as_json, say)
+    with progress(console(quiet=as_json)) as say:
+        shown = _run_shown(Run.of(definition, finish=finish, note=show_note, say=say), limits, as_json)
     if not shown and not as_json:
         typer.echo(NOTHING_NEW)
 
@@ -162,27 +167,41 @@ class Limits:
     finish: bool
     wait_ms: int
     since: str | None
+    report: bool
 
 
-def _run_measured(definition: Definition, limits: Limits, as_json: bool, say: Say) -> bool:
-    """As `_run_one`; the metrics are brought up to date where the run did something or failed."""
+def _run_shown(asked: Run, limits: Limits, as_json: bool) -> bool:
+    """As `_run_one`; then notices are sent, and what shows the pipeline is brought up to date where the run did
+    something or failed.
+    """
     try:
-        shown = _run_one(definition, limits, as_json, say)
+        with notifying(asked.definition, command="run"):
+            shown = _run_one(asked, limits, as_json)
     except Exception:
-        keep_metrics(definition)
+        _show(asked, limits, as_json)
         raise
     if shown:
-        keep_metrics(definition)
+        _show(asked, limits, as_json)
     return shown
 
 
-def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) -> bool:
+def _show(ended: Run, limits: Limits, as_json: bool) -> None:
+    """Brings metrics up to date, and where it is asked for the page."""
+    if not limits.report:
+        keep_metrics(ended.definition, ended.ledger)
+        return
+    ended.say(f"building the page of {ended.definition.name}")
+    if page := keep_page(ended.definition, ended.ledger):
+        show_outcome({"page": str(page)}, f"open {page}", as_json)
+
+
+def _run_one(asked: Run, limits: Limits, as_json: bool) -> bool:
     """Runs one pipeline; whether there was a batch to report."""
     from windowlib.runs.committed import committed_since
-    from windowlib.runs.run import Run
     from windowlib.runs.start import run, waiting
     from windowlib.tables.rerun import time_ms
 
+    definition = asked.definition
     since_ms = None if limits.since is None else time_ms("since", limits.since)
     shown: set[int] = set()
     advised: list[str] = []  # once a run: the first such batch is the one to go back before
@@ -205,8 +224,7 @@ def _run_one(definition: Definition, limits: Limits, as_json: bool, say: Say) ->
         show_others(before=report.batch_id)
         show(report)
 
-    asked = Run.of(definition, finish=limits.finish, note=show_note, say=say)
-    waiting(lambda: run(asked, on_batch=on_batch, max_batches=limits.max_batches), limits.wait_ms, say)
+    waiting(lambda: run(asked, on_batch=on_batch, max_batches=limits.max_batches), limits.wait_ms, asked.say)
     show_others()
     return bool(shown)
 
@@ -240,13 +258,13 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
     runs = [Run.of(one, finish=limits.finish, note=show_note, say=say) for one in definitions]
     ends = run_together(runs, on_batch=on_batch, max_batches=limits.max_batches)
     codes = []
-    for end in ends:
+    for asked, end in zip(runs, ends, strict=True):
         name = end.definition.name
         about(end.definition, end.definition.file)
-        if end.reports or end.error:
-            keep_metrics(end.definition)
         error = end.error if isinstance(end.error, Exception) else None
         notify_of(end.definition, error, is_well=end.error is None, command="run")
+        if end.reports or end.error:
+            _show(asked, limits, as_json)
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -13,7 +14,7 @@ from windowlib.pages.rows import Rows, shown
 from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, is_of_rows, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
-from windowlib.quality.validations import Validated
+from windowlib.quality.validations import PAGES_KEEP, Validated
 
 REFUSED = "quarantined_"  # of figures: before a reason
 OF_QUARANTINE = ("rows_quarantined", "quarantine_rows_missing", "rows_without_reason", "rows_unaccounted")
@@ -84,10 +85,11 @@ class CheckHistory:
         return [Span(same[0].batch_id, same[-1].batch_id, _brief(same[0].result)) for same in runs][::-1]
 
 
-def results_of(batch: Validated, *, examples: bool) -> list[CheckResult]:
+@lru_cache(maxsize=PAGES_KEEP)
+def results_of(batch: Validated, *, examples: bool) -> Sequence[CheckResult]:
     """The checks of a batch, in words; without `examples` of values that a check of rows has met."""
     found = in_words(batch.suites, batch.figures)
-    return found if examples else [_without_examples(one) for one in found]
+    return tuple(found if examples else map(_without_examples, found))
 
 
 def outcomes_of(definition: Definition, batch: Validated) -> list[Outcome]:

@@ -78,15 +78,15 @@ class Counting:
         """The results in a file. Where they end is read only if they may reach an hour in which none starts."""
         stored = pq.ParquetFile(self.tables["results"].folder / file.path)
         data = stored.read(columns=["window_start", *([self.counted] if self.counted else [])])
-        known = pc.is_valid(data["window_start"])
-        data = data.filter(known)
+        known = pc.is_valid(data["window_start"]) if data["window_start"].null_count else None
+        data = data if known is None else data.filter(known)
         events = numbers(data[self.counted].fill_null(0)) if self.counted else np.zeros(data.num_rows, np.int64)
         start_ms = times_ms(data["window_start"])
         found = counts(start_ms, events)
         if self.gap_ms is None or not found.hours or self._reaches_none(file, found):
             return found
-        end = stored.read(columns=["window_end"])["window_end"].filter(known)
-        return counts(start_ms, events, times_ms(end) - self.gap_ms)
+        end = stored.read(columns=["window_end"])["window_end"]
+        return counts(start_ms, events, times_ms(end if known is None else end.filter(known)) - self.gap_ms)
 
     def _reaches_none(self, file: DataFile, found: Counts) -> bool:
         """Whether windows start in every hour that those of a file reach, by its statistics."""

@@ -78,9 +78,11 @@ class Looked:
         return approve, abandon
 
 
-def looked(definition: Definition, now_ms: int) -> Looked:
-    """A pipeline as it is now. Raises `WindowError` where its tables cannot be read."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Looked:
+    """A pipeline as it is now; `ledger` is that of a caller who has its tables open. Raises `WindowError` where they
+    cannot be read.
+    """
+    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state, error = ledger.state(), last_error.last(definition.root)
     return Looked(
         definition=of_tables(definition, json.loads(state.commit.definition)) if state.commit else definition,

@@ -48,9 +48,12 @@ class Sample:
     value: float
 
 
-def samples(definition: Definition, now_ms: int) -> list[Sample]:
-    """What is known of a pipeline. Raises `WindowError` where its tables cannot be read."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> list[Sample]:
+    """What is known of a pipeline; `ledger` is that of a caller who has its tables open.
+
+    Raises `WindowError` where they cannot be read.
+    """
+    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
     return samples_of(definition, now_ms, ledger.tables, state, _newest(ledger.tables, state.version))
 

@@ -19,15 +19,19 @@ from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
 from windowlib.tables import disk
+from windowlib.tables.ledger import Ledger
 
 FOLDER = "pages"
 PAGE = "index.html"
 WITHIN = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}")  # the page of a pipeline, below the home page
 
 
-def report(definition: Definition, now_ms: int) -> Path:
-    """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path."""
-    place, found = Place(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms)
+def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Path:
+    """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables; gives the page's path.
+
+    `ledger` is that of a run that has just ended: its tables are open.
+    """
+    place, found = Place(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms, ledger)
     metrics.write(_samples(found), definition.root)
     return disk.put(definition.root / FOLDER / PAGE, pipeline_page(_pipeline(found), place))
 

@@ -17,11 +17,15 @@ from windowlib.tables import disk
 
 FOLDER = "checks"
 KEPT_BATCHES = 200
+PAGES_KEEP = 64  # one page's: the next one of its process asks for all of them but one
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Validated:
-    """A batch that was checked: its figures, and the outcome of each suite as Great Expectations writes it."""
+    """A batch that was checked: its figures, and the outcome of each suite as Great Expectations writes it.
+
+    As long as its file stays as it is, the pages of a process have the same one.
+    """
 
     batch_id: int
     figures: Figures
@@ -58,7 +62,7 @@ def _files(folder: Path) -> list[Path]:
     return sorted(files, key=lambda file: int(file.stem), reverse=True)
 
 
-@lru_cache(maxsize=64)  # one page's: the next one of this process asks for all of them but one
+@lru_cache(maxsize=PAGES_KEEP)
 def _read_once(file: Path, modified_ns: int) -> Validated:
     return _read(file)
 
