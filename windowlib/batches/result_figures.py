@@ -61,11 +61,9 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], c
     for file in change.add:
         constant, names = _constants(file), dict.fromkeys([*identity, *OWN])
         for rows in rows_of(folder, file, [name for name in names if name not in constant]):
-            for name, value in constant.items():
-                rows = rows.append_column(name, pa.repeat(value, rows.num_rows))
             keys = checksums(rows.select(list(compared.keys)))
             sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
-            made = _own(rows, step, keys)
+            made = _own(rows, constant, step, keys)
             own += of_own_rows(inputs, step, made)
             if step.assigner.merges:
                 windows.append(compared.windows(made.rows, made.start, made.end, made.keys))
@@ -232,21 +230,30 @@ def in_ms(column: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Rows that the batch made, with their bounds and newest event in ms, and the checksums of their keys."""
+    """Rows that the batch made, with their bounds and newest event in ms, and the checksums of their keys.
+
+    `timing` is a scalar where all of them have the same.
+    """
 
     rows: Rows
     start: Any
     end: Any
     newest: Any
+    timing: Any
     keys: Sums
 
 
-def _own(rows: Rows, step: Step, keys: Sums) -> Own:
-    mine = pc.equal(rows["batch_id"], step.batch_id)
-    if not pc.all(mine).as_py():
+def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> Own:
+    """Those among the rows of a file, whose columns that are `constant` were not read."""
+    batch = constant.get("batch_id")
+    mine = pc.equal(rows["batch_id"] if batch is None else batch, step.batch_id)
+    if isinstance(mine, pa.Scalar):
+        rows, keys = (rows, keys) if mine.as_py() else (rows.slice(0, 0), keys[:0])
+    elif not pc.all(mine).as_py():
         rows, keys = rows.filter(mine), keys[mine.combine_chunks().to_numpy(zero_copy_only=False)]
     start, end, newest = (in_ms(rows[name]) for name in OWN[:3])
-    return Own(rows, start, end, newest, keys)
+    timing = constant.get("timing")
+    return Own(rows, start, end, newest, rows["timing"] if timing is None else timing, keys)
 
 
 def of_own_rows(inputs: Inputs, step: Step, own: Own) -> dict[str, int]:
@@ -258,7 +265,7 @@ def of_own_rows(inputs: Inputs, step: Step, own: Own) -> dict[str, int]:
     if inputs.definition.plan.shares_slices and inputs.plan.rerun is None:
         passed = pc.less_equal(last, step.watermark_in_ms)
         found["results_after_cleanup"] = _count(pc.less_equal(last, step.late_in_ms))
-        found["results_mistimed"] = _count(pc.not_equal(passed, pc.equal(own.rows["timing"], "late")))
+        found["results_mistimed"] = _count(pc.not_equal(passed, pc.equal(own.timing, "late")))
     return found
 
 
