@@ -111,3 +111,13 @@ def test_a_run_builds_the_page_of_what_it_did(spark: SparkSession, pipeline: Pat
     [sentence] = [line.removeprefix("error: ") for line in failed.stderr.splitlines() if line.startswith("error: ")]
     assert f"open {page}" in failed.stdout
     assert f" with: {sentence}" in html.unescape(page.read_text(encoding="utf-8"))
+
+
+def test_a_page_that_cannot_be_built_is_a_note(spark: SparkSession, pipeline: Path) -> None:
+    in_the_way = pipeline.parent / "warehouse" / "clicks" / "pages"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("a file")
+    ended = call("run", pipeline, "--report", "--json")
+    assert ended.exit_code == 0, ended.stderr
+    assert [line["batch_id"] for line in lines(ended.stdout)] == [1]
+    assert "clicks: its page is not up to date: " in ended.stderr

@@ -85,12 +85,16 @@ def _tries_left() -> bool:
 
 def keep_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
     """Brings the gauges of a pipeline up to date; that this fails is a note. `ledger`: that of a run that has ended."""
+    from windowlib.model.errors import WindowError
     from windowlib.pages.metrics import samples, write
     from windowlib.tables.ledger import wall_clock_ms
 
-    with _noted(definition, "metrics are not up to date"):
-        if definition.root.is_dir():
-            write(samples(definition, wall_clock_ms(), ledger), definition.root)
+    if not definition.root.is_dir():
+        return
+    try:
+        write(samples(definition, wall_clock_ms(), ledger), definition.root)
+    except (OSError, WindowError) as error:
+        show_note(f"{definition.name}: metrics are not up to date: {error}")
 
 
 def keep_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
@@ -98,17 +102,10 @@ def keep_page(definition: Definition, ledger: Ledger | None = None) -> Path | No
     from windowlib.pages.site import report
     from windowlib.tables.ledger import wall_clock_ms
 
-    with _noted(definition, "its page is not up to date"):
-        if definition.root.is_dir():
-            return report(definition, wall_clock_ms() // 1000 * 1000, ledger)
-    return None
-
-
-@contextmanager
-def _noted(definition: Definition, what: str) -> Iterator[None]:
-    from windowlib.model.errors import WindowError
-
+    if not definition.root.is_dir():
+        return None
     try:
-        yield
-    except (OSError, WindowError) as error:
-        show_note(f"{definition.name}: {what}: {error}")
+        return report(definition, wall_clock_ms() // 1000 * 1000, ledger)
+    except Exception as error:  # anything at all: the run has ended as it has
+        show_note(f"{definition.name}: its page is not up to date: {in_a_sentence(error)}")
+        return None

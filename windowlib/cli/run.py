@@ -178,20 +178,21 @@ def _run_shown(asked: Run, limits: Limits, as_json: bool) -> bool:
         with notifying(asked.definition, command="run"):
             shown = _run_one(asked, limits, as_json)
     except Exception:
-        _show(asked, limits, as_json)
+        _show(asked, limits, as_json, failed=True)
         raise
     if shown:
         _show(asked, limits, as_json)
     return shown
 
 
-def _show(ended: Run, limits: Limits, as_json: bool) -> None:
-    """Brings metrics up to date, and where it is asked for the page."""
+def _show(ended: Run, limits: Limits, as_json: bool, *, failed: bool = False) -> None:
+    """Brings metrics up to date, and where it is asked for the page. What a run has open is as good as its end."""
+    ledger = None if failed else ended.ledger
     if not limits.report:
-        keep_metrics(ended.definition, ended.ledger)
+        keep_metrics(ended.definition, ledger)
         return
     ended.say(f"building the page of {ended.definition.name}")
-    if page := keep_page(ended.definition, ended.ledger):
+    if page := keep_page(ended.definition, ledger):
         show_outcome({"page": str(page)}, f"open {page}", as_json)
 
 
@@ -264,7 +265,7 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
         error = end.error if isinstance(end.error, Exception) else None
         notify_of(end.definition, error, is_well=end.error is None, command="run")
         if end.reports or end.error:
-            _show(asked, limits, as_json)
+            _show(asked, limits, as_json, failed=end.error is not None)
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}

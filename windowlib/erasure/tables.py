@@ -158,7 +158,7 @@ def _of_key(rows: pa.Table, sought: Sought) -> pa.Table:
 
 def _written(folder: Path, of: DataFile, groups: list[pa.Table], attempt: str) -> DataFile:
     path = str(Path(of.path).with_name(f"{attempt}-{uuid.uuid4()}.parquet"))
-    with pq.ParquetWriter(folder / path, groups[0].schema) as writer:
+    with pq.ParquetWriter(folder / path, groups[0].schema, **data_files.of_many_rows(groups[0].schema)) as writer:
         for rows in groups:
             writer.write_table(rows)
     return data_files.data_file(folder, path, of.partition)
