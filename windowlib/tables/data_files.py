@@ -47,7 +47,7 @@ def write(folder: Path, data: pa.Table) -> DataFile:
 
 
 def of_many_rows(schema: pa.Schema) -> dict[str, Any]:
-    """What pyarrow is told when it writes a file of many rows: of half the size that it has by default.
+    """The options with which pyarrow writes a file of many rows, of half the size that it has by default.
 
     Whole numbers and times are kept as differences, other columns in a dictionary as far as that goes.
 
