@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Pages of Parquet's version 2 keep numbers and times as differences where no dictionary does: a quarter less on the disk,
 # read in less than half of the time. Spark is given the types whose values hardly repeat, for which it would build a
-# dictionary for nothing; Sail has one setting for all columns: a dictionary ends early, for which long texts that repeat pay.
+# dictionary for nothing. Sail has one setting for all columns: a dictionary ends early, at the cost of texts that repeat.
 SOLELY_DISTINCT = ("long", "timestamp", "double")
 SPARK: Mapping[str, str | int] = {"parquet.writer.version": "v2"}
 SAIL: Mapping[str, str | int] = {"writer_version": "2.0", "dictionary_page_size_limit": 128 * 1024}
