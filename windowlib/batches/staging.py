@@ -19,9 +19,9 @@ from windowlib.tables.publish import Changes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Pages of Parquet's version 2 keep numbers and times as differences where no dictionary does: a quarter less on the disk,
-# read in less than half of the time. Spark is given the types whose values hardly repeat, for which it would build a
-# dictionary for nothing. Sail has one setting for all columns: a dictionary ends early, at the cost of texts that repeat.
+# Pages of Parquet's version 2 keep numbers and times as differences where no dictionary does: a quarter less on the
+# disk, read in less than half of the time. Spark is given the types whose values hardly repeat, for which it would
+# build a dictionary for nothing. Sail has one setting for all columns: a dictionary ends early, at the cost of texts.
 SOLELY_DISTINCT = ("long", "timestamp", "double")
 SPARK: Mapping[str, str | int] = {"parquet.writer.version": "v2"}
 SAIL: Mapping[str, str | int] = {"writer_version": "2.0", "dictionary_page_size_limit": 128 * 1024}
