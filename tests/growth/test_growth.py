@@ -1,6 +1,7 @@
 """A batch looks at no more when its pipeline is old than at its hundredth: files and log entries counted, not timed.
 
-Old is the five hundredth batch. `python -m tests.growth` measures thousands of batches on an engine.
+Old is the three hundredth batch, in `make test-all` the five hundredth. `python -m tests.growth` measures thousands of
+batches on an engine.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 
 from tests.growth.bounds import needed_files
 from tests.runs.schedules import DEFINITION, compute_simply, no_spark
+from tests.strategies import ALL
 from windowlib.definition.definition import load_definition
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.maintenance import maintain
@@ -25,7 +27,7 @@ from windowlib.runs.run import Run
 from windowlib.tables import checkpoints, disk, ledger_read, opened
 from windowlib.tables.small import SMALL_FILES
 
-YOUNG, OLD = 100, 500
+YOUNG, OLD = 100, 500 if ALL else 300
 READ_ROWS = 20  # of each of a batch's four looks, the rows since the last commit and two
 SPAN = 20  # batches since maintenance, which are looked at; every ten commits of a table make a checkpoint
 START_MS, STEP_MS = 1_800_000_000_000, 480_000  # all of the source is listed at 1, 181, 361, and so on: once a day
