@@ -71,6 +71,36 @@ def test_a_file_that_is_gone_is_named(spark: SparkSession, pipeline: Definition,
     assert versions(pipeline) == before
 
 
+def damage(definition: Definition, table: str, how: str) -> list[str]:
+    """Cuts the files that the newest entry of a table's log has added, or overwrites their ends."""
+    folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
+    damaged = sorted(log.entry(folder, newest).added)
+    for path in (folder / path for path in damaged):
+        written = path.read_bytes()
+        path.write_bytes(
+            written[: len(written) // 2] + (b"" if how == "cut" else bytes(len(written) - len(written) // 2))
+        )
+    return damaged
+
+
+@pytest.mark.fault(
+    "data files of a committed table are damaged: cut, or overwritten",
+    "a run that reads one names table, file, version, and the ways on; nothing is touched, nothing is left out",
+)
+@pytest.mark.parametrize("how", ["cut", "overwritten"])
+@pytest.mark.parametrize(
+    "table", [pytest.param("open_windows", marks=pytest.mark.both), "source_files", "run_metrics", "ledger"]
+)
+def test_a_file_that_is_damaged_is_named(spark: SparkSession, pipeline: Definition, table: str, how: str) -> None:
+    before, damaged = versions(pipeline), damage(pipeline, table, how)
+    with pytest.raises(LostFiles, match=rf"^a file of table {table} is damaged: .+ is named by version \d+ \(") as said:
+        advance(pipeline, lambda: spark, clock=clock)
+    assert any(path in str(said.value) for path in damaged)
+    assert ("bytes, and had" if how == "cut" else "its footer cannot be read: ") in str(said.value)
+    assert "from a backup of the warehouse" in str(said.value)
+    assert versions(pipeline) == before
+
+
 def test_a_file_of_ids_that_is_gone_is_named_once_a_batch_may_repeat_one(
     spark: SparkSession, pipeline: Definition
 ) -> None:

@@ -16,6 +16,7 @@ from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
 from windowlib.runs.run import PLANS, Note, Run, claimed_in_time, due_in_time, first_plan, looking, silent
+from windowlib.source.found import SourceError
 from windowlib.source.listing import FilesChanged
 from windowlib.tables import disk
 from windowlib.tables.ledger import Clock, wall_clock_ms
@@ -49,7 +50,7 @@ def advance(
 
 def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None) -> Generator[BatchReport]:
     """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
-    with losses_named(run.ledger.tables), looking(run):
+    with losses_named(run.ledger.tables, SourceError), looking(run):
         if first_plan(run) is None:
             return
         check.preload()
@@ -60,7 +61,11 @@ def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None
         used[:] = [spark()]
         return used[0]
 
-    with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables), claimed_in_time(run) as claim:
+    with (
+        disk.refusals_named(run.ledger.root),
+        losses_named(run.ledger.tables, SourceError),
+        claimed_in_time(run) as claim,
+    ):
         left, plans_left = max_batches, PLANS
         while left != 0 and (due := due_in_time(run, claim)):
             try:

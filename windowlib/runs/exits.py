@@ -186,15 +186,11 @@ def _explained(error: Exception) -> Exception:
         return error
     if refusal := refusal_of(error, root):
         return refusal
-    if isinstance(error, FileNotFoundError):
-        from windowlib.tables.delta_commits import LostFiles
-        from windowlib.tables.lost import check_all
+    if exit_code(error) == UNEXPECTED and not isinstance(error, PASSING):
+        from windowlib.tables.lost import loss_behind
         from windowlib.tables.opened import Tables
 
-        try:
-            check_all(Tables(root))
-        except LostFiles as lost:
-            return lost
+        return loss_behind(error, Tables(root)) or error
     return error
 
 

@@ -41,7 +41,7 @@ class Conflict(Exception):
 
 
 class LostFiles(WindowError):
-    """A file that a version of a table names is gone."""
+    """A file that a version of a table names is gone, or is not as it was written."""
 
 
 class RefusedCommit(WindowError):

@@ -1,17 +1,24 @@
-"""Data files that a table's log names and that are gone: deleted by VACUUM with a short retention, or by hand.
+"""Data files that a table's log names and that are gone, deleted by VACUUM with a short retention or by hand, or that
+are not as they were written: cut, or overwritten.
 
 Delta's log does not know that a file is gone, and an engine may pass over it in silence (Sail does), so its rows would
-be missing from everything that is computed from them. Files are looked for before an engine is given their names.
+be missing from everything that is computed from them. Files are looked for, and their sizes compared, before an engine
+is given their names. Where a block fails with an unforeseen error, footers are read, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
+from windowlib.model.errors import WindowError
 from windowlib.tables import delta, log
 from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.ledger_history import committed_before
@@ -24,45 +31,83 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def losses_named(tables: Tables) -> Iterator[None]:
-    """Raises `LostFiles` where the block does not find a file that a table names."""
+def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]:
+    """Raises `LostFiles` where the block fails, and a file that a table names is gone or damaged.
+
+    Not for an error that says itself what is wrong, but for those that may have been `mistaken` about it.
+    """
     try:
         yield
-    except FileNotFoundError as error:
-        try:
-            check_all(tables)
-        except LostFiles as lost:
+    except Exception as error:
+        is_clear = isinstance(error, WindowError) and not isinstance(error, mistaken)
+        if lost := None if is_clear else loss_behind(error, tables):
             raise lost from error
         raise
 
 
-def check_all(tables: Tables) -> None:
-    """Raises `LostFiles` for the first table whose newest version names a file that is gone."""
+def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
+    """The files that are gone or damaged, from which an error may come; one of Arrow or an engine says not which."""
+    by_arrow = isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and not error.errno)
+    try:
+        check_all(tables, footers=by_arrow or "parquet" in str(error).lower())
+    except LostFiles as lost:
+        return lost
+    except Exception:  # logs that cannot be read, for example: `error` says more than this one
+        return None
+    return None
+
+
+def check_all(tables: Tables, *, footers: bool = False) -> None:
+    """As `check_there`, of all files that the newest versions of all tables name."""
     for name in TABLES:
-        check_there(tables[name], delta.files(tables[name], delta.version(tables[name])))
+        check_there(tables[name], delta.files(tables[name], delta.version(tables[name])), footers=footers)
 
 
-def check_there(table: Table, files: Iterable[DataFile]) -> None:
-    """Raises `LostFiles` unless all of some files of a table are there."""
-    if gone := sorted(file.path for file in files if not (table.folder / file.path).exists()):
-        raise LostFiles(_sentence(table, gone))
+def check_there(table: Table, files: Iterable[DataFile], *, footers: bool = False) -> None:
+    """Raises `LostFiles` unless all of some files of a table are there, as large as the log says, and with `footers`
+    that can be read where that is asked for.
+    """
+    gone, damaged = list[str](), dict[str, str]()
+    for file in files:
+        path = table.folder / file.path
+        if not path.exists():
+            gone.append(file.path)
+        elif (size_bytes := path.stat().st_size) != file.size_bytes:
+            damaged[file.path] = f"it has {size_bytes:,} bytes, and had {file.size_bytes:,} when it was written"
+        elif footers and (why := _unreadable(path)):
+            damaged[file.path] = why
+    if gone:
+        raise LostFiles(_sentence(table, sorted(gone), "gone"))
+    if damaged:
+        raise LostFiles(_sentence(table, sorted(damaged), "damaged", damaged[min(damaged)]))
 
 
-def _sentence(table: Table, gone: list[str]) -> str:
+def _unreadable(path: Path) -> str | None:
+    """Why the footer of a file cannot be read."""
+    try:
+        pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        return f"its footer cannot be read: {str(error).splitlines()[0].rstrip('.')}"
+    return None
+
+
+def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
+    """That some files of a table are gone, or damaged (and of the first of them why), and what to do."""
     newest = delta.version(table)
     assert newest is not None, "a table that names files exists"
     entries = list(_newest_first(table, newest))
     vacuum = next((one for one in entries if one.operation.startswith("VACUUM")), None)
-    added = next((one for one in reversed(entries) if gone[0] in one.added), None)
-    by = "no VACUUM is in its log, so another program deleted it"
-    if vacuum:
+    added = next((one for one in reversed(entries) if files[0] in one.added), None)
+    by = why or "no VACUUM is in its log, so another program deleted it"
+    if vacuum and not why:
         at = f" at {iso_instant(vacuum.at_ms)}" if vacuum.at_ms is not None else ""
         by = f"its log has a VACUUM, version {vacuum.version}, by {vacuum.user or 'unknown'}{at}"
     since = f", added by version {added.version}," if added else ""
+    such = f"{len(files)} such {'file' if len(files) == 1 else 'files'}"
     return (
-        f"a file of table {table.folder.name} is gone: {gone[0]}{since} is named by version {newest} ({len(gone)} such"
-        f" {'file' if len(gone) == 1 else 'files'}; {by}). Nothing was touched. Restore it to {table.folder} from a"
-        f" backup of the warehouse{_without_backup(table, added)}"
+        f"a file of table {table.folder.name} is {how}: {files[0]}{since} is named by version {newest} ({such}; {by})."
+        f" Nothing was touched. Restore it to {table.folder} from a backup of the warehouse"
+        f"{_without_backup(table, added)}"
     )
 
 
@@ -71,7 +116,7 @@ def _without_backup(table: Table, added: log.Entry | None) -> str:
     batch_id = added.transactions.get(APP_ID) if added else None
     try:
         before = None if batch_id is None else committed_before(Tables(table.folder.parent), batch_id)
-    except FileNotFoundError:  # files of the ledger are gone, too
+    except (OSError, pa.ArrowException):  # files of the ledger are gone or damaged, too
         before = None
     if before is None:
         return ""
