@@ -2,8 +2,8 @@
 are not as they were written: cut, or overwritten.
 
 Delta's log does not know that a file is gone, and an engine may pass over it in silence (Sail does), so its rows would
-be missing from everything that is computed from them. Files are looked for, and their sizes compared, before an engine
-is given their names. Where a block fails with an unforeseen error, footers are read, too.
+be missing from everything that is computed from them. Files are looked for before an engine is given their names. Of
+one that is damaged it fails: then sizes are compared with the log, and footers are read.
 """
 
 from __future__ import annotations
@@ -58,26 +58,30 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
 
 
 def check_all(tables: Tables, *, footers: bool = False) -> None:
-    """As `check_there`, of all files that the newest versions of all tables name."""
+    """As `check_there` and `check_whole`, of all files that the newest versions of all tables name."""
     for name in TABLES:
-        check_there(tables[name], delta.files(tables[name], delta.version(tables[name])), footers=footers)
+        files = delta.files(tables[name], delta.version(tables[name]))
+        check_there(tables[name], files)
+        check_whole(tables[name], files, footers=footers)
 
 
-def check_there(table: Table, files: Iterable[DataFile], *, footers: bool = False) -> None:
-    """Raises `LostFiles` unless all of some files of a table are there, as large as the log says, and with `footers`
-    that can be read where that is asked for.
+def check_there(table: Table, files: Iterable[DataFile]) -> None:
+    """Raises `LostFiles` unless all of some files of a table are there."""
+    if gone := sorted(file.path for file in files if not (table.folder / file.path).exists()):
+        raise LostFiles(_sentence(table, gone, "gone"))
+
+
+def check_whole(table: Table, files: Iterable[DataFile], *, footers: bool = False) -> None:
+    """Raises `LostFiles` unless some files of a table, which are there, are as large as the log says; with `footers`,
+    unless these can be read, too.
     """
-    gone, damaged = list[str](), dict[str, str]()
+    damaged = dict[str, str]()
     for file in files:
         path = table.folder / file.path
-        if not path.exists():
-            gone.append(file.path)
-        elif (size_bytes := path.stat().st_size) != file.size_bytes:
+        if (size_bytes := path.stat().st_size) != file.size_bytes:
             damaged[file.path] = f"it has {size_bytes:,} bytes, and had {file.size_bytes:,} when it was written"
         elif footers and (why := _unreadable(path)):
             damaged[file.path] = why
-    if gone:
-        raise LostFiles(_sentence(table, sorted(gone), "gone"))
     if damaged:
         raise LostFiles(_sentence(table, sorted(damaged), "damaged", damaged[min(damaged)]))
 
