@@ -1,0 +1,59 @@
+"""Answers of Sail that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pyspark.sql.connect.proto as proto
+import pytest
+from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+
+from windowlib.engines.sail_requests import UNREADABLE, channel
+
+GARBLED, GOOD = b"\x0a\xff\xff\xff\xff", proto.AnalyzePlanResponse(session_id="one").SerializeToString()
+
+
+class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """A server that answers every question with the next of some bytes."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.left = [*answers]
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
+        return grpc.unary_unary_rpc_method_handler(lambda request, context: self.left.pop(0))
+
+
+@pytest.fixture
+def asked() -> Iterator[tuple[Answers, SparkConnectServiceStub]]:
+    """A server, and one who asks it as runs do."""
+    answers, server = Answers(), grpc.server(ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((answers,))
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    yield answers, SparkConnectServiceStub(channel(f"sc://localhost:{port}").toChannel())
+    server.stop(None)
+
+
+def test_a_question_about_a_plan_is_asked_again(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
+    answers, stub = asked
+    answers.left = [GARBLED, GOOD]
+    assert stub.AnalyzePlan(proto.AnalyzePlanRequest()).session_id == "one"
+    assert answers.left == []
+
+
+def test_it_is_not_asked_for_ever(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
+    answers, stub = asked
+    answers.left = [GARBLED, GARBLED, GOOD]
+    with pytest.raises(grpc.RpcError, match=UNREADABLE):
+        stub.AnalyzePlan(proto.AnalyzePlanRequest())
+    assert answers.left == [GOOD]
+
+
+def test_what_may_have_an_effect_is_not_asked_again(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
+    answers, stub = asked
+    answers.left = [GARBLED, GOOD]
+    with pytest.raises(grpc.RpcError, match=UNREADABLE):
+        stub.Config(proto.ConfigRequest())
+    assert answers.left == [GOOD]
