@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from windowlib.cli.main import app
+from windowlib.runs import start
+from windowlib.tables.ledger import Superseded
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]  # README is run on Spark in make test
 
@@ -121,3 +123,17 @@ def test_a_page_that_cannot_be_built_is_a_note(spark: SparkSession, pipeline: Pa
     assert ended.exit_code == 0, ended.stderr
     assert [line["batch_id"] for line in lines(ended.stdout)] == [1]
     assert "clicks: its page is not up to date: " in ended.stderr
+
+
+def test_a_run_that_finds_another_one_at_work_leaves_the_page_to_it(
+    spark: SparkSession, pipeline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert call("run", pipeline).exit_code == 0
+
+    def superseded(*given: Any, **named: Any) -> Any:
+        raise Superseded("another run is in progress")
+
+    monkeypatch.setattr(start, "run", superseded)
+    ended = call("run", pipeline, "--report")
+    assert (ended.exit_code, ended.stdout) == (4, "")
+    assert not (pipeline.parent / "warehouse" / "clicks" / "pages").exists()

@@ -161,7 +161,9 @@ def _plan_line(definition: Definition, frozen: Plan | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a run does, how long it waits for another one, and since when it reports what others have committed."""
+    """How much a run does, how long it waits for another one, since when it reports what others have committed, and
+    whether it builds the page.
+    """
 
     max_batches: int | None
     finish: bool
@@ -172,11 +174,15 @@ class Limits:
 
 def _run_shown(asked: Run, limits: Limits, as_json: bool) -> bool:
     """As `_run_one`; then notices are sent, and what shows the pipeline is brought up to date where the run did
-    something or failed.
+    something or failed. A run that leaves the pipeline to another one leaves that to it, too.
     """
+    from windowlib.tables.ledger import Superseded
+
     try:
         with notifying(asked.definition, command="run"):
             shown = _run_one(asked, limits, as_json)
+    except Superseded:
+        raise
     except Exception:
         _show(asked, limits, as_json, failed=True)
         raise
@@ -250,7 +256,7 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
     """Runs several pipelines; the exit code of each."""
     from windowlib.runs.run import Run
     from windowlib.runs.start import run_together
-    from windowlib.tables.ledger import Waiting
+    from windowlib.tables.ledger import Superseded, Waiting
 
     def on_batch(definition: Definition, report: BatchReport) -> None:
         named = {"pipeline": definition.name, **batch_record(report)}
@@ -264,7 +270,7 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
         about(end.definition, end.definition.file)
         error = end.error if isinstance(end.error, Exception) else None
         notify_of(end.definition, error, is_well=end.error is None, command="run")
-        if end.reports or end.error:
+        if end.reports or (end.error and not isinstance(end.error, Superseded)):
             _show(asked, limits, as_json, failed=end.error is not None)
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}

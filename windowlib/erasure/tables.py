@@ -193,7 +193,8 @@ def removals(here: Standing, found: Found | None, batch_id: int, attempt: str) -
     for day, parts in by_day.items():
         partition = {"change": REMOVED, "cause": FORGET, "window_day": day}
         path = publish.target(folder, f"{attempt}-{uuid.uuid4()}.parquet", partition)
-        pq.write_table(pa.concat_tables(parts, promote_options="default"), folder / path)
+        rows = pa.concat_tables(parts, promote_options="default")
+        pq.write_table(rows, folder / path, **data_files.of_many_rows(rows.schema))
         made.append(data_files.data_file(folder, path, partition))
     return made
 

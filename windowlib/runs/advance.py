@@ -50,7 +50,7 @@ def advance(
 
 def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None) -> Generator[BatchReport]:
     """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
-    with losses_named(run.ledger.tables, SourceError), looking(run):
+    with losses_named(run.ledger.tables), looking(run):
         if first_plan(run) is None:
             return
         check.preload()

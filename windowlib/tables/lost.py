@@ -39,8 +39,8 @@ def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]
     try:
         yield
     except Exception as error:
-        is_clear = isinstance(error, WindowError) and not isinstance(error, mistaken)
-        if lost := None if is_clear else loss_behind(error, tables):
+        may_be = not isinstance(error, WindowError) or isinstance(error, mistaken)
+        if may_be and (lost := loss_behind(error, tables)):
             raise lost from error
         raise
 
