@@ -33,9 +33,9 @@ def inputs(tmp_path: Path) -> Any:
     created = delta_commits.create(tables[SEEN_IDS.name], Schema.from_arrow(SEEN))
     files = [seen(tables, [f"{number:03}-{digit}" for digit in range(10)]) for number in range(BATCHES)]
     version = delta_commits.commit(tables[SEEN_IDS.name], created, add=files)
-    source = SimpleNamespace(format="parquet", event_id="id", path=tmp_path, in_files=lambda column: column)
+    source = SimpleNamespace(is_text=False, event_id="id", path=tmp_path, in_files=lambda column: column)
     return SimpleNamespace(
-        definition=SimpleNamespace(source=source, root=tables.root),
+        source=source,
         tables=Pinned(tables, {SEEN_IDS.name: version}, no_spark()),
         plan=SimpleNamespace(files=[SimpleNamespace(path="new.parquet")]),
     )
@@ -48,7 +48,7 @@ def seen(tables: Tables, ids: list[str]) -> DataFile:
 
 def looked_at(inputs: Any, ids: pa.Array) -> list[str]:
     """The least id of each file that is looked at where a batch has these."""
-    pq.write_table(pa.table({"id": ids}), inputs.definition.source.path / "new.parquet")
+    pq.write_table(pa.table({"id": ids}), inputs.source.path / "new.parquet")
     return sorted(file.low["event_id"] for file in seen_files(inputs))
 
 

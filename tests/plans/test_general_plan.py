@@ -22,7 +22,7 @@ from windowlib.model.assigners import Assigner, DynamicSession, Global, Session,
 from windowlib.model.elements import Element, Firing, Late, Output, ProcessingTime, Watermark
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from windowlib.model.keyed import Instant, KeyRun, Result, updates_results
+from windowlib.model.keyed import Instant, KeyRun, Result
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import KeyState, OperatorState, Row
 from windowlib.model.timed_triggers import (
@@ -135,11 +135,11 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
         assert got.replaced <= published
         for key, start_ms, end_ms, number in sorted(got.numbers, key=lambda firing: firing[-1]):
             window = (key, start_ms, end_ms)
-            if not updates_results(spec):
+            if not spec.updates_results:
                 assert number > numbers.get(window, 0)
                 assert spec.assigner.merges or number == numbers.get(window, 0) + 1
             numbers[window] = number
-        if updates_results(spec):
+        if spec.updates_results:
             _nothing_stays_inside(spec, published - got.replaced, got.fired, watermark_in_ms, up_to_ms)
             published = (published - got.replaced) | {(f.key, f.start_ms, f.end_ms) for f in got.fired}
             assert len({(f.key, f.start_ms, f.end_ms) for f in got.fired}) == len(got.fired)
@@ -155,7 +155,7 @@ def _results(spec: WindowSpec, emitted: Sequence[Output]) -> list[Fired]:
             continue
         start_ms, end_ms = stored_bounds((one.window.start_ms, one.window.end_ms))
         new = Fired(one.key, start_ms, end_ms, one.result, str(one.timing))
-        if updates_results(spec):
+        if spec.updates_results:
             fired = [f for f in fired if not _replaces(spec, new, f)]
         fired.append(new)
     return fired

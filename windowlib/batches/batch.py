@@ -23,7 +23,7 @@ from windowlib.tables.publish import Changes, joined
 
 def compute(inputs: Inputs) -> Outcome:
     """Runs the jobs and gives what to commit."""
-    source = inputs.definition.source
+    source = inputs.source
     checksums = Checksums.started(source, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
     inputs = added.widened(inputs, given.rows if given else None)

@@ -101,8 +101,8 @@ def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
 
 def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
     """What a batch, or a rerun, leaves in flight, and what it does to results; the figures of their rows must be 0."""
-    tables, kind = inputs.tables, inputs.definition.plan
-    ending, feed = kind.ending(changes["open_windows"].add, step), fired(inputs.definition, changes)
+    tables, kind = inputs.tables, inputs.kind
+    ending, feed = kind.ending(changes["open_windows"].add, step), fired(kind, changes)
     compared = Compared.of(step, sum(file.rows for file in (*ending, *feed)))
     results = of_result_rows(inputs, step, changes, compared)
     return {
@@ -123,7 +123,7 @@ def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: Compared, resul
     if results.own == sum(file.rows for file in feed):
         return results.windows
     columns = [*compared.keys, "window_start", "window_end"]
-    parts = (rows for file in feed for rows in rows_of(inputs.definition.root / "result_changes", file, columns))
+    parts = (rows for file in feed for rows in rows_of(inputs.tables.folder("result_changes"), file, columns))
     return (compared.windows(rows, in_ms(rows["window_start"]), in_ms(rows["window_end"])) for rows in parts)
 
 
@@ -133,20 +133,20 @@ def _touching(
     """How many windows that the batch fired or left in flight touch the next one of their key. It must be 0."""
     if not step.assigner.merges:
         return 0
-    return touching([*in_flight(inputs.definition.root / "open_windows", ending, compared), *of_feed], step.keys)
+    return touching([*in_flight(inputs.tables.folder("open_windows"), ending, compared), *of_feed], step.keys)
 
 
 def rows_in_files(inputs: Inputs) -> int | None:
     """The rows of the files by their footers; None where the format has none, or erased rows may be left out."""
-    source = inputs.definition.source
-    if source.format not in ("parquet", "delta") or admission_of(inputs).erased:
+    source = inputs.source
+    if source.is_text or admission_of(inputs).erased:
         return None
     return sum(int(pq.read_metadata(source.path / file.path).num_rows) for file in inputs.plan.files)
 
 
 def ids_repeated(inputs: Inputs, changes: Mapping[str, Changes]) -> int:
     """How many of the event ids just admitted were admitted before, among the newest `COMPARED_IDS` of each."""
-    folder, change = inputs.definition.root / "seen_ids", changes.get("seen_ids", Changes())
+    folder, change = inputs.tables.folder("seen_ids"), changes.get("seen_ids", Changes())
     new = _up_to(COMPARED_IDS, change.add)
     if not new:
         return 0

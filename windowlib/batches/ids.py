@@ -15,9 +15,9 @@ from windowlib.tables.statistics import holding_texts
 
 def seen_files(inputs: Inputs) -> list[DataFile]:
     """The files of `seen_ids` that may hold an id of the batch's files, by the footers of these where they are few."""
-    source, files = inputs.definition.source, inputs.tables.files("seen_ids")
+    source, files = inputs.source, inputs.tables.files("seen_ids")
     assert source.event_id, "only a source with event ids has some that were seen"
-    if source.format not in ("parquet", "delta") or len(inputs.plan.files) > len(files):
+    if source.is_text or len(inputs.plan.files) > len(files):
         return files
     column, spans = source.in_files(source.event_id), list[tuple[str, str]]()
     for file in inputs.plan.files:

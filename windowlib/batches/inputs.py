@@ -18,8 +18,10 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import as_stored
+from windowlib.definition.source import Source
 from windowlib.engines.choice import check_types
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.kinds.kind import PlanKind
 from windowlib.source.intake import Seen
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.opened import Tables
@@ -80,6 +82,16 @@ class Inputs:
         """The types that the source's columns in use keep; None where earlier releases recorded none."""
         found: Mapping[str, str] | None = json.loads(self.plan.definition).get("source_types")
         return found
+
+    @property
+    def source(self) -> Source:
+        """Where its files come from."""
+        return self.definition.source
+
+    @property
+    def kind(self) -> PlanKind:
+        """The kind of plan that computes it."""
+        return self.definition.plan
 
     @property
     def tables(self) -> Pinned:

@@ -19,8 +19,8 @@ HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  
 
 def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
     """The figures by name: `late_rows_early` must be 0, how late is None where no event was."""
-    late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if inputs.definition.spec.time == "event" else None
-    folder, files = inputs.definition.root / "late_events", changes.get("late_events", Changes()).add
+    late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if step.specification.time == "event" else None
+    folder, files = inputs.tables.folder("late_events"), changes.get("late_events", Changes()).add
     early, late_by = 0, list[pa.ChunkedArray]()
     for rows in (rows for file in files for rows in rows_of(folder, file, ["window_end", "late_by_ms"])):
         late_by.append(rows["late_by_ms"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -68,7 +69,11 @@ class Pinned:
         if not files:
             return None
         schema = self._schema(table)
-        return rows_with_file(self.spark, self.opened[table].folder, self._paths(table, files), schema)
+        return rows_with_file(self.spark, self.folder(table), self._paths(table, files), schema)
+
+    def folder(self, table: str) -> Path:
+        """The folder of a table, in which the paths of its files begin."""
+        return self.opened[table].folder
 
     def has(self, table: str) -> bool:
         """Whether a table exists."""
@@ -88,4 +93,4 @@ class Pinned:
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
         check_there(self.opened[table], files)
-        return [str(self.opened[table].folder / file.path) for file in files]
+        return [str(self.folder(table) / file.path) for file in files]

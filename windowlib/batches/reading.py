@@ -50,17 +50,17 @@ def read(inputs: Inputs) -> Admitted | None:
         return Admitted(inputs.shared.rows, inputs.shared.columns, inputs.shared.uris)
     if not inputs.plan.files:
         return None
-    raw = source.rows(inputs.spark, inputs.definition.source, inputs.plan.files, inputs.staging, inputs.source_types)
+    raw = source.rows(inputs.spark, inputs.source, inputs.plan.files, inputs.staging, inputs.source_types)
     return Admitted(_admitted(inputs, raw), raw.columns, raw.paths)
 
 
 def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
     from windowlib.plans.duplicates import mark_duplicates
 
-    definition, event_id = inputs.definition, inputs.definition.source.event_id
-    judge = without_guard(definition.source, inputs.plan.files, admission_of(inputs))
+    event_id = inputs.source.event_id
+    judge = without_guard(inputs.source, inputs.plan.files, admission_of(inputs))
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
-    if definition.plan.needs_arrival or definition.aggregates.needs_arrival or event_id:
+    if inputs.kind.needs_arrival or inputs.definition.aggregates.needs_arrival or event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     if event_id:
         seen = inputs.tables.rows("seen_ids", seen_files(inputs))
@@ -72,10 +72,10 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
     """What the batch holds: by its files' footers where they suffice, else by the figures job."""
     if given is None:
         return Seen()
-    source, judge = inputs.definition.source, admission_of(inputs)
+    source, judge = inputs.source, admission_of(inputs)
     if inputs.shared:
         return intake.as_judged_by(inputs.shared.seen, judge)
-    if source.format in ("parquet", "delta") and not source.event_id:
+    if not source.is_text and not source.event_id:
         seen = footers.look(source.path, inputs.plan.files, in_files(source, judge))
         if seen and not _may_be_erased(seen, judge) and footers_suffice(inputs, seen):
             return seen
@@ -91,13 +91,13 @@ def _may_be_erased(seen: Seen, judge: Admission) -> bool:
 def footers_suffice(inputs: Inputs, seen: Seen) -> bool:
     """Whether spans of time as coarse as those of footers make the batch read no more state than it has events."""
     step = step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, inputs.watermark_in_ms)
-    kind, files = inputs.definition.plan, inputs.tables.files("open_windows")
+    kind, files = inputs.kind, inputs.tables.files("open_windows")
     return seen.rows >= sum(file.rows for file in files if kind.touches(file, seen.buckets, step))
 
 
 def without_guard(of: Source, files: Sequence[SourceFile], judge: Admission) -> Admission:
     """The same without the bound of event times where the footers say that none is beyond it: it costs a join."""
-    if of.format not in ("parquet", "delta"):
+    if of.is_text:
         return judge
     whole = in_files(of, judge)
     times = replace(whole, keys=())  # rows without a key do not matter here
@@ -114,7 +114,7 @@ def admission_of(inputs: Inputs) -> Admission:
     """What decides about a row of the batch."""
     definition, skew_ms = inputs.definition, inputs.definition.watermark.max_future_skew_ms
     return replace(
-        intake.times_of(definition.source, definition.spec.assigner),
+        intake.times_of(inputs.source, definition.spec.assigner),
         late_up_to_ms=inputs.plan.late_in_ms,
         by_event_time=definition.spec.time == "event",
         future_after_ms=min(inputs.plan.plan_time_ms + skew_ms, MAX_TIMESTAMP_MS),

@@ -48,10 +48,10 @@ def _late_events(
     if events is None:
         return Changes()
     dropped = windows.rows(inputs.spark, DROPPED)
-    late = inputs.definition.plan.late(events, dropped, step, seen.may_be_late)
+    late = inputs.kind.late(events, dropped, step, seen.may_be_late)
     if late is None:
         return Changes()
-    event_id = inputs.definition.source.event_id
+    event_id = inputs.source.event_id
     rows = source.with_path(inputs.spark, late_events(late, step, given.columns, event_id), given.uris)
     files = inputs.staged.append(rows, "late_events")
     return Changes(files, schema=publish.table_schema(rows.schema, rows.columns, {}))
@@ -59,7 +59,7 @@ def _late_events(
 
 def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Windows) -> Changes:
     """New ids in; files whose every id is past the horizon out."""
-    of = inputs.definition.source
+    of = inputs.source
     if not of.event_id:
         return Changes()
     new = []
@@ -73,7 +73,7 @@ def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Win
 
 def forgotten_up_to(inputs: Inputs, step: Step, in_flight: Changes) -> int:
     """The ids of events up to this time are forgotten after a batch that changes windows in flight so."""
-    gone, kind = {file.path for file in in_flight.remove}, inputs.definition.plan
+    gone, kind = {file.path for file in in_flight.remove}, inputs.kind
     stays = [file for file in inputs.tables.files("open_windows") if file.path not in gone]
     ending, (start, _) = kind.ending([*stays, *in_flight.add], step), kind.bounds
     first_ms = min((file.low.get(start, MIN_TIME_MS) for file in ending), default=MAX_TIME_MS)

@@ -52,7 +52,7 @@ class ResultRows:
 def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], compared: Compared) -> ResultRows:
     """Those of a batch or of a rerun. Each file that it wrote is read once."""
     change, definition = changes.get("results", Changes()), inputs.definition
-    folder, identity = definition.root / "results", identity_of(inputs)
+    folder, identity = inputs.tables.folder("results"), identity_of(step)
     gone, days = {file.path for file in change.remove}, {file.partition["window_day"] for file in change.add}
     kept = [file for file in inputs.tables.files_of_days("results", days) if file.path not in gone] if days else []
     before = partial(inputs.tables.files, "results")
@@ -86,11 +86,10 @@ def _constants(file: DataFile) -> dict[str, Any]:
     }
 
 
-def identity_of(inputs: Inputs) -> list[str]:
+def identity_of(step: Step) -> list[str]:
     """The columns that name a row of `results`."""
-    definition = inputs.definition
-    more = [*(["firing"] if definition.fires_often else []), *(["result_number"] if definition.window.function else [])]
-    return [*definition.source.key, "window_start", "window_end", *more]
+    firing = [] if step.specification.updates_results else ["firing"]
+    return [*step.keys, "window_start", "window_end", *firing, *([] if step.outputs is None else ["result_number"])]
 
 
 # -- aggregates without a value ---------------------------------------------------------------------------------------
@@ -260,9 +259,9 @@ def of_own_rows(inputs: Inputs, step: Step, own: Own) -> dict[str, int]:
     """How many there are, fit no window, fired too early, too late, or under a wrong name."""
     found, last = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
     found["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))
-    if inputs.definition.fires_at_the_end:
+    if step.specification.fires_at_the_end:
         found["results_early"] = _count(pc.greater(last, step.watermark_out_ms))
-    if inputs.definition.plan.shares_slices and inputs.plan.rerun is None:
+    if inputs.kind.shares_slices and inputs.plan.rerun is None:
         passed = pc.less_equal(last, step.watermark_in_ms)
         found["results_after_cleanup"] = _count(pc.less_equal(last, step.late_in_ms))
         found["results_mistimed"] = _count(pc.not_equal(passed, pc.equal(own.timing, "late")))
@@ -272,7 +271,7 @@ def of_own_rows(inputs: Inputs, step: Step, own: Own) -> dict[str, int]:
 def off_window(inputs: Inputs, step: Step, start: Any, end: Any, newest: Any) -> Any:
     """Which rows have bounds that no window has, or that do not hold their newest event; null for the global window."""
     wrong = [pc.less_equal(end, start)]
-    if inputs.definition.plan.shares_slices:
+    if inputs.kind.shares_slices:
         wrong += [pc.less(newest, start), pc.greater_equal(newest, end)]
         match step.assigner:
             case Tumbling() | Sliding() as grid:

@@ -60,7 +60,7 @@ def sharing_key(batch: Inputs) -> Hashable | None:
         return None  # a rerun reads other files too; Sail keeps nothing between jobs, and reads again as fast
     if admission_of(batch).erased:
         return None  # which keys are erased is each pipeline's own
-    of = batch.definition.source
+    of = batch.source
     files = tuple((file.path, file.size_bytes, file.modified_ns) for file in batch.plan.files)
     columns = tuple(of.columns.items()), tuple(of.rename.items()), (*of.nested.items(), of.dialect.model_dump_json())
     return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, columns, files
@@ -77,10 +77,10 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
         map(_is_as_recorded, batches)
     ):
         return None
-    raw = source.rows(spark, first.definition.source, first.plan.files, folder, first.source_types)
+    raw = source.rows(spark, first.source, first.plan.files, folder, first.source_types)
     admissions = [admission_of(batch) for batch in batches]
     strictest = replace(admissions[0], future_after_ms=_strictest(admissions))
-    judge = without_guard(first.definition.source, first.plan.files, strictest)
+    judge = without_guard(first.source, first.plan.files, strictest)
     rows = admission.events(raw.frame, judge, engine_of(spark))
     seen = _look(batches, rows, raw.paths, strictest)
     if seen.reasons["future"] and len({one.future_after_ms for one in admissions}) > 1:
@@ -104,15 +104,13 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
 
 def _is_as_recorded(batch: Inputs) -> bool:
     """Whether its files have the types that are recorded, so that each pipeline reads the same."""
-    return batch.definition.source.format in ("json", "csv") or parquet_rows.is_as_recorded(
-        batch.definition.source, batch.plan.files, batch.source_types or {}
-    )
+    return batch.source.is_text or parquet_rows.is_as_recorded(batch.source, batch.plan.files, batch.source_types or {})
 
 
 def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], strictest: Admission) -> Seen:
     """What the batches hold, by the footers of their files where those do for all, else by the figures job."""
-    of = batches[0].definition.source
-    if of.format in ("parquet", "delta"):
+    of = batches[0].source
+    if not of.is_text:
         seen = footers.look(of.path, batches[0].plan.files, in_files(of, strictest))
         if seen and all(footers_suffice(batch, intake.as_judged_by(seen, admission_of(batch))) for batch in batches):
             return seen
@@ -126,7 +124,7 @@ def _slicing(batches: Sequence[Inputs], rows: DataFrame) -> Slicing:
 
     assigners: list[Any] = [batch.definition.spec.assigner for batch in batches]
     together = typed(all_aggregates(batch.definition.aggregates for batch in batches), rows)
-    return Slicing(*shared_slices(assigners), batches[0].definition.source.key, together.aggregates)
+    return Slicing(*shared_slices(assigners), batches[0].source.key, together.aggregates)
 
 
 def _strictest(admissions: Iterable[Admission]) -> int | None:

@@ -26,11 +26,11 @@ def of_state(
     inputs: Inputs, step: Step, seen: Seen, reached: Reach[DataFile], changes: Mapping[str, Changes]
 ) -> dict[str, int | None]:
     """The figures by name; of files that were not read, how many hold a window that was due or may be touched."""
-    folder, change = inputs.definition.root / "open_windows", changes.get("open_windows", Changes())
+    folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", Changes())
     read = elements_in(folder, [*reached.rewritten, *reached.read])
     touched = {file.path for file in (*change.remove, *reached.rewritten, *reached.read)}
     left = [file for file in inputs.tables.files("open_windows") if file.path not in touched]
-    kind = inputs.definition.plan
+    kind = inputs.kind
     buckets = kind.buckets(seen.buckets, step)
     return {
         "events_in_state_read": read,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.batches.checksums import Sums, checksums
-from windowlib.definition.definition import Definition
+from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import REMOVED
@@ -45,9 +45,9 @@ class Compared:
         return found.filter(pa.array(sums % np.uint64(self.shares) == self.turn))
 
 
-def fired(definition: Definition, changes: Mapping[str, Changes]) -> list[DataFile]:
+def fired(kind: PlanKind, changes: Mapping[str, Changes]) -> list[DataFile]:
     """The results that are new or changed where a batch makes each window once, from all that it reached."""
-    once = definition.plan.shares_slices
+    once = kind.shares_slices
     feed = changes.get("result_changes", Changes()).add
     return [file for file in feed if once and file.partition["change"] != REMOVED]
 

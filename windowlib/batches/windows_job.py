@@ -73,7 +73,7 @@ class Stored:
 
 def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Windows:
     """Writes what fires, what stays in flight and what is late, and moves the files."""
-    kind, shared = inputs.definition.plan, inputs.shared
+    kind, shared = inputs.kind, inputs.shared
     buckets = kind.buckets(seen.buckets, step)
     reached = kind.reach(inputs.tables.files("open_windows"), buckets, step)
     replaced = {"open_windows": Changes(remove=reached.replaced)}
@@ -113,7 +113,7 @@ def _stored(inputs: Inputs, reached: Reach[DataFile]) -> Stored:
 
 def _schemas(inputs: Inputs, step: Step, made: DataFrame) -> dict[str, Changes]:
     """The columns of the tables of state."""
-    kind, by_end = inputs.definition.plan, {PARTITION: "long"}
+    kind, by_end = inputs.kind, {PARTITION: "long"}
     columns = {"open_windows": kind.state_columns(step), "state_windows": kind.stored_columns(step)}
     return {
         table: Changes(schema=publish.table_schema(made.schema, names, by_end))

@@ -31,9 +31,7 @@ from windowlib.definition.spec import parts_of, plan_of, spec_of
 from windowlib.definition.uses import Uses
 from windowlib.definition.windows import own_classes
 from windowlib.model.errors import InvalidSpec
-from windowlib.model.keyed import updates_results
 from windowlib.model.spec import WindowSpec
-from windowlib.model.triggers import EventTimeTrigger
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
@@ -120,16 +118,6 @@ class Definition(DefinitionFile):
         the footers of Parquet have their times as clocks of a zone show them.
         """
         return self.watermark.max_future_skew_ms + (DAY_MS if self.source.dialect.time_zone else 0)
-
-    @property
-    def fires_often(self) -> bool:
-        """Whether each firing of a window is a result of its own, and not a new version of one."""
-        return not updates_results(self.spec)
-
-    @property
-    def fires_at_the_end(self) -> bool:
-        """Whether windows fire at the end of their event time, and at no other moment."""
-        return isinstance(self.spec.active_trigger, EventTimeTrigger) and self.spec.time == "event"
 
     @property
     def own_classes(self) -> tuple[str, ...]:

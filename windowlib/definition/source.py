@@ -156,6 +156,11 @@ class Source(Section):
         return self._written.pipeline
 
     @property
+    def is_text(self) -> bool:
+        """Whether its files are text, which has neither types nor footers."""
+        return self.format in ("json", "csv")
+
+    @property
     def kinds(self) -> dict[str, str]:
         """The declared types, of the files' columns and of those that are taken out of objects."""
         return self.columns | {name: field_type(self.columns, path) or "" for name, path in self.nested.items()}

@@ -68,7 +68,7 @@ def terms_of(definition: Definition) -> str:
 def read_as(source: Source) -> str:
     """How a file of the source is read, as JSON: what decides which rows it has, and their times."""
     said: dict[str, Any] = _reading(source)
-    if source.format in ("json", "csv"):
+    if source.is_text:
         said |= {"source.format": source.format, COLUMNS: source.columns}
     if source.format == "csv" and source.dialect.header == "none":  # which column is which follows from their order
         said[COLUMNS] = [f"{name} {kind}" for name, kind in source.columns.items()]

@@ -53,7 +53,7 @@ def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str
 
 def refusal(source: Source, uses: Uses) -> str | None:
     """Why Sail cannot run a definition exactly as Spark does, or None."""
-    if source.format in ("json", "csv"):
+    if source.is_text:
         return f'source.format = "{source.format}" is parsed by Spark, which decides what a malformed row is'
     if uses.runs_operator:
         return "its windows are computed by the operator in Python, which is proved exact only in Spark's workers"

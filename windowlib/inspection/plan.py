@@ -126,14 +126,14 @@ def _partitions(definition: Definition) -> str:
 def _jobs(definition: Definition) -> list[str]:
     source, spec = definition.source, definition.spec
     found = []
-    if source.format in ("json", "csv"):
+    if source.is_text:
         found.append("parsing: the text is read once")
     if source.event_id:
         horizon_ms = definition.dedup_horizon_ms
         over = "all that came before" if horizon_ms is None else duration(horizon_ms)
         found.append(f"duplicates: two jobs, by {source.event_id}, over {over}")
     by_time = may_suffice(spec.assigner, by_event_time=spec.time == "event")
-    by_footers = source.format in ("parquet", "delta") and not source.event_id and by_time
+    by_footers = not source.is_text and not source.event_id and by_time
     when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
     found.append(f"figures: how far the watermark moves{when}")
     found.append(f"windows: {definition.plan.work}, windows, what fires, what stays in flight")
@@ -151,7 +151,7 @@ def _notes(definition: Definition) -> list[str]:
     notes += explosion.notes(definition.window)
     if not definition.source.key:
         notes.append("without a key the events or slices of a batch meet in one task")
-    if definition.fires_often:
+    if not definition.spec.updates_results:
         notes.append("each firing is a result of its own, numbered by firing")
     if uses_processing_time(definition.window):
         notes.append("processing time is the plan time of a run: it does not advance between runs")

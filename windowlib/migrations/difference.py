@@ -104,7 +104,7 @@ def _identity(definition: Definition, before: Side, after: Side) -> list[str] | 
     found = list(one["key"])
     if not isinstance(definition.spec.assigner, Global):
         found += ["window_start", "window_end"]
-    if definition.fires_often:
+    if not definition.spec.updates_results:
         found.append("firing")
     return found or None
 

@@ -19,7 +19,6 @@ from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.operator import resume, step
 from windowlib.model.spec import WindowSpec
 from windowlib.model.state import KeyState, OperatorState, Row
-from windowlib.model.triggers import EventTimeTrigger, ProcessingTimeTrigger
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 
 
@@ -117,11 +116,6 @@ class InHole:
 Outcome = Result | Late | InHole
 
 
-def updates_results(spec: WindowSpec) -> bool:
-    """Whether a window has one result, of which later firings are new versions."""
-    return isinstance(spec.active_trigger, EventTimeTrigger | ProcessingTimeTrigger)
-
-
 @dataclass(slots=True)
 class KeyRun:
     """The operator for one key, from the rows of its state to the rows after the run.
@@ -149,11 +143,11 @@ class KeyRun:
     def advance(self, elements: Iterable[Element]) -> Iterator[Outcome]:
         """The run; results and elements that no window took, as they happen."""
         outcomes = self._outcomes(elements)
-        return self._last_versions(outcomes) if updates_results(self.spec) else outcomes
+        return self._last_versions(outcomes) if self.spec.updates_results else outcomes
 
     def without_rows(self, result: Result) -> None:
         """A result came to no rows: a later version of it has none to replace."""
-        if updates_results(self.spec):
+        if self.spec.updates_results:
             del self.fired[result.window]
 
     def rows(self) -> list[Row]:
@@ -206,7 +200,7 @@ class KeyRun:
             inside = [w for w in self.fired if window.start_ms <= w.start_ms and w.end_ms <= window.end_ms]
         number = 1 + max((self.fired.pop(w) for w in inside), default=0)
         self.fired[window] = number
-        replaced = tuple(sorted(inside)) if updates_results(self.spec) else ()
+        replaced = tuple(sorted(inside)) if self.spec.updates_results else ()
         return Result(window, firing.result, firing.timing, number, replaced)
 
     def _last_versions(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:

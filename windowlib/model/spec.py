@@ -84,6 +84,16 @@ class WindowSpec:
             and isinstance(self.active_trigger, EventTimeTrigger)
         )
 
+    @property
+    def updates_results(self) -> bool:
+        """Whether a window has one result, of which later firings are new versions; else each firing is one."""
+        return isinstance(self.active_trigger, EventTimeTrigger | ProcessingTimeTrigger)
+
+    @property
+    def fires_at_the_end(self) -> bool:
+        """Whether windows fire at the end of their event time, and at no other moment."""
+        return self.time == "event" and isinstance(self.active_trigger, EventTimeTrigger)
+
     def is_late(self, window: TimeWindow, watermark_ms: int, up_to_ms: int = MIN_TIME_MS) -> bool:
         """Whether the window is past its cleanup time; windows of processing time are never late.
 

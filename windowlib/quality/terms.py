@@ -33,8 +33,8 @@ class Terms:
         checks, watermark = definition.checks, definition.watermark
         return cls(
             key=tuple(definition.source.key),
-            fires_often=definition.fires_often,
-            fires_at_the_end=definition.fires_at_the_end,
+            fires_often=not definition.spec.updates_results,
+            fires_at_the_end=definition.spec.fires_at_the_end,
             by_function=definition.window.function is not None,
             out_of_orderness_ms=watermark.out_of_orderness_ms,
             idle_timeout_ms=watermark.idle_timeout_ms,

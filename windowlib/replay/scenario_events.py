@@ -20,14 +20,14 @@ from windowlib.definition.instants import of_local, time_of
 from windowlib.definition.mistakes import Mistake, listed, nearest
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.times import PER_SECOND, floored_ms
-from windowlib.replay.trial import Row, is_text, local_zone
+from windowlib.replay.trial import Row, local_zone
 from windowlib.source.column_types import declared_type
 
 
 def unknown_event_columns(where: str, batch: Sequence[Row], definition: Definition) -> Iterator[Mistake]:
     """Columns of events that `[source.schema]` does not name, where it names all there are (JSON and CSV)."""
     source = definition.source
-    if not is_text(source):
+    if not source.is_text:
         return
     known = {source.named(name) for name in source.kinds}
     for name in dict.fromkeys(name for row in batch for name in row):
@@ -86,7 +86,7 @@ def _cell(value: Any, kind: pa.DataType | None, definition: Definition, column: 
             return time_of(value) * PER_SECOND[unit] // 1000
         case datetime() if kind is not None and pa.types.is_string(kind):
             return value.isoformat()
-        case datetime() if is_text(source) and kind == pa.timestamp("us", "UTC") and not value.tzinfo:
+        case datetime() if source.is_text and kind == pa.timestamp("us", "UTC") and not value.tzinfo:
             return value.replace(tzinfo=ZoneInfo(source.dialect.time_zone or "UTC"))
         case int() | float() | str() if kind is not None and pa.types.is_decimal(kind):
             return Decimal(str(value))

@@ -116,12 +116,7 @@ def local_zone(source: Source) -> str | None:
     """
     kind = declared_type(source.kinds.get(source.in_files(source.timestamp)))
     is_local = kind is not None and (pa.types.is_date(kind) or kind == pa.timestamp("us"))
-    return source.dialect.time_zone if is_local or not is_text(source) else None
-
-
-def is_text(source: Source) -> bool:
-    """Whether the files of a source are text, whose columns `source.schema` names with their types."""
-    return source.format in ("json", "csv")
+    return source.dialect.time_zone if is_local or not source.is_text else None
 
 
 def _by(rows: Iterable[Row], columns: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:

@@ -20,7 +20,7 @@ def compute(inputs: Inputs) -> Outcome:
     """Runs the jobs and gives what to commit. Raises `RerunRefused`."""
     found = look(inputs)
     check_expected(inputs, found)
-    check_unchanged(inputs.definition.source, [file.now for file in found.read.files if file.now])
+    check_unchanged(inputs.source, [file.now for file in found.read.files if file.now])
     published = publish(inputs, found)
     return Outcome(published.changes, inputs.watermark_in_ms, figures_of(inputs, found, published))
 

@@ -79,8 +79,8 @@ def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tu
     assert isinstance(assigner, Tumbling | Sliding)
     covered = readmitted(assigner, asked)
     known = with_repeats(inputs, known, covered)
-    files = reading(inputs.definition.source, assigner, known, needed(assigner, asked))
-    return Closure(covered, inputs.definition.plan.bounds), read_events(inputs, files, covered)
+    files = reading(inputs.source, assigner, known, needed(assigner, asked))
+    return Closure(covered, inputs.kind.bounds), read_events(inputs, files, covered)
 
 
 def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
@@ -89,7 +89,7 @@ def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> 
     slack_ms = first_slack_ms(assigner)
     span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
     while True:
-        read = read_events(inputs, reading(inputs.definition.source, assigner, known, span), asked)
+        read = read_events(inputs, reading(inputs.source, assigner, known, span), asked)
         sliced = _sliced(inputs, read)
         closure = _chains(inputs, sliced, read.rows, asked, span)
         reached = closure.windows
@@ -109,7 +109,7 @@ def _sliced(inputs: Inputs, read: Events) -> Events:
 def _chains(inputs: Inputs, sliced: Events, events: DataFrame | None, asked: TimeRange, span: TimeRange) -> Closure:
     """The chains, as far as they follow from what has been read."""
     step, late_only = sliced.step, inputs.rerun.late_only
-    bounds = inputs.definition.plan.bounds
+    bounds = inputs.kind.bounds
     nothing = Closure(asked, bounds, by_chains=True)
     intervals = [
         one.withColumn(reruns.CHOSEN, F.lit(False)) for one in _known(inputs.tables, bounds, sliced.rows, step, span)

@@ -93,7 +93,7 @@ def _look(inputs: Inputs, files: Sequence[KnownFile]) -> Seen:
     pinned = json.loads(inputs.before.definition).get("source_types")
     now = [file.now for file in files if file.now]
     read = {file.path for file in now} - {file.path for file in inputs.plan.files}
-    check_readable(inputs.definition.source, inputs.definition.uses, now, pinned, read)
+    check_readable(inputs.source, inputs.definition.uses, now, pinned, read)
     raw = rows_of(inputs, files, pinned)
     judge = _judge(inputs)
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
@@ -135,7 +135,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     files = _read_otherwise(inputs, files)
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
         raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
-    check_files(inputs.definition.source, files, covered, inputs.rerun.accept_gap)
+    check_files(inputs.source, files, covered, inputs.rerun.accept_gap)
     step, judges_again = scratch(inputs), are_judged_again(inputs, files)
     if not any(file.now for file in files):
         stored = inputs.tables.rows("open_windows")
@@ -144,7 +144,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
         return Events(files, step, judged=Judged(covered) if judges_again else None)
     raw = rows_of(inputs, files, inputs.source_types)
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
-    if inputs.definition.aggregates.needs_arrival or inputs.definition.source.event_id:
+    if inputs.definition.aggregates.needs_arrival or inputs.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
     late = _late(inputs, [file.path for file in files if file.now and not file.changed], covered)
@@ -153,7 +153,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     if judges_again:
         rows = with_repeated(inputs, rows, files, raw, covered)
     again = None
-    if late is not None and inputs.definition.source.event_id:
+    if late is not None and inputs.source.event_id:
         events = rows.where(~F.col(REPEATED)) if judges_again else rows
         again = _there_again(inputs, events, placed(inputs, late.where(CHOSEN), raw))
         rows = rows.join(again, PLACE, "left_anti")
@@ -167,7 +167,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
 
 def rules_of(inputs: Inputs) -> RerunRules:
     """How the pipeline's windows are recomputed."""
-    rules = inputs.definition.plan.rerun
+    rules = inputs.kind.rerun
     assert not isinstance(rules, str), "a pipeline that cannot be rerun is refused before"
     return rules
 
@@ -208,7 +208,7 @@ def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
     When they came, the id was forgotten already, so neither was found to be a duplicate.
     """
     is_late, first, identifier = map(names.internal, ("is_late", "first", "id"))
-    event_id, time = quoted(inputs.definition.source.event_id or ""), names.TIMESTAMP_MS
+    event_id, time = quoted(inputs.source.event_id or ""), names.TIMESTAMP_MS
     marked = (
         rows.where(f"{names.REASON} IS NULL AND {event_id} IS NOT NULL")
         .select(F.expr(f"cast({event_id} AS string)").alias(identifier), time, names.ARRIVAL, *PLACE)
@@ -238,7 +238,7 @@ def is_chosen(inputs: Inputs, covered: TimeRange) -> str:
         )
     asked = inputs.rerun.range
     conditions = [f"{EVENT_MS} >= {asked.from_ms}", f"{EVENT_MS} < {asked.to_ms}"]
-    for name, value in zip(inputs.definition.source.key, inputs.rerun.key or (), strict=False):
+    for name, value in zip(inputs.source.key, inputs.rerun.key or (), strict=False):
         text = value.replace("\\", "\\\\").replace("'", "\\'")
         conditions.append(f"cast({quoted(name)} AS string) = '{text}'")
     return " AND ".join(conditions)

@@ -30,12 +30,12 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
     if said is None and any(expected.summary.windows.values()):
         raise RerunRefused(f"the rows of preview {expected.preview_id} are no longer there: make a new one")
     head = f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"
-    if said is not None and not _has_the_columns(said, inputs.definition.source.key, found):
+    if said is not None and not _has_the_columns(said, inputs.source.key, found):
         raise RerunRefused(
             f"{head} results have another key or other columns by now. Nothing was changed. Make a new preview"
         )
     now = difference_rows(inputs)
-    moved = _moved(said, now, inputs.definition.source.key, found)
+    moved = _moved(said, now, inputs.source.key, found)
     in_flight = windows_opened(inputs)
     if not moved and in_flight == expected.summary.in_flight[1]:
         return

@@ -17,7 +17,7 @@ from windowlib.tables.statistics import overlapping_ms
 
 def seen_ids(inputs: Inputs, judged: Judged | None, step: Step) -> Changes:
     """What becomes of `seen_ids`."""
-    if judged is None or not inputs.definition.source.event_id:
+    if judged is None or not inputs.source.event_id:
         return Changes()
     covered, files = judged.covered, inputs.tables.files("seen_ids")
     remove = overlapping_ms(files, ("timestamp_ms", "timestamp_ms"), covered)

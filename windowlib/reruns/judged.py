@@ -89,7 +89,7 @@ def judge(
     """`rows` with REASON = duplicate on those judged again whose id another row has."""
     from windowlib.plans.duplicates import mark_duplicates
 
-    event_id = inputs.definition.source.event_id
+    event_id = inputs.source.event_id
     if not event_id:
         return rows
     again = F.col(REPEATED) | _of_changed(files, raw)
@@ -109,7 +109,7 @@ def judged(
 ) -> Judged:
     """What has come of it; looks at the rows of changed files as a batch would, by `like`."""
     changed = {file.path for file in files if file.changed}
-    released, ids, event_id = None, None, inputs.definition.source.event_id
+    released, ids, event_id = None, None, inputs.source.event_id
     if event_id:
         ids = _ids(rows.where(_inside(covered)), event_id)
         kept = rows.where(F.col(REPEATED) & F.col(names.REASON).isNull()).select(*PLACE, names.TIMESTAMP_MS)
@@ -139,7 +139,7 @@ def _spans(rows: DataFrame) -> dict[str, TimeRange]:
 
 def _refused_as_often(inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile]) -> DataFrame:
     """The ids that no more of these rows have than were refused as duplicates: event_id."""
-    event_id = inputs.definition.source.event_id or ""
+    event_id = inputs.source.event_id or ""
     there = _ids(rows, event_id, F.col(REPEATED).cast("long").alias("refused"))
     there = there.groupBy("event_id").agg(F.count(F.lit(1)).alias("rows"), F.sum("refused").alias("refused"))
     known = of_files(inputs, "quarantine", [file.path for file in files if file.changed])

@@ -25,7 +25,7 @@ PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
 def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str] | None) -> source.Rows:
     """The rows of the files that are there; `types` are those that the columns in use keep."""
     folder = inputs.staging / inputs.staged.unused("read")
-    raw = source.rows(inputs.spark, inputs.definition.source, [f.now for f in files if f.now], folder, types)
+    raw = source.rows(inputs.spark, inputs.source, [f.now for f in files if f.now], folder, types)
     known_as = {file.now.path: file.path for file in files if file.now}
     return replace(raw, paths={uri: known_as[path] for uri, path in raw.paths.items()})
 

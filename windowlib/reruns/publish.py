@@ -86,7 +86,7 @@ def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
     touched = [file for file in inputs.tables.files("results") if Path(file.path).name in names]
     rows = inputs.tables.rows("results", touched)
     assert rows is not None, "a published window is in `results`"
-    identity = [*inputs.definition.source.key, "window_start", "window_end"]
+    identity = [*inputs.source.key, "window_start", "window_end"]
     kept = rows.join(replaced.select(*map(quoted, identity)), identity, "left_anti")
     day = F.expr(RESULT_DAY).alias(PARTITION)
     inputs.staged.write(kept.select(*map(quoted, rows.columns), day), "kept", PARTITION)
@@ -130,7 +130,7 @@ def _in_flight(inputs: Inputs, found: Findings) -> Changes:
     ]
     schema = None
     if new and found.made is not None:
-        columns = inputs.definition.plan.state_columns(step)
+        columns = inputs.kind.state_columns(step)
         schema = files.table_schema(found.made, columns, {PARTITION: "long"})
     return Changes([file for file in moved if file.rows], touched, schema=schema)
 
@@ -196,7 +196,7 @@ def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRa
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
             row |= {"sha256": _checksum(inputs, file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
-            row |= {"read_as": read_as(inputs.definition.source)}
+            row |= {"read_as": read_as(inputs.source)}
         elif span := released.get(row["path"]):
             first_ms, last_ms = row["min_timestamp_ms"], row["max_timestamp_ms"]
             row["min_timestamp_ms"] = span.from_ms if first_ms is None else min(first_ms, span.from_ms)
@@ -208,7 +208,7 @@ def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRa
 
 
 def _checksum(inputs: Inputs, path: str) -> str | None:
-    source = inputs.definition.source
+    source = inputs.source
     return None if source.format == "delta" else checksum(source.path / path)
 
 

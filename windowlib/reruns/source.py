@@ -191,7 +191,7 @@ def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str,
     """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span."""
     unknown = span.to_ms - events.from_ms
     path = of.path / file.place
-    if of.format not in ("parquet", "delta") or not path.is_file():
+    if of.is_text or not path.is_file():
         return unknown
     footer = pq.ParquetFile(path).metadata
     longest = 0

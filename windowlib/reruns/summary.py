@@ -31,9 +31,9 @@ def summary_of(inputs: Inputs, found: Findings) -> Summary:
     largest: list[dict[str, Any]] = []
     if rows is not None:
         if found.closure.by_chains and added and removed:
-            windows |= _merged_and_split(rows, inputs.definition.source.key)
+            windows |= _merged_and_split(rows, inputs.source.key)
         sums = _sums(rows, _additive(inputs.definition.aggregates))
-        largest = _largest(rows, inputs.definition.source.key, found.step.output_names)
+        largest = _largest(rows, inputs.source.key, found.step.output_names)
     after = windows_opened(inputs)
     before, late = (0, 0) if found.closure.is_empty else (_in_flight(inputs, found), _late(inputs, found))
     return Summary(
@@ -71,7 +71,7 @@ def windows_opened(inputs: Inputs) -> int:
 def _waiting(inputs: Inputs) -> int | None:
     """How many new files no run has read; None where the source cannot be listed."""
     try:
-        return len(waiting_files(inputs.definition.source, inputs.opened, inputs.before, check=False))
+        return len(waiting_files(inputs.source, inputs.opened, inputs.before, check=False))
     except WindowError:
         return None
 

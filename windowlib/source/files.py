@@ -48,7 +48,7 @@ def check_readable(
     `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
     (`windowlib.source.column_types`). For json and csv the declared types count. `read`: files that were read before.
     """
-    if source.format in ("json", "csv"):
+    if source.is_text:
         return _types_of_text(source, uses.columns, files)
     seen = {
         name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()

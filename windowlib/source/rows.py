@@ -67,7 +67,7 @@ def rows(
 
     folder = source.path
     paths = [str(folder / f.path) for f in files]
-    if source.format in ("parquet", "delta"):
+    if not source.is_text:
         if is_sail(spark):
             return _on_sail(spark, source, files, recorded or {})
         read = parquet_rows.on_spark(spark, source, files, recorded or {})

@@ -130,7 +130,7 @@ def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tupl
 def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
     """The ends of the published windows that the longest allowance would keep; None where firings are many a window."""
     definition, watermark_ms = cut.definition, cut.batch.watermark_out_ms
-    if not definition.plan.windows_end or definition.fires_often or definition.spec.time != "event":
+    if not definition.plan.windows_end or not definition.spec.updates_results or definition.spec.time != "event":
         return None
     if watermark_ms == MAX_WATERMARK:
         return []

@@ -80,7 +80,7 @@ def _rows(
     definition: Definition, files: Mapping[str, Mapping[str, Any]], key: Key, problems: list[str]
 ) -> Iterator[tuple[str, int, int, Mapping[str, Any]]]:
     """File, row, event time and values of the rows with this key and an event time."""
-    if definition.source.format in ("json", "csv"):
+    if definition.source.is_text:
         yield from text_rows(definition, list(files.values()), key, shown_columns(definition))
         return
     for name, file in files.items():
