@@ -34,6 +34,7 @@ FILTERS = (
     "total >= 400",
     "window_day = date'2026-03-01'",
 )
+FEW_TASKS = {"spark.sql.shuffle.partitions": "2", "spark.databricks.delta.snapshotPartitions": "1"}  # of small tables
 MAINTAINED = "maintained"
 READ_MAINTAINED = ("results", "open_windows", "source_files", "ledger")  # in `make test`
 OLD = 4  # the batch whose rows are read while the files of older ones are away
@@ -41,7 +42,7 @@ OLD = 4  # the batch whose rows are read while the files of older ones are away
 
 def see(folder: Path) -> None:
     """Keeps what Spark reads."""
-    spark = session("local[2]", {"spark.sql.shuffle.partitions": "2", **QUICK}, with_delta=True)
+    spark = session("local[2]", {**FEW_TASKS, **QUICK}, with_delta=True)
     definition = clicks(folder, files=0)
     seen = folder / "seen"
     seen.mkdir()

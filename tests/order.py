@@ -10,13 +10,12 @@ import pytest
 HERE = Path(__file__).parent
 # Files whose tests take longest, the longest first: started last, one of them would run while the other cores wait.
 LONGEST = (
-    "growth/test_growth.py", "random_pipelines/test_random_pipelines.py", "schedules/test_schedules.py",
     "docs/test_pages.py", "airflow/test_airflow_run.py", "source/test_text.py",
+    "random_pipelines/test_random_pipelines.py", "schedules/test_schedules.py", "tables/test_readers.py",
     "batches/test_added.py", "reruns/test_rerun_cases.py", "golden/test_golden.py", "pages/test_pages.py",
-    "engines/test_matrix.py", "runs/test_together.py", "reruns/test_read_otherwise.py",
+    "growth/test_growth.py", "engines/test_matrix.py", "runs/test_together.py", "reruns/test_read_otherwise.py",
     "batches/test_general_pipeline.py", "runs/test_operations.py", "inspection/test_explain_window.py",
-    "engines/test_warm.py", "engines/test_two_engines.py", "plans/test_conformance.py", "packaging/test_installed.py",
-    "model/test_conformance.py", "plans/test_tasks.py", "docs/test_web_analytics.py",
+    "engines/test_warm.py", "engines/test_two_engines.py", "packaging/test_installed.py",
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +15,13 @@ def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
         patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
         yield
+
+
+@pytest.fixture(scope="session")
+def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the pipeline of clicks, after a batch on Sail that was made by hand."""
+    from tests.airflow.by_hand import run_by_hand
+
+    folder = tmp_path_factory.mktemp("after") / "one"
+    run_by_hand(folder)
+    return folder

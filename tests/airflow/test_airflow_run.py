@@ -1,4 +1,4 @@
-"""A pipeline run by a real Airflow: its own database, the real DAG files, real Spark.
+"""A pipeline run by a real Airflow: its own database, the real DAG files, real Spark (in `make test` Sail).
 
 windowlib is the wheel in an environment of its own, and of the project the user has copied the files of `dags/` only.
 """
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.packaging.installed import PROJECT, SESSIONS, built, environment, hostile
+from tests.strategies import ALL
 from windowlib.airflow import setup
 from windowlib.definition.definition import load_definition
 from windowlib.tables.read import read_table, table_versions
@@ -39,10 +40,12 @@ conf = {{ "spark.sql.shuffle.partitions" = "1" }}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline with one file: a session of `a` that ends, and one of `b` that may go on."""
+    """A pipeline with one file: a session of `a` that ends, and one of `b` that may go on. In `make test` no task has a
+    JVM: tests/packaging runs Spark by an installed wheel.
+    """
     folder = tmp_path_factory.mktemp("team") / "dags" / "pipelines"
     (folder / "incoming").mkdir(parents=True)
-    (folder / "small.toml").write_text(DEFINITION, encoding="utf-8")
+    (folder / "small.toml").write_text(DEFINITION if ALL else SAIL, encoding="utf-8")
     pq.write_table(pa.table({"user": ["a", "a", "b"], "ts": [0, 10, 100]}), folder / "incoming" / "1.parquet")
     return folder
 

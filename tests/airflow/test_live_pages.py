@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -21,10 +20,11 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests import browser
+from tests.airflow.by_hand import RUN, made_by_hand
 from tests.clicks import CLICKS, arrive, clicks, events
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.airflow import setup
-from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
@@ -121,25 +121,6 @@ def test_pages_are_shown(get: Get, address: str, status: int, text: str) -> None
 @pytest.mark.parametrize("address", ["/", "/clicks/", "/clicks/results", "/clicks/previews/p1"])
 def test_pages_are_shown_only_after_login(get: Get, address: str) -> None:
     assert get(address, logged_in=False)[0] == 401
-
-
-RUN = [sys.executable, "-P", "-m", "windowlib", "run"]
-
-
-@pytest.fixture(scope="module")
-def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the pipeline of clicks, after a batch on Sail that was made by hand."""
-    folder = tmp_path_factory.mktemp("after") / "one"
-    made = clicks(folder, files=1, definition=f'engine = "sail"\n{CLICKS}')
-    plain = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
-    subprocess.run([*RUN, str(made.file)], check=True, capture_output=True, env=plain)
-    return folder
-
-
-def made_by_hand(after_one: Path, folder: Path) -> Definition:
-    """The pipeline, in a copy of its folder."""
-    shutil.copytree(after_one, folder, dirs_exist_ok=True)
-    return clicks(folder, files=0, definition=f'engine = "sail"\n{CLICKS}')
 
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -264,6 +245,7 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: Mod
     assert "the run that worked on batch 1 ended without finishing it" in dead
 
 
+@pytest.mark.long("make test looks at the page that a real Airflow has made, which names the run")
 def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_to_none(
     after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, live_pages: ModuleType
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.clicks import CLICKS, clicks
+from tests.airflow.by_hand import ON_SAIL, made_by_hand
 from windowlib.definition.definition import Definition, load_definition
 
 pytestmark = [
@@ -19,8 +17,6 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated"),
 ]
-
-ROOT = Path(__file__).parents[2]
 
 
 class Ti:
@@ -38,8 +34,8 @@ class Ti:
 
 
 def context(ti: Ti, outlet_events: dict[Any, Any]) -> dict[str, Any]:
-    """What Airflow gives a task, in a run of the DAG that began a minute ago."""
-    run = type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 60, UTC)})()
+    """What Airflow gives a task, in a run of the DAG that began an hour ago."""
+    run = type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 3600, UTC)})()
     return {"ti": ti, "dag_run": run, "outlet_events": outlet_events}
 
 
@@ -54,15 +50,14 @@ def ended(task: Any, given: dict[str, Any]) -> list[str]:
     return []
 
 
-def definitions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Definition]:
-    """`clicks` and `hours`, over one source with a file, and `idle`, over one without."""
+def definitions(after_one: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Definition]:
+    """`clicks`, which has committed a batch, and `hours`, over one source with a file, and `idle`, over one without."""
     monkeypatch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    text = f'engine = "sail"\n{CLICKS}'
-    clicks(folder, 1, text)
-    (folder / "hours.toml").write_text(text.replace('"clicks"', '"hours"', 1), encoding="utf-8")
+    made_by_hand(after_one, folder)
+    (folder / "hours.toml").write_text(ON_SAIL.replace('"clicks"', '"hours"', 1), encoding="utf-8")
     (folder / "empty").mkdir()
-    idle = text.replace('"clicks"', '"idle"', 1).replace('path = "incoming"', 'path = "empty"')
+    idle = ON_SAIL.replace('"clicks"', '"idle"', 1).replace('path = "incoming"', 'path = "empty"')
     (folder / "idle.toml").write_text(idle, encoding="utf-8")
     return [load_definition(folder / f"{name}.toml") for name in ("clicks", "hours", "idle")]
 
@@ -71,18 +66,17 @@ def definitions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Definitio
     "the task of several pipelines is killed after one of them has committed",
     "the retry reports that one's batch too: it runs alone, and finds it",
 )
-def test_a_retry_reports_what_the_try_before_has_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_reports_what_the_try_before_has_committed(
+    after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from airflow.sdk import Asset
     from airflow.sdk.exceptions import AirflowSkipException
 
     from windowlib.airflow.commands import advance_command
     from windowlib.airflow.operators import AfterTogether, Together
 
-    members = definitions(tmp_path, monkeypatch)
     # The first try was killed when it had committed the batch of `clicks`: nothing says how that one ended.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([*advance_command(members[0])], check=True, env=environment, stdout=subprocess.DEVNULL)
-
+    members = definitions(after_one, tmp_path, monkeypatch)
     together = Ti(try_number=2)
     skipped = ended(Together(task_id="together", command=advance_command(*members)), context(together, {}))
     assert skipped == []  # whether a pipeline had news before, its own task finds out

@@ -96,6 +96,7 @@ def test_a_formula_of_another_type_is_refused_and_what_helps_is_said(spark: Spar
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("above, in make test, a corrected formula comes before a column that it came after")
 def test_lines_in_another_order_mean_the_same(spark: SparkSession, tmp_path: Path) -> None:
     """A window in flight holds its sums by number: they are still those of the same column."""
     definition = defined(tmp_path, {"total": "sum(value)", "late": "sum(at_ms)"})

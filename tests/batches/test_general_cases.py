@@ -117,6 +117,7 @@ def test_the_state_of_a_key_is_there_where_time_alone_fires(how: str, spark: Spa
     assert key_states(definition) == [{"visits": 3}]
 
 
+@pytest.mark.long("it is there above, in make test, where time alone fires and no event comes")
 def test_the_state_of_a_key_is_there_in_each_firing_of_processing_time(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, TUMBLING + 'time = "processing"\n' + VISITS)
     for number in range(2):
@@ -173,6 +174,7 @@ def test_a_result_of_which_a_late_event_leaves_no_row_is_removed(
     ]
 
 
+@pytest.mark.long("one that gets a late event is removed in make test; merged ones are replaced there, too")
 def test_sessions_that_a_late_event_merges_into_one_without_a_row_are_removed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_window_whose_first_firing_had_no_row_can_have_one(windows: str, spark
     assert (row["change"], row["cause"], row["firing"], row["timing"]) == ("enter", "late", 1, "late")
 
 
+@pytest.mark.long("above, in make test, one whose first firing had no row gets its first result")
 def test_a_window_that_names_a_result_that_never_was_gets_its_first(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,13 +218,8 @@ def test_a_window_that_names_a_result_that_never_was_gets_its_first(
 # -- windows without a timer --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("purges", "second"),
-    [
-        pytest.param(False, 8, marks=pytest.mark.long("one that purges as well, in make test, deletes the same timer")),
-        (True, 1),
-    ],
-)
+@pytest.mark.parametrize(("purges", "second"), [(False, 8), (True, 1)])
+@pytest.mark.long("tests/plans has the same timeout, purging or not, in make test")
 def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
     purges: bool, second: int, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -248,7 +246,16 @@ def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
 # -- windows of processing time ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trigger", ["", 'trigger = { type = "count", n = 3 }\n'], ids=["its end", "a count"])
+AT_ITS_END = pytest.mark.long("at its end it fires once with all of its events, in make test, by the same order")
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        pytest.param("", id="its end"),
+        pytest.param('trigger = { type = "count", n = 3 }\n', id="a count", marks=AT_ITS_END),
+    ],
+)
 def test_a_run_in_the_last_millisecond_of_a_window_belongs_to_it(
     trigger: str, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -268,6 +275,7 @@ def test_a_run_in_the_last_millisecond_of_a_window_belongs_to_it(
 
 
 @pytest.mark.classic
+@pytest.mark.long("in make test Spark reads numbers without a sign, and gaps that are in a column")
 def test_gaps_may_be_unsigned(spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads those of 64 bits as decimals."""
     windows = '[window]\ntype = "session"\ngap_column = "gap"\n[window.trigger]\ntype = "count"\nn = 1\n'

@@ -275,7 +275,6 @@ def _of_results(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("change", "cause")} for row in changes]
 
 
-@pytest.mark.both
 def test_code_of_ones_own_gives_the_current_rows_of_each_window(spark: SparkSession, tmp_path: Path) -> None:
     own = SESSION + 'function = "own_windows:Top"\nparameters = {n = 2}\nreads = ["v", "id"]\n'
     output = '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n'
@@ -310,6 +309,7 @@ def _top(definition: Definition) -> Any:
     return process
 
 
+@pytest.mark.long("a golden folder goes on with such an aggregate in make test, as it was kept")
 def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path: Path) -> None:
     own = '[window]\ntype = "tumbling"\nsize = "30s"\nfunction = "own_windows:Mean"\nreads = ["v"]\n'
     definition = pipeline(tmp_path, own + '[window.output]\nmean = "double"\n')
@@ -382,7 +382,7 @@ def test_stored_elements_are_appended_and_not_written_again(
 
 def test_contents_that_no_window_needs_leave_the_table(spark: SparkSession, tmp_path: Path) -> None:
     windows = '[window]\ntype = "tumbling"\nsize = "30s"\n[window.evictor]\ntype = "count"\nn = 3\n'
-    definition = pipeline(tmp_path, windows + COUNTS, batches=2)
+    definition = pipeline(tmp_path, windows + COUNTS, batches=1)
     run(definition, spark)
     assert _rows(definition, "state_windows")
     run(definition, spark, finish=True)
@@ -391,12 +391,12 @@ def test_contents_that_no_window_needs_leave_the_table(spark: SparkSession, tmp_
 
 def test_an_event_in_a_hole_is_quarantined(spark: SparkSession, tmp_path: Path) -> None:
     windows = '[window]\ntype = "sliding"\nsize = "10s"\nslide = "25s"\nstagger = true\n'
-    definition = pipeline(tmp_path, windows + COUNTS)
+    definition = pipeline(tmp_path, windows + COUNTS, batches=2)
     reports = run(definition, spark)
     spec = WindowSpec(Staggered(Sliding(10_000, 25_000)), COUNT_AND_SUM)
-    emitted, _ = by_operator(spec, definition)
+    emitted, _ = by_operator(spec, definition, batches=2)
     assert published(definition) == fired(emitted)
-    everything = [event for batch in range(BATCHES) for event in events(batch)]
+    everything = [event for batch in range(2) for event in events(batch)]
     in_hole = [e["id"] for e in everything if not spec.assigner.assign(e["at"], e, e["user"])]
     late_ids = late_published(definition)
     assert late_ids == late(emitted)
@@ -409,17 +409,17 @@ def test_an_event_in_a_hole_is_quarantined(spark: SparkSession, tmp_path: Path) 
 
 def test_windows_of_processing_time_fire_by_the_plan_time_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
     windows = '[window]\ntype = "tumbling"\nsize = "90s"\ntime = "processing"\n'
-    definition = pipeline(tmp_path, windows + COUNTS)
+    definition = pipeline(tmp_path, windows + COUNTS, batches=2)
     run(definition, spark)
     spec = WindowSpec(Tumbling(90_000), COUNT_AND_SUM, ProcessingTimeTrigger(), time="processing")
-    emitted, state = by_operator(spec, definition)
+    emitted, state = by_operator(spec, definition, batches=2)
     assert published(definition) == fired(emitted)
     assert state.in_flight
     assert plan(definition, lambda: clock.now) is None  # type: ignore[attr-defined]
     clock.now += 90 * SECOND  # type: ignore[attr-defined]
     [report] = run(definition, spark)  # no file is new: the clock has moved
     assert report.figures["rows_read"] == 0
-    assert sum(row["events"] for row in _rows(definition, "results")) == 30 * BATCHES
+    assert sum(row["events"] for row in _rows(definition, "results")) == 30 * 2
     assert run(definition, spark) == []
 
 
@@ -473,6 +473,7 @@ def test_a_clock_that_is_put_back_gives_each_window_of_processing_time_one_row(
     assert times == sorted(times)
 
 
+@pytest.mark.long("sessions are killed in make test, and what is prepared is rolled forward whatever the plan")
 def test_a_run_that_dies_is_finished_with_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
     windows = (
         SESSION + '[window.trigger]\ntype = "count"\nn = 3\n[window.evictor]\ntype = "time"\nkeep = "20s"\n' + COUNTS
@@ -581,14 +582,14 @@ def _typed(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 )
 def test_any_key_and_none(key: str, spark: SparkSession, tmp_path: Path) -> None:
     windows = SESSION.replace("15s", "4s") + '[window.trigger]\ntype = "count"\nn = 2\n[window.evictor]\n'
-    definition = pipeline(tmp_path, windows + 'type = "count"\nn = 5\n' + COUNTS)
+    definition = pipeline(tmp_path, windows + 'type = "count"\nn = 5\n' + COUNTS, batches=2)
     file = tmp_path / "general.toml"
     file.write_text(file.read_text().replace('key = ["user"]', f"key = {key}"))
     definition = load_definition(file)
     run(definition, spark)
     spec = WindowSpec(Session(4_000), COUNT_AND_SUM, CountTrigger(2), CountEvictor(5), allowed_lateness_ms=40_000)
     columns = definition.source.key
-    emitted, _ = by_operator(spec, definition, lambda event: tuple(event[c] for c in columns))
+    emitted, _ = by_operator(spec, definition, lambda event: tuple(event[c] for c in columns), batches=2)
     shown = sorted(
         (row["batch_id"], tuple(row[c] for c in columns), _ms(row["window_start"]), row["events"], row["total"])
         for row in _rows(definition, "results")

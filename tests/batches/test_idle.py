@@ -46,15 +46,15 @@ def at_minute(definition: Definition, spark: SparkSession, minute: int) -> list[
     return [one.figures["windows_entered"] or 0 for one in done]
 
 
+OTHERS = {
+    "tumbling": pytest.mark.long("a tumbling window is a sliding one"),
+    "general": pytest.mark.long("sliding windows, in make test, go by the same rule, which sessions alone refine"),
+}
+
+
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(one, marks=pytest.mark.long("a tumbling window is a sliding one") if one == "tumbling" else [])
-        for one in KINDS
-    ],
-)
+@pytest.mark.parametrize("kind", [pytest.param(one, marks=OTHERS.get(one, ())) for one in KINDS])
 def test_a_run_without_files_has_a_batch_only_where_time_does_something(
     kind: str, spark: SparkSession, tmp_path: Path
 ) -> None:

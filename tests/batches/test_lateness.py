@@ -128,6 +128,7 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
+@pytest.mark.long("random pipelines change the lateness of sessions, too, in make test")
 def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSession, tmp_path: Path) -> None:
     """Its lateness becomes 0 while it waits for its end; and from 0 on the table gets the column that it needs."""
     none = allowing(tmp_path, NONE)
@@ -152,6 +153,7 @@ def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSessi
 
 @pytest.mark.spark
 @pytest.mark.embedded
+@pytest.mark.long("tests/reruns has one under another lateness, in make test, which cleans up as well")
 def test_a_rerun_can_be_the_first_batch_that_uses_it(spark: SparkSession, tmp_path: Path) -> None:
     """Windows in flight far from its range are cleaned up with it."""
     definition = allowing(tmp_path, LONG)

@@ -500,14 +500,14 @@ def test_output_that_is_not_read_to_its_end_is_not_an_error() -> None:
     assert (process.returncode, said) == (UNEXPECTED, "")
 
 
-FULL_ALIKE = pytest.mark.long("text without a buffer, JSON with one, and --version meet a full output in make test")
+FULL_ALIKE = pytest.mark.long("text without a buffer, and --version with one, meet a full output in make test")
 
 
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
     [
         (["plan", "clicks.toml"], "1"),
-        (["plan", "clicks.toml", "--json"], ""),
+        pytest.param(["plan", "clicks.toml", "--json"], "", marks=FULL_ALIKE),
         (["--version"], ""),
         pytest.param(["plan", "clicks.toml"], "", marks=FULL_ALIKE),
         pytest.param(["plan", "clicks.toml", "--json"], "1", marks=FULL_ALIKE),
@@ -544,10 +544,12 @@ def test_what_an_encoding_lacks_is_shown_as_in_texts_of_python(tmp_path: Path, e
     assert (ended.returncode, "\\u65e5\\u672c.toml" in ended.stderr) == (USER, True), ended.stderr
 
 
-ALL_CLOSED = pytest.mark.long("output alone, and all three streams, are closed in make test")
+ALL_CLOSED = pytest.mark.long("all three streams are closed in make test, these two of them")
 
 
-@pytest.mark.parametrize("closed", [">&-", pytest.param("2>&-", marks=ALL_CLOSED), ">&- 2>&- <&-"])
+@pytest.mark.parametrize(
+    "closed", [pytest.param(">&-", marks=ALL_CLOSED), pytest.param("2>&-", marks=ALL_CLOSED), ">&- 2>&- <&-"]
+)
 def test_streams_that_are_closed(pipeline: Path, closed: str) -> None:
     """As a scheduler may start it. The first file that is opened then has not the number of the output."""
     command = f"{shlex.quote(sys.executable)} -P -m windowlib plan {shlex.quote(str(pipeline))} {closed}"

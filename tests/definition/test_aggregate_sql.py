@@ -266,7 +266,7 @@ CALLS = st.builds(
 )
 
 
-@examples(30, 100)
+@examples(15, 100)
 @given(st.lists(CALLS, min_size=1, max_size=6))
 def test_putting_the_aggregates_back_gives_the_expression(calls: list[str]) -> None:
     found = read_aggregates({"sum": " + ".join(calls), **{f"c{i}": call for i, call in enumerate(calls)}})

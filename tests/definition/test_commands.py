@@ -25,9 +25,10 @@ NEEDS_MORE = re.compile(r"`windowlib (?:abandon|adopt|approve|migrate|restore|ro
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Each text of a program, what an f-string fills in as {}; docstrings, which are prose about commands, left out."""
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield node.lineno, "".join(str(x.value) if isinstance(x, ast.Constant) else "{}" for x in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inside | prose):

@@ -359,7 +359,7 @@ def test_what_is_not_a_duration(text: object) -> None:
         parse_duration(text)
 
 
-@examples(25, 50)
+@examples(12, 50)
 @given(
     st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3))))
 )

@@ -28,7 +28,7 @@ TYPES = {
     "st": "struct<a:int,b:string>",
 }
 LITERALS = ("'a'", "1", "2.5", "null")
-COMPARED = 1_200 if ALL else 300
+COMPARED = 1_200 if ALL else 150
 FAMILIES = {
     "number": ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
     "string": ("string", "varchar", "char", "text"),

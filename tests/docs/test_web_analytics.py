@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.access_log import LINE, TIME, made_up_log
 from tests.docs.pages import DOCS, Page
-from windowlib.definition.definition import load_definition
+from windowlib.definition.definition import Definition, load_definition
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
@@ -79,14 +79,28 @@ def requests_of(lines: Sequence[str]) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["at"], json.dumps([one["request"], one["status"], str(one["bytes"])])))
 
 
+def defined(folder: Path) -> Definition:
+    """The guide's definition, over files of logs that come one at a time."""
+    code = {block.about: block.text for block in Page(DOCS / "guides" / "web-analytics.md").blocks if block.about}
+    (folder / "logs").mkdir()
+    text = code["visits.toml"].replace("[source.schema]", "max_files_per_run = 1\n[source.schema]")
+    (folder / "visits.toml").write_text(text)
+    return load_definition(folder / "visits.toml")
+
+
+def test_the_guide_s_definition_can_be_loaded(tmp_path: Path) -> None:
+    columns = {column.name for column in defined(tmp_path).aggregates.columns}
+    [visit] = visits_of(requests_of(made_up_log(600, seed=3)[:1]))
+    assert columns == visit.keys() - {"client", "window_start"}
+
+
 @pytest.mark.spark
 @pytest.mark.classic
+@pytest.mark.long(
+    "in make test test_foreign_data reads sessions of text and a dialect, and tests/plans tries such aggregates"
+)
 def test_the_guide_s_definition_finds_the_visits_of_a_log(spark: SparkSession, tmp_path: Path) -> None:
-    code = {block.about: block.text for block in Page(DOCS / "guides" / "web-analytics.md").blocks if block.about}
-    (tmp_path / "logs").mkdir()
-    text = code["visits.toml"].replace("[source.schema]", "max_files_per_run = 1\n[source.schema]")
-    (tmp_path / "visits.toml").write_text(text)
-    definition, lines = load_definition(tmp_path / "visits.toml"), made_up_log(600, seed=3)
+    definition, lines = defined(tmp_path), made_up_log(600, seed=3)
     requests = list[dict[str, Any]]()
     for number in range(FILES):
         path = tmp_path / "logs" / f"{number}.log.gz"
@@ -94,7 +108,6 @@ def test_the_guide_s_definition_finds_the_visits_of_a_log(spark: SparkSession, t
         path.write_bytes(gzip.compress("".join(f"{line}\n" for line in part).encode()))
         os.utime(path, ns=(number + 1, number + 1))
         requests += requests_of(part)
-    advance(definition, lambda: spark)
     advance(definition, lambda: spark, finish=True)
     expected = {(visit["client"], visit["window_start"]): visit for visit in visits_of(requests)}
     found = {(row["client"], row["window_start"]): row for row in read_table(definition, "results").to_pylist()}

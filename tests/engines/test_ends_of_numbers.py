@@ -18,7 +18,7 @@ from windowlib.engines.sail import is_sail
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
 
-pytestmark = [pytest.mark.spark, pytest.mark.both]
+pytestmark = pytest.mark.spark
 
 DEFINITION = """
 name = "numbers"
@@ -64,6 +64,7 @@ def published(definition: Definition) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in read_table(definition, "results").to_pylist()}
 
 
+@pytest.mark.embedded  # whose statistics once gave them; Spark computes the same windows below
 def test_a_key_without_numbers_is_not_given_those_of_another(spark: SparkSession, tmp_path: Path) -> None:
     first = [("a", 0, math.nan), ("b", 1, 5.0), ("b", 2, 5.0)]  # by its statistics, a column of fives
     found = published(run(tmp_path, spark, [first, [("clock", 3 * HOUR_US, 1.0)]]))
@@ -71,6 +72,7 @@ def test_a_key_without_numbers_is_not_given_those_of_another(spark: SparkSession
     assert [found["b"][name] for name in ("events", "total", "least", "most")] == [2, 10.0, 5.0, 5.0]
 
 
+@pytest.mark.both
 def test_event_times_are_floored_on_both_sides_of_1970_and_malformed_at_the_ends_of_64_bits(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -44,7 +44,7 @@ WINDOWS = {
     f'[window.evictor]\ntype = "count"\nn = {BATCHES * ROWS}\n',  # the operator itself, which evicts none
 }
 LAST_COUNTED = {"count": 2}  # the batch whose last row fills the window
-EVERY = {"tumbling": 15, "session": 9, "count": 40, "evictor": 40}  # of which columns, in make test
+EVERY = {"tumbling": 40, "session": 30, "count": 80, "evictor": 80}  # of which columns, in make test
 ALWAYS = {
     "evictor": ("avg(money)", "first(pair) ignore nulls", "corr(dbl, nth)", "first(tags)", "last(tags)")
 }  # which were wrong there, once
@@ -151,17 +151,19 @@ def wrong_cells(definition: Definition, window: str, wanted: Iterable[Column], b
 
 
 # What Spark divides by no values is in tests/source/test_bad_input.py.
-ON_SPARK = ("a sum of whole numbers, with that of a batch before", "a sum in 8 bits")
+ON_SPARK = (
+    "a sum of whole numbers, with that of a batch before",
+    "a sum in 8 bits",
+    "a sum of decimals",
+    "an average of decimals",
+)
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
 @pytest.mark.parametrize(
     "what",
-    [
-        pytest.param(what, marks=pytest.mark.both if what in ON_SPARK or "decimals" in what else pytest.mark.embedded)
-        for what in TOO_LARGE
-    ],
+    [pytest.param(what, marks=pytest.mark.both if what in ON_SPARK else pytest.mark.embedded) for what in TOO_LARGE],
 )
 def test_what_does_not_fit_is_an_error_that_says_so(spark: SparkSession, tmp_path: Path, what: str) -> None:
     sql, column, batches = TOO_LARGE[what]

@@ -47,7 +47,7 @@ def _at_length(module: str, chosen: str, at_least: int, id: str) -> Any:
     ],
 )
 def test_the_same_over_connect(address: str, module: str, chosen: str, at_least: int) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "spark and not long", "-k", chosen, f"tests/{module}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "spark", "-k", chosen, f"tests/{module}"]
     environment = {**os.environ, "WINDOWLIB_TEST_REMOTE": address}
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

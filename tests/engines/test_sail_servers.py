@@ -39,6 +39,7 @@ def test_another_server_takes_over(spark: object) -> None:
     assert not sail.is_sail(cast("SparkSession", object()))
 
 
+@pytest.mark.long("in make test another server takes over, and an earlier session stays readable")
 def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_them(
     spark: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,7 +60,12 @@ def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_th
     assert client() is None
 
 
-@pytest.mark.parametrize("changes", [{}, {LASTS: "1"}], ids=["as it is", "a second"])
+NOTICED = pytest.mark.long("it shows that the other, which is in make test, would notice a session that ends")
+
+
+@pytest.mark.parametrize(
+    "changes", [pytest.param({}, id="as it is"), pytest.param({LASTS: "1"}, id="a second", marks=NOTICED)]
+)
 def test_a_session_outlasts_a_pause(changes: dict[str, str]) -> None:
     """For a century; for as long as the setting says, which the second case is to show."""
     program = PAUSE.format(changes=changes)

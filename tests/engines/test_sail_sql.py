@@ -116,7 +116,7 @@ CLEAN = CLICKS.replace('event_id = "id"\n', "")
     [
         pytest.param(CLEAN, 9, id="clean", marks=pytest.mark.long("with ids, in make test, more is asked for")),
         pytest.param(CLICKS, 11, id="ids"),
-        pytest.param(SLIDING, 9, id="sliding"),
+        pytest.param(SLIDING, 9, id="sliding", marks=pytest.mark.long("sessions, in make test, ask for no fewer")),
     ],
 )
 def test_a_batch_on_sail_asks_for_few_schemas_and_leaves_no_text_to_parse(

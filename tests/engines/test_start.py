@@ -50,7 +50,10 @@ NOTHING = ["nothing new: there is nothing left to read", "", [], []]
     [
         pytest.param("local[*]", marks=pytest.mark.long("where nothing is new, in make test, it is this master too")),
         "warm",
-        "sc://no-such-host:15002",
+        pytest.param(
+            "sc://no-such-host:15002",
+            marks=pytest.mark.long("a warm engine, a server too, is not asked in make test either"),
+        ),
     ],
 )
 def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
@@ -62,6 +65,7 @@ ALIKE = pytest.mark.long("what is due is planned by one rule for all kinds")
 
 
 @pytest.mark.spark
+@pytest.mark.embedded
 @pytest.mark.parametrize(
     "window",
     [

@@ -38,7 +38,7 @@ formula = "if(count(*) > 99, 'it''s', 'many''s')"
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded  # Spark reads such texts in tests/plans/test_sql_parser.py
 def test_a_quote_written_twice_is_a_quote(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "incoming").mkdir()
     texts = ["it's", "its", "x it's y", 'say "it" ', "say it "]

@@ -36,6 +36,9 @@ WINDOWS = {
 UNKEYED = CLICKS.replace('key = ["user"]', "key = []")
 DEFINITIONS = {name: CLICKS.replace(SESSION, window) for name, window in WINDOWS.items()}
 DEFINITIONS["unkeyed"] = UNKEYED
+DEFINITIONS["some_aggregates"] = CLICKS + "\n".join(
+    ('mean = "avg(value)"', 'users = "approx_count_distinct(id)"', 'newest = "last(id)"')
+)  # each keeps more of a window than a number
 DEFINITIONS["more_aggregates"] = CLICKS + "\n".join(
     (
         'mean = "avg(value)"',
@@ -49,7 +52,7 @@ DEFINITIONS["more_aggregates"] = CLICKS + "\n".join(
 )
 
 
-FEW = ("more_aggregates",)  # sessions, too
+FEW = ("some_aggregates",)  # sessions, too
 OTHERS = [name for name in DEFINITIONS if name not in FEW]
 
 

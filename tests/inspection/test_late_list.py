@@ -36,6 +36,7 @@ HOLES = 'type = "sliding"\nsize = "10m"\nslide = "30m"'
 WINDOWS = {"session": SESSION, "tumbling": TUMBLING, "sliding": SLIDING, "holes": HOLES}
 OUT_OF_ORDER_MS = 5 * MINUTE_MS
 SLIDING_DO = pytest.mark.long("a tumbling window, and one with holes, is a sliding one")
+OF_SESSIONS = pytest.mark.long("make test follows docs/guides/late-data.md, which lists late events of sessions")
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,11 @@ def played(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
 
 @pytest.fixture(
     scope="module",
-    params=["session", "sliding", *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes"))],
+    params=[
+        pytest.param("session", marks=OF_SESSIONS),
+        "sliding",
+        *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes")),
+    ],
 )
 def ran(request: pytest.FixtureRequest, played: Callable[[str], Definition]) -> tuple[str, Definition]:
     return request.param, played(request.param)

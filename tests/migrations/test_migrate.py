@@ -410,6 +410,10 @@ def test_finished_it_is_kept_and_unbegun_it_is_gone(spark: SparkSession, folder:
     one_batch = new.model_copy(update={"retention": new.retention.model_copy(update={"cuts": Kept(batches=1)})})
     assert maintain(one_batch, "ann", days_later).kept_from == 3  # what --undo goes back to
     assert finish(new, ASKED) == 4
+    with pytest.raises(CannotUndo, match="a rollback does not go across it") as kept:
+        rollback(new, 3, "ann", "why", clock)
+    assert "--undo" not in str(kept.value)
+    assert "--to-batch" not in str(kept.value)  # it is the newest batch
     assert maintain(one_batch, "ann", days_later).kept_from == 4
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)

@@ -52,8 +52,8 @@ def test_the_operator_answers_as_flink(recording: Json) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_general_plan_answers_as_flink(spark: Any) -> None:
-    """Of every 24th recording in `make test`: the plan runs the operator, which is asked for all of them above."""
-    recordings = RECORDINGS if ALL else RECORDINGS[::24]
+    """Of every 60th recording in `make test`: the plan runs the operator, which is asked for all of them above."""
+    recordings = RECORDINGS if ALL else RECORDINGS[::60]
     answers = replay_scenarios([recording["scenario"] for recording in recordings], spark)
     for recording, ours in zip(recordings, answers, strict=True):
         same(recording["flink"], ours)

@@ -62,7 +62,7 @@ def advancing(draw: st.DrawFn) -> list[list[Element]]:
     return drawn
 
 
-@examples(200, 4_000)
+@examples(80, 4_000)
 @given(sessions() | tumblings() | WITHOUT_HOLES, advancing(), CHANGING)
 def test_another_lateness_is_as_plain_python_has_it(
     assigner: Session | Tumbling | Sliding, history: list[list[Element]], latenesses_ms: list[int]
@@ -87,7 +87,7 @@ def test_another_lateness_is_as_plain_python_has_it(
     assert {window: published[window] for window in right.results} == {w: n for w, (n, _) in right.results.items()}
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(specs(), histories(), st.integers(0, 70))
 def test_resume_the_operator_goes_on_from_saved_state_as_if_nothing_had_happened(
     spec: WindowSpec, history: History, cut: int
@@ -101,7 +101,7 @@ def test_resume_the_operator_goes_on_from_saved_state_as_if_nothing_had_happened
     assert resumed.rows() == whole.rows()
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(order_free_specs(), histories())
 def test_resume_the_batch_rule_goes_on_from_saved_state(spec: WindowSpec, history: History) -> None:
     whole, cut = SetEngine(spec), SetEngine(spec)
@@ -111,7 +111,7 @@ def test_resume_the_batch_rule_goes_on_from_saved_state(spec: WindowSpec, histor
         assert cut.rows() == whole.rows()
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(order_free_specs(), histories(), st.randoms(use_true_random=False))
 def test_order_inside_a_batch_changes_nothing(spec: WindowSpec, history: History, random: Any) -> None:
     ordered, shuffled = SetEngine(spec), SetEngine(spec)
@@ -121,7 +121,7 @@ def test_order_inside_a_batch_changes_nothing(spec: WindowSpec, history: History
         assert shuffled.rows() == ordered.rows()
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(order_free_specs(), histories())
 def test_the_batch_rule_is_the_operator_fed_in_descending_order_of_window_ends(
     spec: WindowSpec, history: History
@@ -147,7 +147,7 @@ def covers(key: Any, window: Any, other_key: Any, other: Any) -> bool:
     return key == other_key and other.start_ms <= window.start_ms and window.end_ms <= other.end_ms
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(order_free_specs(), histories(max_batches=1, max_size=20), st.integers(0, 20))
 def test_split_a_batch_cut_in_two_without_a_watermark_in_between_is_the_same(
     spec: WindowSpec, history: History, cut: int
@@ -174,7 +174,7 @@ def sessions_from_scratch(batch: list[Element], gap_ms: int | None) -> list[tupl
     return sorted((m[0][0], min(o[1] for o in m), max(o[2] for o in m), len(m)) for m in members.values())
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(st.one_of(sessions(), st.just(DynamicSession("gap_ms"))), histories(max_batches=4))
 def test_sessions_in_flight_are_the_sessions_computed_from_scratch(
     assigner: Session | DynamicSession, history: History
@@ -190,7 +190,7 @@ def test_sessions_in_flight_are_the_sessions_computed_from_scratch(
             assert in_flight == sessions_from_scratch(seen, gap_ms)
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(specs(), histories())
 def test_end_when_all_time_has_passed_nothing_is_left_of_windows_that_end(spec: WindowSpec, history: History) -> None:
     state = OperatorState()
@@ -203,7 +203,7 @@ def test_end_when_all_time_has_passed_nothing_is_left_of_windows_that_end(spec: 
     assert never_ends or state.rows() == []
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(order_free_specs().filter(lambda spec: spec.allowed_lateness_ms < FAR_MS), histories())
 def test_end_the_batch_rule_leaves_nothing(spec: WindowSpec, history: History) -> None:
     engine = SetEngine(spec)
@@ -212,7 +212,7 @@ def test_end_the_batch_rule_leaves_nothing(spec: WindowSpec, history: History) -
     assert engine.state.keys == {}
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(tumblings(), st.sampled_from([0, 5, 20]), histories())
 def test_conservation_every_element_is_counted_once_or_late(assigner: Any, lateness_ms: int, history: History) -> None:
     spec = WindowSpec(assigner, COUNTS, allowed_lateness_ms=lateness_ms)
@@ -222,7 +222,7 @@ def test_conservation_every_element_is_counted_once_or_late(assigner: Any, laten
         assert counted + len(late_arrivals(outputs)) == sum(len(batch) for batch, _ in history)
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(tumblings(), histories())
 def test_tumbling_counts_equal_counts_by_division(assigner: Any, history: History) -> None:
     spec = WindowSpec(assigner, COUNTS, allowed_lateness_ms=MAX_TIME_MS)
@@ -235,7 +235,7 @@ def test_tumbling_counts_equal_counts_by_division(assigner: Any, history: Histor
     assert got == dict(expected)
 
 
-@examples(50, 200)
+@examples(20, 200)
 @given(order_free_specs(), histories())
 def test_a_window_fires_on_time_at_most_once_and_late_only_afterwards(spec: WindowSpec, history: History) -> None:
     engine, on_time = SetEngine(spec), set()

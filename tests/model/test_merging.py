@@ -62,7 +62,7 @@ class MergingMachine(RuleBasedStateMachine):
         assert {window: self.contents[self.windows.state_window(window)] for window in self.windows} == self.expected
 
 
-MergingMachine.TestCase.settings = examples(50, 100)
+MergingMachine.TestCase.settings = examples(25, 100)
 TestMergingMachine = MergingMachine.TestCase
 
 

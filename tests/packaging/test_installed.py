@@ -109,7 +109,8 @@ def test_commands_without_an_engine(way: str, installed: Environment, tmp_path: 
     assert [(record["batch_id"], record["files"]) for record in ended.records()] == [(1, 1)]
 
 
-@pytest.mark.parametrize("way", ["console script", pytest.param("file", marks=A_FILE_TOO)])
+@pytest.mark.long("in make test the wheel holds every file and runs on Spark; batches on Sail run without a wheel")
+@pytest.mark.parametrize("way", ["console script", "file"])
 def test_a_run_on_sail(way: str, installed: Environment, tmp_path: Path) -> None:
     name = small(tmp_path / "folder", 'engine = "sail"\n' + SESSIONS)
     ended = installed.run([*starts(installed)[way], name], tmp_path / "folder")
@@ -149,7 +150,7 @@ def test_python_workers_find_windowlib(way: str, installed: Environment, tmp_pat
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.airflow
-@pytest.mark.long("make test runs both DAGs by an installed wheel")
+@pytest.mark.long("a real Airflow, in make test, runs a DAG by an installed wheel")
 def test_the_command_of_each_operator(installed: Environment, tmp_path: Path) -> None:
     """As the operators build them: plan, advance with `spark-submit`, a rerun's preview and its apply, report.
 

@@ -96,7 +96,9 @@ def test_what_was_undone_is_not_counted(moved: Definition) -> None:
     assert [one.run.batch_id for one in found.runs] == [5, 4, 3, 2, 1]  # all that was done
 
 
-@pytest.mark.parametrize("days_later", [0, 1])
+@pytest.mark.parametrize(
+    "days_later", [pytest.param(0, marks=pytest.mark.long("so it does, in make test, a day later")), 1]
+)
 def test_a_rollback_says_what_it_made_of_results(moved: Definition, days_later: int) -> None:
     """The batches that it undoes may be of the day before."""
     [forecast] = [one for one in forecast_rollback(moved, 2, clock).rows or () if one.table == "results"]

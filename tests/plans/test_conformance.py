@@ -30,16 +30,13 @@ from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
-ONE_OF_A_KIND = (
-    "sliding-lateness20-30keys",  # of which tumbling windows are some
-    "dynamic_session-lateness20-40keys",  # of which those of a fixed gap are some
-)
-BEGINNING = 4  # batches of nine: of windows that fire, stay open and are met again, and of late events
-ALL_DO = pytest.mark.long("one of each kind of windows, and random ones next to the reference, are in make test")
+IN_MAKE_TEST = "dynamic_session-lateness20-40keys"  # of which sessions of a fixed gap are some
+BEGINNING = 3  # batches of nine: of windows that fire, stay open and are met again, and of late events
+ALL_DO = pytest.mark.long("sessions, and random windows of each kind next to the reference, are in make test")
 
 
 def marks(recording: str) -> list[pytest.MarkDecorator]:
-    return [] if recording in ONE_OF_A_KIND else [ALL_DO]
+    return [] if recording == IN_MAKE_TEST else [ALL_DO]
 
 
 @pytest.mark.parametrize(

@@ -356,6 +356,7 @@ def test_without_a_key_there_is_one_count(new_plan: NewPlan, windows: CountWindo
     assert plan.slices() == {"": in_state(windows, 11)}
 
 
+@pytest.mark.long("batches of no events, in make test, leave the state of every aggregate as it is")
 def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
     plan = new_plan(CountWindows(size=2, slide=3))
     assert [row["firing"] for row in plan.advance(events("aaabb"))] == [1]
@@ -379,11 +380,13 @@ def test_a_batch_without_events_changes_nothing(new_plan: NewPlan) -> None:
 @pytest.mark.parametrize(
     "windows",
     [
-        pytest.param(
-            CountWindows(4, 4), marks=pytest.mark.long("windows that overlap, in make test, go through the same plan")
-        ),
         CountWindows(6, 4),
-        CountWindows(2, 7),
+        *(
+            pytest.param(
+                windows, marks=pytest.mark.long("windows that overlap, in make test, go through the same plan")
+            )
+            for windows in (CountWindows(4, 4), CountWindows(2, 7))
+        ),
     ],
     ids=str,
 )

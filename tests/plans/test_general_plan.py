@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
 from tests.plans.test_kinds import Visits
-from tests.strategies import AGGREGATE, examples, sessions, specs, tumblings
+from tests.strategies import AGGREGATE, ALL, examples, sessions, specs, tumblings
 from windowlib.model import counting, operator
 from windowlib.model.aggregates import Sum
 from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
@@ -182,13 +182,13 @@ def _in_hole(spec: WindowSpec, element: Element, plan_time_ms: int, *now: int) -
     return not has_window and not spec.is_element_late(element.timestamp_ms, *now)
 
 
-@examples(60, 2000)
+@examples(30, 2000)
 @given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
 def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
     compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)
 
 
-@examples(100, 2000)
+@examples(50, 2000)
 @given(
     assigner=st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), st.just(Global())),
     trigger=st.one_of(st.builds(CountTrigger, st.integers(1, 4)), st.just(PurgingTrigger(CountTrigger(2)))),
@@ -240,7 +240,7 @@ def test_a_window_whose_timers_a_timeout_has_deleted_goes_without_an_element_of_
 
 def test_every_pair_of_choices_is_compared() -> None:
     """Each assigner with each trigger, evictor, lateness and time, and each of those with each other."""
-    history = _long_history()
+    history = _long_history(30 if ALL else 12)
     pairs = [(spec, _pairs(spec)) for spec in ALLOWED]
     missing = set().union(*(of for _, of in pairs))
     while missing:
@@ -321,12 +321,12 @@ def test_the_last_version_in_a_run_replaces_what_those_before_it_would_have() ->
     assert grown.replaced == {("a", 0, 10)}
 
 
-def _long_history() -> list[Batch]:
+def _long_history(in_a_batch: int = 30) -> list[Batch]:
     batches: list[Batch] = []
     arrival = 0
     for number in range(4):
         elements = []
-        for i in range(30):
+        for i in range(in_a_batch):
             mixed = (number * 30 + i) * 7919 % 101
             value = {"value": mixed % 19 - 9, "gap_ms": 1 + mixed % 11}
             elements.append(Element(f"k{mixed % 3}", -30 + 12 * number + mixed * 13 % 37, value, arrival))
@@ -343,7 +343,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-@examples(3, 60)
+@examples(2, 60)
 @given(spec=st.sampled_from(ALLOWED), batches=histories(keys=20, max_size=120))
 def test_the_plan_in_spark_is_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
     compare(PlanEngine(spec, spark), spec, batches)

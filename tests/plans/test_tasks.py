@@ -46,14 +46,10 @@ def test_a_definition_that_says_so_itself_is_left_alone(many_tasks: SparkSession
     assert many_tasks.conf.get(ADAPTIVE) == "false"
 
 
+@pytest.mark.long("from how many on they may be joined is in make test; joining them is Spark's own work")
 @pytest.mark.parametrize(
     "text",
-    [
-        pytest.param(CLICKS, id="sessions"),
-        pytest.param(
-            SLIDING, id="sliding", marks=pytest.mark.long("sessions, in make test, join tasks by the same rule")
-        ),
-    ],
+    [pytest.param(CLICKS, id="sessions"), pytest.param(SLIDING, id="sliding")],
 )
 def test_joined_tasks_give_the_same_tables_and_few_files(
     tmp_path: Path, many_tasks: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
@@ -64,7 +60,7 @@ def test_joined_tasks_give_the_same_tables_and_few_files(
     shutil.copytree(tmp_path / "few", tmp_path / "many")
     many = clicks(tmp_path / "many", files=0, definition=text)
     assert len(advance(few, lambda: many_tasks, clock=clock)) == 1
-    monkeypatch.setattr("windowlib.engines.spark.ROWS_PER_TASK", 2)
+    monkeypatch.setattr("windowlib.engines.spark.ROWS_PER_TASK", 6)
     assert len(advance(many, lambda: many_tasks, clock=clock)) == 1
     assert int(str(many_tasks.conf.get(PARTITIONS))) > ADAPTIVE_FROM_TASKS
     assert tables(many) == tables(few)

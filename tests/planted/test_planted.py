@@ -18,6 +18,7 @@ QUICK = {
     "events counted twice, aligned": (ALIGNED, "events_unaccounted"),
     "result row dropped": (ALIGNED, "changes_unaccounted"),
 }
+ELSEWHERE = pytest.mark.long("tests/quality fails that check in make test, where a dropped result row is noticed")
 
 
 def test_there_are_thirty() -> None:
@@ -33,7 +34,9 @@ def test_each_can_be_planted(fault: Fault) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=ELSEWHERE if name == "state row dropped" else []) for name in QUICK]
+)
 def test_the_checks_notice_it(spark: Any, name: str, tmp_path: Path) -> None:
     if not is_sail(spark):
         pytest.skip("the pipelines are Sail's")

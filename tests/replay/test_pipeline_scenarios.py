@@ -104,7 +104,7 @@ def test_whatever_is_otherwise_is_said(tmp_path: Path, request: pytest.FixtureRe
         assert text in wrong
         wrong = wrong.replace(text, instead)
     (folder / "wrong.toml").write_text(wrong)
-    (folder / "right.toml").write_text(STEPS[: STEPS.rindex("[[step]]", 0, STEPS.index("late = "))])  # two of its steps
+    (folder / "right.toml").write_text(STEPS[: STEPS.index("[[step]]", STEPS.index("in_flight"))])  # its first step
     request.getfixturevalue("spark")
     arguments = ["test", str(tmp_path / "clicks.toml"), "--engine", request.config.getoption("--engine")]
     ended = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})

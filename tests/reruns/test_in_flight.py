@@ -125,6 +125,8 @@ def test_files_of_days_that_do_not_change_are_not_written_again(spark: SparkSess
     assert totals >= {("a", 10), ("b", 2), ("a", 3)}
 
 
+@pytest.mark.long("in test_rerun_cases, in make test, late events go that a changed file no longer has")
+@pytest.mark.long("in test_rerun_cases, in make test, late events go that a changed file no longer has")
 def test_late_events_of_a_file_that_was_rewritten_are_gone_and_those_of_others_stay(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -205,6 +207,8 @@ def test_sums_of_windows_that_are_only_added_or_only_removed(spark: SparkSession
     assert (removed.windows["withdrawn"], removed.sums) == (1, {"clicks": [1, 0], "total": [7, 0]})
 
 
+@pytest.mark.long("runs ask the same whether a file has its old content, in make test")
+@pytest.mark.long("runs ask the same whether a file has its old content, in make test")
 def test_a_file_that_was_only_touched_is_not_a_changed_one(spark: SparkSession, tmp_path: Path) -> None:
     file = done(spark, tmp_path, "1d", [[("a", 0, 1)], [("c", 6, 4)]], partition="1d")
     written(tmp_path, 1, [("a", 0, 1)], again=True)

@@ -43,6 +43,7 @@ def test_a_rerun_and_verify_read_it_still(hours: Hours) -> None:
     assert hours.results() == {("ann", "10:00"): (2, 7)}
 
 
+@pytest.mark.long("a copy is another file in tests/source, and what is left out is rerun above, in make test")
 def test_a_copy_of_it_is_read(hours: Hours) -> None:
     """As any other copy: the old name is there."""
     shutil.copy(hours.incoming / "1.parquet", hours.incoming / "3.parquet")

@@ -33,22 +33,17 @@ def written(folder: Path, number: int, value: int, changed: int = 0) -> None:
     os.utime(arrive(folder, number, rows), ns=(number + changed, number + changed))
 
 
+OTHERS = pytest.mark.long("another key, in make test, has other columns too")
+
+
 @pytest.mark.parametrize(
     ("edit", "migrates"),
     [
         (("[aggregates]", '[aggregates]\nmost = "max(value)"'), False),
-        (("total =", "sum_of ="), True),
-        pytest.param(
-            ('total = "sum(value)"', ""),
-            True,
-            marks=pytest.mark.long("of one that is renamed, in make test, the old name is gone too"),
-        ),
+        pytest.param(("total =", "sum_of ="), True, marks=OTHERS),
+        pytest.param(('total = "sum(value)"', ""), True, marks=OTHERS),
         (('["user"]', '["id"]'), True),
-        pytest.param(
-            ('["user"]', '["user", "id"]'),
-            True,
-            marks=pytest.mark.long("another key, in make test, has other columns too"),
-        ),
+        pytest.param(('["user"]', '["user", "id"]'), True, marks=OTHERS),
     ],
     ids=["a column added", "a column renamed", "a column removed", "another key", "a longer key"],
 )

@@ -161,6 +161,7 @@ def totals(definition: Definition) -> list[int]:
 
 
 @pytest.mark.slow
+@pytest.mark.long("a zone refuses the same reruns, and another dialect is one of text, in make test")
 def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
     """A row whose value does not fit is malformed then: a rerun of all its file moves it to quarantine. Rows of one
     time are numbered by all columns: no late event is readmitted before, and none is compared.

@@ -46,6 +46,7 @@ def test_a_rerun_neither_counts_a_duplicate_nor_forgets_a_late_event(hours: Hour
         hours.rerun("10:00", "11:00", late_only=True)
 
 
+@pytest.mark.long("a rerun of its range, in make test, readmits it under the same name")
 def test_its_late_events_can_be_readmitted_alone(hours: Hours) -> None:
     hours.rerun("10:00", "11:00", late_only=True)
     assert hours.results() == {("ann", "10:00"): (3, 103)}
@@ -53,6 +54,7 @@ def test_its_late_events_can_be_readmitted_alone(hours: Hours) -> None:
     assert hours.differences() == []
 
 
+@pytest.mark.long("files are read otherwise, and renamed ones rerun, by themselves in make test")
 def test_it_is_changed_under_its_new_name(hours: Hours) -> None:
     """Read otherwise, it is another file than it was; what is kept of it keeps its name."""
     file = hours.definition.file

@@ -19,15 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 END = [("end", "bob", "20:00", 5)]
 
 
-@pytest.mark.parametrize(
-    "horizon",
-    [
-        "",
-        pytest.param(
-            'dedup_horizon = "1h"', marks=pytest.mark.long("ids that are forgotten are looked at below, in make test")
-        ),
-    ],
-)
+@pytest.mark.long("ids that a file elsewhere has too stay there in the tests below, and forgotten ones, in make test")
+@pytest.mark.parametrize("horizon", ["", 'dedup_horizon = "1h"'])
 def test_an_id_of_a_file_elsewhere_stays_a_duplicate(spark: SparkSession, tmp_path: Path, horizon: str) -> None:
     """Another row of its file is repaired; also after the id was forgotten.
 
@@ -84,6 +77,8 @@ def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Pat
     assert hours.results()["dan", "20:00"] == (1, 1)
 
 
+@pytest.mark.long("of a file that was repaired, in make test, ids are left to others by the same rule")
+@pytest.mark.long("of a file that was repaired, in make test, ids are left to others by the same rule")
 def test_the_row_that_remains_of_an_id_counts_once_a_file_is_gone(spark: SparkSession, tmp_path: Path) -> None:
     hours = Hours(tmp_path, spark).read(
         [("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)],
@@ -99,6 +94,8 @@ def test_the_row_that_remains_of_an_id_counts_once_a_file_is_gone(spark: SparkSe
     assert hours.differences() == []
 
 
+@pytest.mark.long("next to other rows of its file, in make test, one counts and is in the file's span")
+@pytest.mark.long("next to other rows of its file, in make test, one counts and is in the file's span")
 def test_the_row_that_remains_is_the_first_of_its_file_that_counts(spark: SparkSession, tmp_path: Path) -> None:
     hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1)], [("1", "ann", "10:50", 1)], END)
     assert hours.span(2) is None
@@ -122,6 +119,8 @@ def test_an_event_moves_by_repairs(spark: SparkSession, tmp_path: Path) -> None:
     assert hours.refused() == {("3.parquet", 0): "duplicate"}
 
 
+@pytest.mark.long("a row that remains counts, and late events are readmitted, by themselves in make test")
+@pytest.mark.long("a row that remains counts, and late events are readmitted, by themselves in make test")
 def test_the_row_that_remains_was_late_as_well(spark: SparkSession, tmp_path: Path) -> None:
     """Of windows that overlap: it has come long after all of them."""
     hours = Hours(tmp_path, spark, SLIDING).read(
@@ -149,6 +148,8 @@ def test_ids_that_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
     assert hours.differences() == []
 
 
+@pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
+@pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
 def test_an_event_that_was_deleted_from_a_table_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
     """A version removes it; the others of its file stay duplicates."""
     definition = clicks(tmp_path, 0, CLICKS.replace('format = "parquet"', 'format = "delta"'))

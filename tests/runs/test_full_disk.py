@@ -29,8 +29,8 @@ from windowlib.tables.disk import CannotWrite, make_lasting, refusal_of, refusal
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
-ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 24)  # every sixth room, and twentieth step, in make test: each is a run
-EACH_STEP = 1 if ALL else 20
+ROOMS_KB = range(0, A_RUN_KB, 4 if ALL else 24)  # every sixth room, and fortieth step, in make test: each is a run
+EACH_STEP = 1 if ALL else 40
 
 
 def no_spark() -> Any:
@@ -115,6 +115,7 @@ def committed(folder: Path) -> int:
     return commit.batch_id if commit else 0
 
 
+@pytest.mark.long("it is said of a run on an engine, too, in make test")
 def test_what_is_needed_is_said(small: Path) -> None:
     with filled(small.parent, leaving_kb=40), pytest.raises(CannotWrite, match=r"needs more than the \d+ KB that were"):
         advance(pipeline_of(small), no_spark)
@@ -192,12 +193,12 @@ def test_the_traceback_of_an_unforeseen_error_goes_elsewhere(small: Path, capsys
     file.unlink()
 
 
-def test_what_the_operator_sees(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_operator_sees(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of any command, whichever library failed to write."""
-    pipeline_folder.set(pipeline_of(small).root)
+    pipeline_folder.set(pipeline_of(begun).root)
     java = RuntimeError("Job aborted: java.io.IOException: No space left on device")
     assert print_error(java, "run") == UNEXPECTED
-    assert capsys.readouterr().err.startswith(f"error: no space is left for {pipeline_of(small).root} (")
+    assert capsys.readouterr().err.startswith(f"error: no space is left for {pipeline_of(begun).root} (")
 
 
 @pytest.mark.spark

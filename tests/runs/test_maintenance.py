@@ -38,8 +38,8 @@ from windowlib.tables.read import read_table
 
 HOUR_MS = 3_600_000
 WHO = "ann"
-"""Whether maintenance is killed at every sixth step, and not at every eighteenth: each reads all tables again. The
-schedules kill it at any step."""
+EACH = 6 if ALL else 27
+"""Step at which maintenance is killed, as after each all tables are read again. The schedules kill it at any step."""
 
 
 class Clock:
@@ -149,7 +149,7 @@ def test_who_follows_changes_sees_nothing_of_it(
         seen.extend(new)
         return len(new)
 
-    for number in (3, 4):
+    for number in (3, 4) if ALL else (3,):
         advance(definition, lambda: spark, clock=plan_time)
         assert follow()
         before = {name: rows_of(read_table(definition, name)) for name in ("results", "open_windows", "seen_ids")}
@@ -283,7 +283,7 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None
     definition = runs(folder, clock, range(1, 6))
     clock.later(2)
     before, values = cuts(definition)[5], Reader(folder).all_values()
-    for moment in range(1, 1_000, 6 if ALL else 18):
+    for moment in range(1, 1_000, EACH):
         left = moment
         clock.later(0.1)
 

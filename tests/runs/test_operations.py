@@ -258,6 +258,7 @@ def test_a_rollback_and_the_runs_after_it_are_exact(
     assert not list(pipeline.root.glob("_prepared/*"))
 
 
+@pytest.mark.long("what an operator has kept is rolled back in make test, and a rollback is exact there")
 def test_a_rollback_is_rolled_back(pipeline: Definition) -> None:
     before = tables(pipeline)
     rollback(pipeline, 1, "ann", "a wrong file", clock)

@@ -38,8 +38,8 @@ from windowlib.tables import disk, log
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.log import DamagedLog
 
-EACH = 1 if ALL else 20
-"""Step of a run at which the power is cut, or every twentieth in `make test`: each copies a disk and runs on it again.
+EACH = 1 if ALL else 40
+"""Step of a run at which the power is cut, or every fortieth in `make test`: each copies a disk and runs on it again.
 The schedules cut it at any step, on a disk that is only simulated."""
 SIZE_MB = 8  # of the disk; a copy takes what is on it
 COPIES_MB = 500
@@ -150,6 +150,7 @@ def test_nothing_is_lost_when_the_power_fails(
     check_all(copied(journal_too), tmp_path / "copy", monkeypatch)
 
 
+@pytest.mark.long("without a sync something is lost on the disk that is simulated, in make test")
 def test_without_flushing_something_is_lost(
     copied: Callable[[bool], list[Copy]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

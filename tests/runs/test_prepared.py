@@ -149,6 +149,7 @@ def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(
     assert [report.batch_id for report in advance(definition, lambda: spark, clock=clock)] == [2]
 
 
+@pytest.mark.long("one that leaves no statistics, which says less, is accepted in make test")
 def test_a_compaction_is_accepted(
     spark: SparkSession, undisturbed: Definition, begun: Definition, tmp_path: Path
 ) -> None:

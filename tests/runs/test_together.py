@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -278,8 +279,20 @@ def test_plans_made_at_different_times_share_unless_an_event_is_of_the_future(
     assert [found.count("future") for found in refused] == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("admitted", "slices", "worth"), [(500, 500, True), (501, 250, True), (501, 251, False), (5_000, 2_500, True)]
+)
+def test_slices_are_worth_sharing_where_there_are_fewer_of_them_or_few_events(
+    monkeypatch: pytest.MonkeyPatch, admitted: int, slices: int, worth: bool
+) -> None:
+    monkeypatch.setattr(sharing, "ROWS_PER_TASK", 500)
+    shared: Any = SimpleNamespace(seen=SimpleNamespace(admitted=admitted), slice_rows=slices)
+    assert sharing.not_worth_sharing(shared) is not worth
+
+
 @pytest.mark.slow
 @pytest.mark.classic  # on Sail nothing is shared
+@pytest.mark.long("what is not worth sharing is decided in make test, where each goes alone after a mistake, too")
 def test_slices_not_worth_sharing_are_not_made_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -333,6 +346,7 @@ def test_what_cannot_run_together_is_refused(spark: SparkSession, tmp_path: Path
     assert ledger_of(definitions[0]).state().plan is None
 
 
+@pytest.mark.long("a run of one pipeline gives such a rerun up in make test, by the same rule")
 @pytest.mark.fault(
     "of several pipelines run together, one finds a rerun of a dead run that cannot be done any more",
     "the rerun is given up, with a note; all of them read what is new",

@@ -84,9 +84,8 @@ SESSIONS = Case("client", 'type = "session"\ngap = "30m"', session(30 * MINUTE_M
 SLIDING = Case(
     "status", 'type = "sliding"\nsize = "6h"\nslide = "1h"', sliding(6 * HOUR_MS, HOUR_MS), False, SLIDING_SQL
 )
-ALIKE = pytest.mark.long("the same log in sessions is in make test")
 CASES = pytest.mark.parametrize(
-    "case", [pytest.param(SESSIONS, id=SESSIONS.key), pytest.param(SLIDING, id=SLIDING.key, marks=ALIKE)]
+    "case", [pytest.param(SESSIONS, id=SESSIONS.key), pytest.param(SLIDING, id=SLIDING.key)]
 )
 
 
@@ -146,7 +145,7 @@ def test_oracle_and_duckdb_agree(pieces: list[list[Request]], case: Case) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.long("the log with late requests, in make test, goes through the same files, parser and windows")
+@pytest.mark.long("in make test test_foreign_data reads sessions in JSON, next to plain Python")
 @CASES
 def test_a_log_where_nothing_is_late(
     pieces: list[list[Request]], case: Case, tmp_path: Path, spark: SparkSession
@@ -160,6 +159,9 @@ def test_a_log_where_nothing_is_late(
 
 
 @pytest.mark.spark
+@pytest.mark.long(
+    "in make test test_foreign_data reads sessions in JSON, and test_conformance late events by this oracle"
+)
 @CASES
 def test_a_log_with_late_requests(pieces: list[list[Request]], case: Case, tmp_path: Path, spark: SparkSession) -> None:
     write_json(pieces, tmp_path / "incoming")

@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from tests.damage import damage_rows
 from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
@@ -338,17 +339,45 @@ def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: Spa
         run(definition, spark)
     assert tables(definition) == before
     path.unlink()
-    broken = arrive(folder, 5, events(4))
-    content = broken.read_bytes()
+    arrive(folder, 5, events(4))
     abandon(definition, "ann", "too large", clock)
-    broken.write_bytes(content[:4] + bytes(200) + content[204:])
-    with refused(SourceError, "a file cannot be read", str(broken)):
+    assert [report.batch_id for report in run(definition, spark)] == [5]
+    assert read_table(definition, "source_files").num_rows == 4
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.fault(
+    "a Parquet file of the source is damaged: its footer is whole, its rows are not",
+    "the run names it and how to continue without it; nothing of the batch is committed; repaired, it is read",
+)
+@pytest.mark.parametrize("text", [CLICKS, PLAIN], ids=["with ids", "by footers"])
+def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    """By the engine, or by the look for the newest event where footers have all the others."""
+    definition = clicks(tmp_path, 1, text)
+    run(definition, spark)
+    before, broken = tables(definition), arrive(tmp_path, 2, events(2))
+    content = damage_rows(broken)
+    with refused(
+        SourceError, "cannot be read", str(broken), "set it aside: `", "windowlib set-aside", "plans the batch"
+    ):
         run(definition, spark)
     assert tables(definition) == before
-    abandon(definition, "ann", "broken", clock)
     broken.write_bytes(content)
-    assert [report.batch_id for report in run(definition, spark)] == [6]
-    assert read_table(definition, "source_files").num_rows == 4
+    assert [report.batch_id for report in run(definition, spark)] == [2]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_rows_of_another_type_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Values that are to fit the type that is recorded are looked at when a batch is planned."""
+    definition = clicks(tmp_path, 0)
+    arrive(tmp_path, 1, events(1), SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.int32())))
+    run(definition, spark)
+    broken = arrive(tmp_path, 2, events(2))
+    damage_rows(broken)
+    with refused(SourceError, f"{broken} is not a readable Parquet file (", "set it aside"):
+        run(definition, spark)
 
 
 @pytest.mark.spark
@@ -457,7 +486,7 @@ def test_how_late_an_event_before_1970_is_after_the_end(spark: SparkSession, tmp
     assert row["watermark"] == utc(MAX_TIMESTAMP_MS)
 
 
-BEGINS_LATER = pytest.mark.long("no session begins before its event: by rows, in make test, none is refused either")
+BEGINS_LATER = pytest.mark.long("no session begins before its event; windows that may are in make test, by both")
 
 
 @pytest.mark.spark
@@ -469,7 +498,7 @@ BEGINS_LATER = pytest.mark.long("no session begins before its event: by rows, in
         pytest.param('type = "tumbling"\nsize = "36500d"', True, id="tumbling, by footers"),
         pytest.param('type = "tumbling"\nsize = "36500d"', False, id="tumbling, by rows"),
         pytest.param('type = "session"\ngap = "36500d"', True, id="session, by footers", marks=BEGINS_LATER),
-        pytest.param('type = "session"\ngap = "36500d"', False, id="session, by rows"),
+        pytest.param('type = "session"\ngap = "36500d"', False, id="session, by rows", marks=BEGINS_LATER),
     ],
 )
 def test_windows_of_a_century_near_the_first_year(

@@ -40,6 +40,7 @@ def refused(definition: Definition) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("one that comes again in a session of three days counts once too, in make test")
 def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "7d"'))
     events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0), ("3", 2 * DAY_MS + HOUR_MS)])
@@ -50,6 +51,7 @@ def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("a taxi trip of the year 2098, in make test, is refused and makes no other event late")
 def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     far_ms = MAX_TIMESTAMP_MS - START_MS
@@ -133,14 +135,12 @@ def test_an_event_that_comes_again_is_not_counted_in_a_session_that_has_lasted_f
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("how long ids are remembered, and that those of a long session are, is in make test")
 @pytest.mark.parametrize(
     "window",
     [
         'type = "tumbling_count"\nsize = 2',
-        pytest.param(
-            'type = "session"\ngap_column = "value"',
-            marks=pytest.mark.long("count windows, in make test, remember ids for ever too"),
-        ),
+        'type = "session"\ngap_column = "value"',
     ],
 )
 def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path: Path, window: str) -> None:

@@ -129,6 +129,7 @@ def test_a_table_that_was_created_again_is_another(spark: SparkSession, tmp_path
         assert ledger_of(definition).state().plan is None
 
 
+@pytest.mark.long("without a removal before, in make test, it is another by the same id")
 def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "rerun"'))
     append(tmp_path, 1)
@@ -154,6 +155,7 @@ def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path) -> N
     assert {row["user"] for row in read_table(definition, "results").to_pylist()} == {*users}
 
 
+@pytest.mark.long("a version that removes rows, in make test, is passed over by the same setting")
 def test_a_table_that_is_replaced_in_its_own_log_is_read_on(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "skip"'))
     append(tmp_path, 1)
@@ -189,7 +191,10 @@ def test_a_column_that_has_another_name_in_the_files_is_refused(spark: SparkSess
 @pytest.mark.fault(
     "the checkpoints of a Delta source are V2, with sidecars, and its log is cleaned up", "each file is read once"
 )
-@pytest.mark.parametrize("read_before", [0, 5])
+@pytest.mark.parametrize(
+    "read_before",
+    [0, pytest.param(5, marks=pytest.mark.long("where none was read, in make test, such checkpoints are read alike"))],
+)
 def test_checkpoints_v2_are_read(spark: SparkSession, tmp_path: Path, read_before: int) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     (tmp_path / "incoming").rmdir()

@@ -251,6 +251,7 @@ def test_a_path_that_leads_nowhere_is_refused(nested: str, said: str, tmp_path: 
 
 @pytest.mark.spark
 @pytest.mark.classic
+@pytest.mark.long("taxi trips of the past and of the future, and lines of JSON that are cut off, are in make test")
 def test_sensors_whose_clocks_start_again(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline("sensors", tmp_path)
     chance, start = random.Random(3), NOW_MS // 1000 - 4 * 3600

@@ -35,6 +35,7 @@ from windowlib.tables.read import read_table
 
 DAY_MS = 86_400_000
 BY = pytest.mark.parametrize("by", ["names", "folders"])
+FOLDERS_DO = pytest.mark.long("folders, in make test, find what came late by the same full listing")
 
 
 class Source:
@@ -285,7 +286,8 @@ def test_files_next_to_folders_and_links_are_as_without_a_marker(source: Source)
         source.run()
 
 
-@BY  # one seed in `make test`: the others draw other names for the same rule
+# One seed in `make test`: the others draw other names for the same rule.
+@pytest.mark.parametrize("by", [pytest.param("names", marks=FOLDERS_DO), "folders"])
 @pytest.mark.parametrize("seed", range(5 if ALL else 1))
 def test_whatever_the_names_each_file_is_read_once(source: Source, by: str, seed: int) -> None:
     """Hours that do not sort, names that come late, runs that read two files at most: a full listing finds the rest."""

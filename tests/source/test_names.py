@@ -88,7 +88,7 @@ def test_each_file_is_read_once_whatever_its_name(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded  # Spark reads files of such names above
 def test_the_warehouse_may_lie_in_a_folder_of_most_names(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "1 #1 ü;'+&,=~"
     folder.mkdir()
@@ -151,7 +151,7 @@ PARTS: dict[str, tuple[dict[str, Any], pa.DataType]] = {
     [
         pytest.param("whole numbers", marks=[pytest.mark.embedded, LARGE_DO]),
         pytest.param("large ones", marks=pytest.mark.embedded),
-        pytest.param("days", marks=pytest.mark.both),
+        pytest.param("days", marks=pytest.mark.embedded),
         pytest.param("texts", marks=pytest.mark.embedded),  # on Spark they are keys of folders of any spelling, below
     ],
 )

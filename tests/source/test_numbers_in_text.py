@@ -24,7 +24,7 @@ REASONS = ["malformed", "malformed", "malformed", "malformed", "null_timestamp"]
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.both
+@pytest.mark.embedded  # Spark has those of JSON, below
 def test_texts_of_numbers_in_parquet(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     definition = definition.model_copy(update={"engine": "sail" if is_sail(spark) else "spark"})

@@ -271,6 +271,7 @@ def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> N
     ended(definition, spark, sessions(tmp_path))
 
 
+@pytest.mark.long("removals that are passed over, and removals that are made good, are in make test")
 def test_a_removal_that_was_passed_over_is_made_good_by_the_next_that_is_taken(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -331,8 +332,15 @@ def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Pa
     assert run(definition, spark, rerun=Rerun(whole.from_ms, whole.to_ms, "a test", "ann"))
     found = verify(definition, Asked(), spark, clock)
     assert (found.differences, [one for one in found.not_compared if "gone" in one]) == ([], [])
-    append(tmp_path, 3)
-    run(definition, spark)
+    ended(definition, spark, sessions(tmp_path))
+
+
+@pytest.mark.long("a rerun of files that were compacted, and removals that are drawn by chance, are in make test")
+def test_rows_that_are_deleted_after_files_were_compacted(spark: SparkSession, tmp_path: Path) -> None:
+    definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
+    for number in (1, 2, 3):
+        append(tmp_path, number)
+        run(definition, spark)
     changes.compact()
     changes.vacuum()
     append(tmp_path, 4)

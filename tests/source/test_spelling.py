@@ -108,10 +108,16 @@ def values(spark: SparkSession, folder: Path, kinds: list[str], row: bytes, dial
     ]
 
 
+PATTERNS_ARE = pytest.mark.long("German numbers, and in test_foreign_data times by a pattern, are in make test")
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(table, marks=PATTERNS_ARE if "timestamp_format" in TABLES[table][0] else ()) for table in TABLES],
+)
 def test_values_of_csv(spark: SparkSession, tmp_path: Path, table: str) -> None:
     dialect, cases = TABLES[table]
     written = "".join(

@@ -107,7 +107,7 @@ def test_each_event_is_in_the_window_of_its_instant(
 
 
 @pytest.mark.spark
-@pytest.mark.both
+@pytest.mark.embedded
 def test_a_day_begins_at_midnight_of_its_zone(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

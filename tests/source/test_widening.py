@@ -116,7 +116,17 @@ def found(definition: Definition) -> dict[tuple[int, int], tuple[Any, ...]]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "files_per_run", [pytest.param(1, marks=pytest.mark.embedded), pytest.param(0, marks=pytest.mark.both)]
+    "files_per_run",
+    [
+        pytest.param(
+            1,
+            marks=[
+                pytest.mark.embedded,
+                pytest.mark.long("all at once, in make test, are of the types of the first, as later batches are"),
+            ],
+        ),
+        pytest.param(0, marks=pytest.mark.both),
+    ],
 )
 def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, files_per_run: int) -> None:
     """Several batches, or all in one; refused rows, a rerun of all files, and verify, which reads them once more."""
@@ -224,6 +234,7 @@ def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
+@pytest.mark.long("a folder's text that looks like a number, in make test, is a key that stays a text")
 def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
     """`part=1` is a whole number where nothing else is there; where texts were recorded, it is a text."""
     definition = pipeline(tmp_path, {"most": "max(part)"})

@@ -13,6 +13,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock
+from tests.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.tables.read import duckdb_views, read_table, table_versions
@@ -71,7 +72,7 @@ def test_duckdb_filters_find_all_their_rows(pipeline: Definition, table: str) ->
             [found] = connection.execute(f"SELECT count(*) FROM {table} WHERE {sql}", values).fetchall()
             return found[0]
 
-        asked = filters(rows)
+        asked = filters(rows)[:: 1 if ALL else 3]  # a value is compared in eight ways: each is asked for some
         counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql, _ in asked)  # all at once: no file is left out
         given = [value for _, values in asked for value in values]
         [expected] = connection.execute(f"SELECT {counts} FROM read_whole", given).fetchall()

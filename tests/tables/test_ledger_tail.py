@@ -28,7 +28,7 @@ def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkey
     found = Table(load_definition(unpack(name, tmp_path)[0]).root / LEDGER.name)
     files = delta.files(found, delta.version(found))
     rows = sorted(data_files.rows(found, files, LEDGER.columns), key=_sequence)
-    for count in range(len(rows), 0, -1 if ALL else -11):
+    for count in range(len(rows), 0, -1 if ALL else -31):
         one_file = Table(tmp_path / f"ledger-{count}")
         delta_commits.create(one_file, LEDGER.schema())
         small.append_rows(one_file, 0, rows[:count])

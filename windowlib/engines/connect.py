@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from windowlib.model.errors import InvalidSpec, WindowError
+from windowlib.model.errors import InvalidSpec, WindowError, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], h
     except Exception as error:
         close(spark)
         if lost(error) or type(error).__module__.startswith("grpc."):
-            raise Unreachable(f"{place} answers, but not as a Spark Connect server: {_first_line(error)}") from error
+            raise Unreachable(f"{place} answers, but not as a Spark Connect server: {reason_of(error)}") from error
         raise
     for name, value in own.items():
         try:
@@ -115,7 +115,3 @@ def _require_answer(address: str) -> str:
             " correct spark.master"
         ) from error
     return place
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

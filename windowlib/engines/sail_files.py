@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.model.errors import WindowError, reason_of
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_values
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BATCH_ROWS = 1 << 16
+
+
+class UnreadableRows(WindowError):
+    """Rows of a Parquet file cannot be read; its footer can."""
+
+    def __init__(self, path: str | Path, error: Exception) -> None:
+        self.why = reason_of(error)
+        super().__init__(f"{path} cannot be read ({self.why})")
 
 
 def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
@@ -44,6 +53,14 @@ def parquet_file(path: str | Path) -> pq.ParquetFile:
     before 1677 or after 2262 would be others.
     """
     return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
+def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a file that was opened, or those that are `chosen`, some at a time. Raises `UnreadableRows`."""
+    try:
+        yield from file.iter_batches(BATCH_ROWS, **chosen)
+    except (OSError, pa.ArrowException) as error:  # Arrow does not say of which file
+        raise UnreadableRows(path, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +98,7 @@ class FileScan:
         known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
         wanted = [name for name in file.schema_arrow.names if name.casefold() in known]
         row = piece.first_row
-        for of_file in file.iter_batches(BATCH_ROWS, row_groups=[piece.row_group], columns=wanted):
+        for of_file in rows_read(piece.path, file, row_groups=[piece.row_group], columns=wanted):
             batch = of_file.rename_columns([*map(str.casefold, of_file.schema.names)])
             rows = batch.num_rows
             origin = {

@@ -1,5 +1,19 @@
 """What can go wrong, as one tree. A message says what was needed, what was given, and what to do."""
 
+import re
+
+_CLASS = re.compile(r"\b[A-Za-z]+(?:Exception|Error): ")
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of a library says, in a line without the names of classes; with nothing to say, its own.
+
+    >>> reason_of(OSError("Cannot read: TProtocolException: Invalid data.\\nIn a page.")), reason_of(KeyError())
+    ('Cannot read: Invalid data', 'KeyError')
+    """
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return _CLASS.sub("", first).rstrip(".")
+
 
 class WindowError(Exception):
     """The root of every error this project raises on purpose."""

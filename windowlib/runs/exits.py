@@ -171,7 +171,7 @@ def in_a_sentence(error: Exception) -> str:
     """
     error = _explained(error)
     unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, PASSING)
-    return f"{type(error).__name__}: {error}" if unforeseen else _named(str(error), Path.absolute)
+    return _gist(error) if unforeseen else _named(str(error), Path.absolute)
 
 
 def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
@@ -240,13 +240,25 @@ def _unexpected(error: Exception, command: str) -> str:
     """A sentence about an unforeseen error, and where its traceback was put."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     text, name = "".join(traceback.format_exception(error)), f"windowlib-{command}-{moment}-{os.getpid()}.txt"
-    first_line = next(iter(str(error).splitlines()), "")
     for folder in _log_folders():
         with suppress(OSError):
             folder.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-            return f"{type(error).__name__}: {first_line} (full traceback: {folder / name})"
-    return f"{type(error).__name__}: {first_line} (no folder can be written to for the traceback)"
+            return f"{_gist(error)} (full traceback: {folder / name})"
+    return f"{_gist(error)} (no folder can be written to for the traceback)"
+
+
+def _gist(error: Exception) -> str:
+    """An unforeseen error in a line: what a traceback within it ends with, else how it begins.
+
+    >>> _gist(ValueError("In a worker:\\nTraceback (most recent call last):\\n  File ...\\nOSError: no such page"))
+    'ValueError: OSError: no such page'
+    >>> _gist(OSError(5, "Input/output error"))
+    'OSError: [Errno 5] Input/output error'
+    """
+    lines = [text for line in str(error).splitlines() if (text := line.strip()) and not text.startswith("at ")] or [""]
+    traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
+    return f"{type(error).__name__}: {lines[-1 if traced else 0]}"
 
 
 def _log_folders() -> list[Path]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.engines.connect import EngineLost, lost
+from windowlib.engines.sail_files import UnreadableRows
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.plans.bounds import TOO_MANY
 from windowlib.source.found import SourceError
@@ -47,6 +48,7 @@ FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 
 _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
+_UNREADABLE = re.compile(rf"^{re.escape(UnreadableRows.__module__)}\.{UnreadableRows.__name__}: (.+)$", re.MULTILINE)
 _NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
 # Sail has no names for them.
 _SAILS_TWINS = re.compile(r"Schema contains duplicate unqualified field name \\?\"?([^\"\\\n]+)")
@@ -69,6 +71,8 @@ def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_b
     """
     try:
         yield
+    except UnreadableRows as error:
+        raise _unreadable(file, f"{error}.") from error
     except WindowError:
         raise
     except Exception as error:
@@ -109,6 +113,8 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
             f"{file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
             f" such as approx_count_distinct; {then}"
         )
+    if unreadable := _UNREADABLE.search(text):
+        return _unreadable(file, f"{unreadable[1]}.")
     if ours := _OURS.findall(text):
         return WorkerError(f"{file}: {ours[-1]}; {then}")
     if twins := _SAILS_TWINS.search(text):
@@ -126,11 +132,15 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
             _aggregates(file, expressions, message, "Use try_cast, try_divide and the like, or repair the source", then)
         )
     if name in FILES:
-        return SourceError(
-            f"a file cannot be read: {message} Nothing of this batch was committed. Repair the file, or set it aside:"
-            f" `{to_paste('set-aside', file, 'FILE', *WHY)}`; the next run plans the batch again"
-        )
+        return _unreadable(file, f"a file cannot be read: {message}")
     return None
+
+
+def _unreadable(file: Path, said: str) -> SourceError:
+    return SourceError(
+        f"{said} Nothing of this batch was committed. Repair the file, or set it aside:"
+        f" `{to_paste('set-aside', file, 'FILE', *WHY)}`; the next run plans the batch again"
+    )
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -20,6 +20,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
 from windowlib.definition.source import Source
+from windowlib.model.errors import reason_of
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
@@ -220,8 +221,8 @@ class Sharing:
             with within(longest_ms, "what they share", [inputs[0].spark]):
                 shared = share(inputs)
         except Exception as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self.on_note(f"{', '.join(names)} could not share their slices, so each reads the source alone: {reason}")
+            alone = f"{', '.join(names)} could not share their slices, so each reads the source alone"
+            self.on_note(f"{alone}: {reason_of(error)}")
             return None
         if shared is not None and not_worth_sharing(shared):
             self.unprofitable.add(names)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.engines.proved import spark_type
+from windowlib.engines.sail_files import rows_read
 from windowlib.plans.sql_kinds import NULL, STRING, decimal_of
 
 IN_FOLDERS = "partition "  # before the type of a column that stands in the names of folders
@@ -227,5 +228,5 @@ def _first(values: pa.Array, chosen: pa.Array) -> str | None:
 
 def _values(path: Path, column: str) -> Iterator[pa.Array]:
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(columns=[column]):
+        for batch in rows_read(path, file, columns=[column]):
             yield batch.column(0)

@@ -6,7 +6,8 @@ Which files are new, and whether they have changed: `windowlib.source.listing`. 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from windowlib.definition.expression_types import misfits, without_order
 from windowlib.definition.source import Source
 from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS, unlike_difference
 from windowlib.definition.uses import Uses
-from windowlib.model.errors import StateMismatch
+from windowlib.engines.sail_files import UnreadableRows
+from windowlib.model.errors import StateMismatch, reason_of
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
@@ -71,8 +73,8 @@ def check_readable(
             else:
                 seen.setdefault(name, types[name])
             if name in seen:
-                leave_out = _aside(source, file.path, read, "; or leave it out")
-                _check_fits(source, file.path, name, seen[name], types[name], leave_out)
+                with _damage_named(source, file, read):
+                    _check_fits(source, file.path, name, seen[name], types[name], read)
     _check_typed(source, empty, seen)
     _check_types(source, uses, seen)
     return seen
@@ -108,16 +110,24 @@ def _aside(source: Source, file: str, read: Collection[str], words: str) -> str:
     return "" if file in read else f"{words}: `{to_paste('set-aside', source.file, file, *WHY)}`"
 
 
+@contextmanager
+def _damage_named(source: Source, file: SourceFile, read: Collection[str]) -> Iterator[None]:
+    """Raises `SourceError` where the block cannot read a Parquet file."""
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
+        why = error.why if isinstance(error, UnreadableRows) else reason_of(error)
+        raise SourceError(
+            f"{source.path / file.path} is not a readable Parquet file ({why}). Remove or repair it"
+            f"{_aside(source, file.path, read, ', or set it aside')}; nothing of this batch has been committed."
+        ) from error
+
+
 def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], read: Collection[str]) -> dict[str, str]:
     """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
     path = source.path / file.path
-    try:
+    with _damage_named(source, file, read):
         schema = schema_of(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise SourceError(
-            f"{path} is not a readable Parquet file ({_first_line(error)}). Remove or repair it"
-            f"{_aside(source, file.path, read, ', or set it aside')}; nothing of this batch has been committed."
-        ) from error
     if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
         raise SourceError(
             f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
@@ -131,7 +141,7 @@ def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], r
     return {source.named(name): kind for name, kind in own.items()}
 
 
-def _check_fits(source: Source, file: str, name: str, recorded: str, found: str, leave_out: str) -> None:
+def _check_fits(source: Source, file: str, name: str, recorded: str, found: str, read: Collection[str] = ()) -> None:
     """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first."""
     if found == recorded and not in_nanos(found):
         return
@@ -141,7 +151,7 @@ def _check_fits(source: Source, file: str, name: str, recorded: str, found: str,
     if why:
         raise StateMismatch(
             f"column {name!r} of {path} {why}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{_declaring(column, recorded, found)}{leave_out};"
+            f"{_declaring(column, recorded, found)}{_aside(source, file, read, '; or leave it out')};"
             " or start a pipeline under another name for the new type; nothing of this batch has been committed"
         )
 
@@ -248,7 +258,3 @@ def _check_time(source: Source, given: str | None) -> None:
             f"source.timestamp = {source.timestamp!r} is {given} in the files; timestamp_unit ="
             f" {source.timestamp_unit!r} needs an integer, or a text of one"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

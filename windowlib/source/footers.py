@@ -15,11 +15,13 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import time_of
+from windowlib.engines.sail_files import rows_read
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
@@ -171,6 +173,6 @@ def _newest_row(path: Path, group: int, timestamp: str) -> int:
     """The row, counted in the whole file, of the greatest value of `timestamp` in a row group."""
     file = pq.ParquetFile(path)
     before: int = sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))
-    times = file.read_row_group(group, columns=[timestamp]).column(0)
+    times = pa.Table.from_batches(rows_read(path, file, row_groups=[group], columns=[timestamp])).column(0)
     row: int = pc.index(times, pc.max(times)).as_py()
     return before + row

@@ -3,13 +3,14 @@ are not as they were written: cut, or overwritten.
 
 Delta's log does not know that a file is gone, and an engine may pass over it in silence (Sail does), so its rows would
 be missing from everything that is computed from them. Files are looked for before an engine is given their names. Of
-one that is damaged it fails: then sizes are compared with the log, and footers are read.
+one that is damaged it fails, and may not say of which: then sizes are compared with the log, and files are read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
-from windowlib.model.errors import WindowError
+from windowlib.model.errors import WindowError, reason_of
 from windowlib.tables import delta, log
 from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.ledger_history import committed_before
@@ -28,6 +29,9 @@ from windowlib.tables.prepare import APP_ID
 
 if TYPE_CHECKING:
     from windowlib.tables.data_files import DataFile
+
+
+ROWS_OF_BYTES = 1 << 28  # after a failure that may come from rows: a second or two
 
 
 @contextmanager
@@ -49,7 +53,7 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
     """The files that are gone or damaged, from which an error may come; one of Arrow or an engine says not which."""
     by_arrow = isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and not error.errno)
     try:
-        check_all(tables, footers=by_arrow or "parquet" in str(error).lower())
+        check_all(tables, Closely(by_arrow or "parquet" in str(error).lower(), str(error)))
     except LostFiles as lost:
         return lost
     except Exception:  # logs that cannot be read, for example: `error` says more than this one
@@ -57,12 +61,34 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
     return None
 
 
-def check_all(tables: Tables, *, footers: bool = False) -> None:
+@dataclass(slots=True)
+class Closely:
+    """How closely files are looked at: sizes, with `footers` these, too, and the rows of the files that an error names
+    (`said`), and of others as long as they have no more bytes than are `left`.
+    """
+
+    footers: bool = False
+    said: str = ""
+    left: int = ROWS_OF_BYTES
+
+    def damage(self, path: Path, file: DataFile) -> str | None:
+        """Why a file, which is there, cannot be read; None where nothing was found."""
+        if (size_bytes := path.stat().st_size) != file.size_bytes:
+            return f"it has {size_bytes:,} bytes, and had {file.size_bytes:,} when it was written"
+        if path.name in self.said:
+            return _unreadable(path, rows=True)
+        if not self.footers:
+            return None
+        self.left -= size_bytes
+        return _unreadable(path, rows=self.left >= 0)
+
+
+def check_all(tables: Tables, closely: Closely) -> None:
     """As `check_there` and `check_whole`, of all files that the newest versions of all tables name."""
     for name in TABLES:
         files = delta.files(tables[name], delta.version(tables[name]))
         check_there(tables[name], files)
-        check_whole(tables[name], files, footers=footers)
+        check_whole(tables[name], files, closely)
 
 
 def check_there(table: Table, files: Iterable[DataFile]) -> None:
@@ -71,27 +97,23 @@ def check_there(table: Table, files: Iterable[DataFile]) -> None:
         raise LostFiles(_sentence(table, gone, "gone"))
 
 
-def check_whole(table: Table, files: Iterable[DataFile], *, footers: bool = False) -> None:
-    """Raises `LostFiles` unless some files of a table, which are there, are as large as the log says; with `footers`,
-    unless these can be read, too.
-    """
-    damaged = dict[str, str]()
-    for file in files:
-        path = table.folder / file.path
-        if (size_bytes := path.stat().st_size) != file.size_bytes:
-            damaged[file.path] = f"it has {size_bytes:,} bytes, and had {file.size_bytes:,} when it was written"
-        elif footers and (why := _unreadable(path)):
-            damaged[file.path] = why
+def check_whole(table: Table, files: Iterable[DataFile], closely: Closely) -> None:
+    """Raises `LostFiles` unless some files of a table, which are there, are as they were written."""
+    damaged = {file.path: why for file in files if (why := closely.damage(table.folder / file.path, file))}
     if damaged:
         raise LostFiles(_sentence(table, sorted(damaged), "damaged", damaged[min(damaged)]))
 
 
-def _unreadable(path: Path) -> str | None:
-    """Why the footer of a file cannot be read."""
+def _unreadable(path: Path, *, rows: bool) -> str | None:
+    """Why the footer of a file, or with `rows` anything of it, cannot be read."""
+    part = "footer"
     try:
-        pq.read_metadata(path)
+        file = pq.ParquetFile(path)
+        part = "rows"
+        for _ in file.iter_batches() if rows else ():
+            pass
     except (OSError, pa.ArrowException) as error:
-        return f"its footer cannot be read: {str(error).splitlines()[0].rstrip('.')}"
+        return f"its {part} cannot be read: {reason_of(error)}"
     return None
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, of_local
 from windowlib.definition.plurals import counted
-from windowlib.engines.sail_files import parquet_file
+from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
 from windowlib.inspection.lineage.cuts import Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
@@ -87,8 +87,9 @@ def _rows(
         try:
             for row, time_ms, values in _parquet(definition, definition.source.path / name, name, key):
                 yield name, row, time_ms, values
-        except (OSError, pa.ArrowInvalid) as error:
-            problems.append(f"{name} (batch {file['batch_id']}) cannot be read: {error}")
+        except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
+            why = error.why if isinstance(error, UnreadableRows) else error
+            problems.append(f"{name} (batch {file['batch_id']}) cannot be read: {why}")
 
 
 def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any]]:
@@ -130,7 +131,7 @@ def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterato
     wanted = _without(key, folders).values(schema)
     names = [column for column in definition.uses.columns if column in schema.names]
     first = 0
-    for raw in file.iter_batches(columns=[*map(definition.source.in_files, names)]):
+    for raw in rows_read(path, file, columns=[*map(definition.source.in_files, names)]):
         batch = raw.rename_columns([*map(definition.source.named, raw.schema.names)])
         places = _places(batch, wanted)
         chosen = batch.take(places)

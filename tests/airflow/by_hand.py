@@ -1,0 +1,28 @@
+"""A batch that no task of Airflow has made: a pipeline after it, for tests that go on from there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.clicks import CLICKS, clicks
+from windowlib.definition.definition import Definition
+
+RUN = [sys.executable, "-P", "-m", "windowlib", "run"]
+ON_SAIL = f'engine = "sail"\n{CLICKS}'
+
+
+def run_by_hand(folder: Path) -> None:
+    """Makes the pipeline of clicks in a folder, and a batch of it on Sail."""
+    made = clicks(folder, files=1, definition=ON_SAIL)
+    plain = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
+    subprocess.run([*RUN, str(made.file)], check=True, capture_output=True, env=plain)
+
+
+def made_by_hand(after_one: Path, folder: Path) -> Definition:
+    """The pipeline, in a copy of its folder."""
+    shutil.copytree(after_one, folder, dirs_exist_ok=True)
+    return clicks(folder, files=0, definition=ON_SAIL)
