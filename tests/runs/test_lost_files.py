@@ -27,6 +27,7 @@ from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
+OTHERS = pytest.mark.long("in make test each way is tried with other tables, whose files are read alike")
 READ_BY_A_RUN = ("results", "open_windows", "source_files", "watermarks", "run_metrics", "ledger")
 
 
@@ -91,9 +92,17 @@ def damage(definition: Definition, table: str, how: str) -> list[str]:
     "data files of a committed table are damaged: cut, or overwritten",
     "a run that reads one names table, file, version, and the ways on; nothing is touched, nothing is left out",
 )
-@pytest.mark.parametrize("how", ["cut", "overwritten", "rows"])
 @pytest.mark.parametrize(
-    "table", [pytest.param("open_windows", marks=pytest.mark.both), "source_files", "run_metrics", "ledger"]
+    ("table", "how"),
+    [
+        pytest.param("open_windows", "cut", marks=pytest.mark.both),
+        ("open_windows", "overwritten"),
+        pytest.param("open_windows", "rows", marks=pytest.mark.both),
+        ("source_files", "cut"),
+        ("run_metrics", "overwritten"),
+        ("ledger", "rows"),
+        *(pytest.param(*other, marks=OTHERS) for other in (("source_files", "rows"), ("ledger", "overwritten"))),
+    ],
 )
 def test_a_file_that_is_damaged_is_named(spark: SparkSession, pipeline: Definition, table: str, how: str) -> None:
     before, damaged = versions(pipeline), damage(pipeline, table, how)

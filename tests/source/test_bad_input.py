@@ -22,12 +22,15 @@ from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import iso_instant, time_of, utc
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import InvalidSpec, StateMismatch, WindowError
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.exits import REJECTED, USER, exit_code
 from windowlib.runs.run import Run, claimed, next_due
+from windowlib.runs.spark_errors import explained
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger import NothingToDecide, Rejected
@@ -365,6 +368,19 @@ def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str
     assert tables(definition) == before
     broken.write_bytes(content)
     assert [report.batch_id for report in run(definition, spark)] == [2]
+    before = read_table(definition, "results").to_pylist()
+    damage_rows(broken)
+    day_ms = 24 * 60 * MINUTE_MS
+    with refused(SourceError, "cannot be read", str(broken), "Nothing was changed. Repair the file, so that it holds"):
+        advance(definition, lambda: spark, clock=clock, rerun=Rerun(START_MS, START_MS + day_ms, "a test", "ann"))
+    with (
+        refused(SourceError, "cannot be read", str(broken), "Nothing was changed"),
+        explained(definition.file, definition.expressions, definition.spark.master, of_a_batch=False),
+    ):
+        verify(definition, Asked(), spark, clock)
+    assert read_table(definition, "results").to_pylist() == before
+    broken.write_bytes(content)
+    assert run(definition, spark) == []  # the rerun was given up
 
 
 @pytest.mark.spark

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windowlib.model.errors import WindowError, reason_of
+from windowlib.model.errors import WindowError, is_of_storage, reason_of
 from windowlib.plans import names
 from windowlib.plans.partitions import folder_values
 
@@ -56,10 +56,15 @@ def parquet_file(path: str | Path) -> pq.ParquetFile:
 
 
 def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that was opened, or those that are `chosen`, some at a time. Raises `UnreadableRows`."""
+    """The rows of a file that was opened, or those that are `chosen`, some at a time.
+
+    Raises `UnreadableRows`, where the file and not the storage is at fault: Arrow does not say of which file.
+    """
     try:
         yield from file.iter_batches(BATCH_ROWS, **chosen)
-    except (OSError, pa.ArrowException) as error:  # Arrow does not say of which file
+    except (OSError, pa.ArrowException) as error:
+        if is_of_storage(error):
+            raise
         raise UnreadableRows(path, error) from error
 
 

@@ -15,6 +15,15 @@ def reason_of(error: Exception) -> str:
     return _CLASS.sub("", first).rstrip(".")
 
 
+def is_of_storage(error: Exception) -> bool:
+    """Whether the system failed at reading or writing, which may pass; what Arrow says of a file is not that.
+
+    >>> is_of_storage(OSError(5, "Input/output error")), is_of_storage(OSError("Corrupt snappy compressed data."))
+    (True, False)
+    """
+    return isinstance(error, OSError) and bool(error.errno)
+
+
 class WindowError(Exception):
     """The root of every error this project raises on purpose."""
 

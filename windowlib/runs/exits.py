@@ -253,12 +253,13 @@ def _gist(error: Exception) -> str:
 
     >>> _gist(ValueError("In a worker:\\nTraceback (most recent call last):\\n  File ...\\nOSError: no such page"))
     'ValueError: OSError: no such page'
-    >>> _gist(OSError(5, "Input/output error"))
-    'OSError: [Errno 5] Input/output error'
+    >>> _gist(RuntimeError("An error occurred while calling o7.save.\\n: java.io.IOException: no\\n\\tat java.base"))
+    'RuntimeError: java.io.IOException: no'
     """
-    lines = [text for line in str(error).splitlines() if (text := line.strip()) and not text.startswith("at ")] or [""]
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
-    return f"{type(error).__name__}: {lines[-1 if traced else 0]}"
+    said = [line for line in lines if not line.startswith(("at ", "An error occurred while calling"))] or ["no message"]
+    return f"{type(error).__name__}: {said[-1 if traced else 0]}"
 
 
 def _log_folders() -> list[Path]:

@@ -48,7 +48,7 @@ FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 
 _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
-_UNREADABLE = re.compile(rf"^{re.escape(UnreadableRows.__module__)}\.{UnreadableRows.__name__}: (.+)$", re.MULTILINE)
+_UNREADABLE = re.compile(rf"\b{UnreadableRows.__name__}: (.+)$", re.MULTILINE)  # also of a worker that reads another's
 _NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
 # Sail has no names for them.
 _SAILS_TWINS = re.compile(r"Schema contains duplicate unqualified field name \\?\"?([^\"\\\n]+)")
@@ -69,10 +69,11 @@ def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_b
     What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped. Named
     are the definition's file, its aggregates, and the address of its engine.
     """
+    then = _then(file) if of_a_batch else "nothing was changed."
     try:
         yield
     except UnreadableRows as error:
-        raise _unreadable(file, f"{error}.") from error
+        raise _unreadable(file, f"{error}.", of_a_batch) from error
     except WindowError:
         raise
     except Exception as error:
@@ -81,8 +82,8 @@ def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_b
                 f"the Spark engine ({master}) ended, or dropped this run's session, in the middle of a"
                 f" batch; nothing of it was committed: run `{to_paste('run', file)}` again"
             ) from error
-        then = _then(file) if of_a_batch else "nothing was changed."
-        mistake = _mistake(file, expressions, str(error), then) if _is_sparks(error) else None
+        text = str(error) if _is_sparks(error) else ""
+        mistake = _of_a_file(file, text, of_a_batch) or _mistake(file, expressions, text, then)
         if mistake is None:
             raise
         raise mistake from error
@@ -113,8 +114,6 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
             f"{file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
             f" such as approx_count_distinct; {then}"
         )
-    if unreadable := _UNREADABLE.search(text):
-        return _unreadable(file, f"{unreadable[1]}.")
     if ours := _OURS.findall(text):
         return WorkerError(f"{file}: {ours[-1]}; {then}")
     if twins := _SAILS_TWINS.search(text):
@@ -131,12 +130,20 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
         return InvalidSpec(
             _aggregates(file, expressions, message, "Use try_cast, try_divide and the like, or repair the source", then)
         )
-    if name in FILES:
-        return _unreadable(file, f"a file cannot be read: {message}")
     return None
 
 
-def _unreadable(file: Path, said: str) -> SourceError:
+def _of_a_file(file: Path, text: str, of_a_batch: bool) -> SourceError | None:
+    if unreadable := _UNREADABLE.search(text):
+        return _unreadable(file, f"{unreadable[1]}.", of_a_batch)
+    name, message = _named(text)
+    return _unreadable(file, f"a file cannot be read: {message}", of_a_batch) if name in FILES else None
+
+
+def _unreadable(file: Path, said: str, of_a_batch: bool) -> SourceError:
+    """A new file may be set aside; of one that a batch has read there are events in windows."""
+    if not of_a_batch:
+        return SourceError(f"{said} Nothing was changed. Repair the file, so that it holds again what was read")
     return SourceError(
         f"{said} Nothing of this batch was committed. Repair the file, or set it aside:"
         f" `{to_paste('set-aside', file, 'FILE', *WHY)}`; the next run plans the batch again"

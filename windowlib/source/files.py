@@ -141,7 +141,7 @@ def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], r
     return {source.named(name): kind for name, kind in own.items()}
 
 
-def _check_fits(source: Source, file: str, name: str, recorded: str, found: str, read: Collection[str] = ()) -> None:
+def _check_fits(source: Source, file: str, name: str, recorded: str, found: str, read: Collection[str]) -> None:
     """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first."""
     if found == recorded and not in_nanos(found):
         return

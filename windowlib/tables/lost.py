@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
-from windowlib.model.errors import WindowError, reason_of
+from windowlib.model.errors import WindowError, is_of_storage, reason_of
 from windowlib.tables import delta, log
 from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.ledger_history import committed_before
@@ -51,7 +51,7 @@ def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]
 
 def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
     """The files that are gone or damaged, from which an error may come; one of Arrow or an engine says not which."""
-    by_arrow = isinstance(error, pa.ArrowException) or (isinstance(error, OSError) and not error.errno)
+    by_arrow = isinstance(error, (pa.ArrowException, OSError)) and not is_of_storage(error)
     try:
         check_all(tables, Closely(by_arrow or "parquet" in str(error).lower(), str(error)))
     except LostFiles as lost:
@@ -113,6 +113,8 @@ def _unreadable(path: Path, *, rows: bool) -> str | None:
         for _ in file.iter_batches() if rows else ():
             pass
     except (OSError, pa.ArrowException) as error:
+        if is_of_storage(error):
+            raise
         return f"its {part} cannot be read: {reason_of(error)}"
     return None
 

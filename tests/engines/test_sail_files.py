@@ -1,0 +1,57 @@
+"""What is said where the rows of a file cannot be read: the file, unless the storage was at fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.damage import damage_rows
+from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
+
+
+class Failing:
+    """A file of a storage that fails once its footer was read."""
+
+    closed = False
+
+    def __init__(self, path: Path) -> None:
+        self.file, self.fails = path.open("rb"), False
+
+    def read(self, size: int = -1) -> bytes:
+        if self.fails:
+            raise OSError(5, "Input/output error")
+        return self.file.read(size)
+
+    def seek(self, *where: int) -> int:
+        return self.file.seek(*where)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def close(self) -> None:
+        self.file.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    pq.write_table(pa.table({"n": range(1000)}), tmp_path / "some.parquet")
+    return tmp_path / "some.parquet"
+
+
+def test_damage_is_the_file_s(path: Path) -> None:
+    assert sum(batch.num_rows for batch in rows_read(path, parquet_file(path))) == 1000
+    damage_rows(path)
+    with pytest.raises(UnreadableRows, match=rf"^{path} cannot be read \(.*thrift.*\)$"):
+        next(rows_read(path, parquet_file(path)))
+
+
+def test_a_failure_of_the_storage_is_not(path: Path) -> None:
+    failing = Failing(path)
+    file = pq.ParquetFile(pa.PythonFile(failing, mode="r"))
+    failing.fails = True
+    with pytest.raises(OSError, match="Input/output error") as error:
+        next(rows_read(path, file))
+    assert error.value.errno == 5
