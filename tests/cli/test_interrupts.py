@@ -1,15 +1,24 @@
-"""Ctrl-C at the moments when no command has begun yet: while Python imports the package and the command line."""
+"""Ctrl-C while Python imports the package and the command line, and while an engine computes."""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from tests.clicks import START_MS
+from tests.packaging.installed import SESSIONS
 from tests.private_apis.page import holds
-from windowlib.runs.interrupts import INTERRUPTED
+from windowlib.definition.definition import load_definition
+from windowlib.runs.interrupts import GRACE_S, INTERRUPTED
+from windowlib.tables.read import read_table
 
 
 @holds("runs/interrupts.py", "os._exit")
@@ -24,3 +33,36 @@ def test_an_interruption_while_python_imports_is_silent(imported: str) -> None:
         said = [line for line in process.stderr if not line.startswith("import time:")]
         shown = process.stdout.read()
     assert (process.returncode, said, shown) == (INTERRUPTED, [], "")
+
+
+ROWS = 600_000
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.fault(
+    "Ctrl-C while the engine is too busy to let go of the process",
+    "it ends within seconds, and says what it has left; the next run finishes the batch at once",
+)
+def test_a_run_that_is_interrupted_while_an_engine_computes_ends(tmp_path: Path) -> None:
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "small.toml").write_text(f'engine = "sail"\n{SESSIONS}')
+    rows = {"user": [f"u{n % 100_000}" for n in range(ROWS)], "ts": [START_MS + 7 * n for n in range(ROWS)]}
+    pq.write_table(pa.table(rows), tmp_path / "incoming" / "1.parquet")
+    run = [sys.executable, "-P", "-m", "windowlib", "run", "small.toml"]
+    with subprocess.Popen(run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while not any((tmp_path / "warehouse").glob("small/_staging/*")) and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        try:
+            shown, complained = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert time.monotonic() - began < 3 * GRACE_S
+    assert (process.returncode, shown) == (INTERRUPTED, "")
+    assert complained.splitlines()[-1].startswith("interrupted: readers see the tables as the newest batch left them")
+    again = subprocess.run([*run, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [json.loads(line)["batch_id"] for line in again.stdout.splitlines() if line.startswith("{")] == [1]
+    assert read_table(load_definition(tmp_path / "small.toml"), "source_files").num_rows == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,27 +13,15 @@ from tests.damage import damage_rows
 from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
 
 
-class Failing:
+class Failing(io.FileIO):
     """A file of a storage that fails once its footer was read."""
 
-    closed = False
-
-    def __init__(self, path: Path) -> None:
-        self.file, self.fails = path.open("rb"), False
+    fails = False
 
     def read(self, size: int = -1) -> bytes:
         if self.fails:
             raise OSError(5, "Input/output error")
-        return self.file.read(size)
-
-    def seek(self, *where: int) -> int:
-        return self.file.seek(*where)
-
-    def tell(self) -> int:
-        return self.file.tell()
-
-    def close(self) -> None:
-        self.file.close()
+        return super().read(size)
 
 
 @pytest.fixture

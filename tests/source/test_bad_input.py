@@ -20,7 +20,7 @@ from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, cl
 from tests.damage import damage_rows
 from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
-from windowlib.definition.definition import Definition
+from windowlib.definition.definition import Definition, InvalidDefinition
 from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
@@ -229,7 +229,39 @@ def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
     said = f"{path} has no column 'valeu', which aggregates.total in {definition.file} names; it has at_ms, user, value"
-    with refused(StateMismatch, said):
+    with refused(StateMismatch, said, "or set it aside: `"):
+        plan(definition, clock)
+
+
+def test_a_time_that_is_a_text_in_parquet(tmp_path: Path) -> None:
+    definition, _path = with_file(tmp_path, {**GOOD, "at_ms": pa.array(["2026-03-02T00:00:00Z"])}, without_unit(PLAIN))
+    said = f"source.timestamp in {definition.file}: 'at_ms' is string in the files; need a timestamp, or numbers"
+    with refused(SourceError, said, "Texts of times are read of JSON and CSV alone"):
+        plan(definition, clock)
+    declaring = without_unit(PLAIN).replace("[watermark]", '[source.schema]\nat_ms = "timestamp"\n[watermark]')
+    with refused(StateMismatch, "is string, but source.schema says timestamp"):
+        plan(clicks(tmp_path, 0, declaring), clock)
+
+
+def without_unit(text: str) -> str:
+    return text.replace('timestamp_unit = "ms"\n', "")
+
+
+def test_columns_of_parquet_are_renamed_next_to_a_schema_of_others(tmp_path: Path) -> None:
+    """Which names some of them alone; a key that no table can have is given a name that one can."""
+    text = PLAIN.replace("[watermark]", '[source.schema]\nvalue = "bigint"\n[watermark]')
+    with pytest.raises(InvalidDefinition, match=r"source.key.*: source.rename = \{ \"the user\" = \"the_user\" \} and"):
+        clicks(tmp_path, 0, text.replace('"user"', '"the user"'))
+    renamed = text.replace("[watermark]", '[source.rename]\n"the user" = "user"\n[watermark]')
+    given = {"the user" if name == "user" else name: column for name, column in GOOD.items()}
+    definition, _ = with_file(tmp_path, given, renamed)
+    assert plan(definition, clock)
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, PLAIN)
+    (tmp_path / "incoming" / "README.md").write_text("about these files")
+    with refused(SourceError, "README.md is not a readable Parquet file", 'source.include = ["*.parquet"] leaves out'):
         plan(definition, clock)
 
 

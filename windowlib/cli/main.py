@@ -18,8 +18,8 @@ from typer.core import TyperGroup
 
 from windowlib.cli.options import SETTINGS
 from windowlib.cli.output import output
-from windowlib.runs.exits import with_exit_code
-from windowlib.runs.interrupts import as_usual
+from windowlib.runs.exits import say_interrupted, with_exit_code
+from windowlib.runs.interrupts import raised
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
 COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel of `--help` that it stands in
@@ -124,6 +124,6 @@ def main(*arguments: str) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a test's or a notebook's need not be
             stream.reconfigure(errors="backslashreplace")
-    as_usual()
+    raised(say_interrupted)
     with output():
         app(arguments or sys.argv[1:], prog_name="windowlib")

@@ -52,7 +52,9 @@ def _pattern(pattern: str) -> str:
 
 def _key_column(column: str) -> str:
     if not column or set(column) & set(" ,;{}()\n\t=`."):
-        raise ValueError("cannot name a column of a Delta table (no blanks, no . , ; { } ( ) = `); see source.rename")
+        called = re.sub(r"\W+", "_", column).strip("_") or "user"
+        renaming = f'source.rename = {{ "{column}" = "{called}" }} and "{called}" here'
+        raise ValueError(f"cannot name a column of a Delta table (no blanks, no . , ; {{ }} ( ) = `): {renaming}")
     return column
 
 

@@ -41,7 +41,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     schema = {rename.get(name, name): kind for name, kind in in_files.items()}
     schema |= {name: spark_types.field_type(in_files, path) or "" for name, path in nested.items()}
     yield from _keys(source)
-    yield from _columns(in_files, rename)
+    yield from _columns(in_files, rename, whole=source.get("format") in ("json", "csv"))
     yield from _results(source, window, aggregates)
     yield from _duplicates(source)
     yield from _gap(window)
@@ -67,10 +67,10 @@ def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; {_renaming(key)}")
 
 
-def _columns(in_files: dict[str, str], rename: dict[str, str]) -> Iterator[Mistake]:
-    """What columns of the source are called, where the definition says it."""
+def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
+    """What columns of the source are called, where the definition says it: in the `whole` schema, or some of it."""
     for name in {**in_files, **rename}:
-        if in_files and name not in in_files:
+        if whole and in_files and name not in in_files:
             yield Mistake(f"source.rename.{name}", f"there is no such column in source.schema{nearest(name, in_files)}")
     for section, called in (("schema", in_files), ("rename", rename.values())):
         for name in called:

@@ -25,6 +25,7 @@ import typer
 from windowlib.definition.commands import naming
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
+from windowlib.runs import interrupts
 from windowlib.runs.interrupts import INTERRUPTED
 from windowlib.tables.disk import refusal_of
 
@@ -144,13 +145,20 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except (typer.Exit, typer.Abort):
             raise
         except KeyboardInterrupt:
-            known = ": readers see the tables as the newest batch left them, and the next run finishes what was begun"
-            print(f"interrupted{known if pipeline_file.get() else ''}", file=sys.stderr)
+            say_interrupted()
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             raise typer.Exit(print_error(error, command.__name__)) from error
 
     return ended
+
+
+def say_interrupted() -> None:
+    """Says what a command that was interrupted has left."""
+    interrupts.said.set()
+    known = ": readers see the tables as the newest batch left them, and the next run finishes what was begun"
+    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # progress hides it
+    print(f"{cursor}interrupted{known if pipeline_file.get() else ''}", file=sys.stderr, flush=True)
 
 
 def print_error(error: Exception, command: str, whose: str = "") -> int:

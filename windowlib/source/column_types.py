@@ -153,7 +153,7 @@ def misfit(
     numbers for what they are.
     """
     then, now = kind_of(recorded), kind_of(found)
-    is_said = f"is {found}, but was recorded as {recorded}"
+    is_said = f"is {found}, but {'source.schema says' if declared else 'was recorded as'} {recorded}"
     if found.startswith(IN_FOLDERS) and recorded.startswith(IN_FOLDERS):  # the value is a text in any case
         fits = then == now or (then == STRING and not now.endswith("other")) or is_wider(then, now)
         return None if fits else f"{is_said}: another meaning"

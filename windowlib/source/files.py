@@ -64,9 +64,7 @@ def check_readable(
             if name == names.EVENT_TIME and name not in types:
                 continue  # then it is windowlib's own
             if name not in types:
-                key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
-                has = ", ".join(sorted(types)) or "none"
-                raise StateMismatch(f"{path} has no column {name!r}{key}; it has {has}")
+                raise _without(source, uses, file, name, types, read)
             _check_read(path, name, types[name])
             if types[name] == NULL:
                 empty.setdefault(name, path)
@@ -78,6 +76,18 @@ def check_readable(
     _check_typed(source, empty, seen)
     _check_types(source, uses, seen)
     return seen
+
+
+def _without(
+    source: Source, uses: Uses, file: SourceFile, name: str, types: Collection[str], read: Collection[str]
+) -> StateMismatch:
+    key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
+    leave_out = _aside(source, file.path, read, ". Write the file with it, or set it aside")
+    has = ", ".join(sorted(types)) or "none"
+    return StateMismatch(
+        f"{source.path / file.path} has no column {name!r}{key}; it has {has}{leave_out};"
+        " nothing of this batch has been committed"
+    )
 
 
 def _check_read(path: Path, name: str, kind: str) -> None:
@@ -117,9 +127,10 @@ def _damage_named(source: Source, file: SourceFile, read: Collection[str]) -> It
         yield
     except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
         why = error.why if isinstance(error, UnreadableRows) else reason_of(error)
+        others = "" if file.path.endswith(".parquet") else '; source.include = ["*.parquet"] leaves out all such files'
         raise SourceError(
             f"{source.path / file.path} is not a readable Parquet file ({why}). Remove or repair it"
-            f"{_aside(source, file.path, read, ', or set it aside')}; nothing of this batch has been committed."
+            f"{_aside(source, file.path, read, ', or set it aside')}{others}; nothing of this batch has been committed."
         ) from error
 
 
@@ -152,7 +163,8 @@ def _check_fits(source: Source, file: str, name: str, recorded: str, found: str,
         raise StateMismatch(
             f"column {name!r} of {path} {why}. Write the file with {recorded.replace('[ns', '[us')}"
             f"{_declaring(column, recorded, found)}{_aside(source, file, read, '; or leave it out')};"
-            " or start a pipeline under another name for the new type; nothing of this batch has been committed"
+            f"{'' if declared else ' or start a pipeline under another name for the new type;'}"
+            " nothing of this batch has been committed"
         )
 
 
@@ -244,8 +256,9 @@ def _check_time(source: Source, given: str | None) -> None:
     is_time = given.startswith(("timestamp", "date"))
     if source.timestamp_unit is None and not is_time:
         raise SourceError(
-            f"source.timestamp = {source.timestamp!r} is {given} in the files; need a timestamp, or an integer with"
-            ' timestamp_unit = "s", "ms" or "us"'
+            f"source.timestamp in {source.file}: {source.timestamp!r} is {given} in the files; need a timestamp, or"
+            ' numbers of an epoch with source.timestamp_unit = "s", "ms" or "us". Texts of times are read of JSON and'
+            " CSV alone"
         )
     if source.dialect.time_zone and kind_of(given) not in ("timestamp_ntz", "date"):
         raise SourceError(
