@@ -41,6 +41,27 @@ ROWS = 600_000
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault(
+    "Ctrl-C in a terminal whose run was started to ignore it, as by nohup", "the run goes on, and so does its engine"
+)
+def test_a_run_that_ignores_interruptions_goes_on(tmp_path: Path) -> None:
+    """Sail takes the signal for its own, and would end."""
+    code = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from windowlib.engines.sail import session
+spark = session()
+os.kill(os.getpid(), signal.SIGINT)
+print(spark.range(3).count(), spark.range(4).count())
+"""
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert ended.stdout == "3 4\n", ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+@pytest.mark.fault(
     "Ctrl-C while the engine is too busy to let go of the process",
     "it ends within seconds, and says what it has left; the next run finishes the batch at once",
 )

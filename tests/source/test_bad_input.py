@@ -265,6 +265,15 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
+def test_a_link_to_itself_and_a_folder_of_nobody(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, PLAIN)
+    (tmp_path / "incoming" / "2.parquet").symlink_to("2.parquet")
+    with refused(SourceError, "2.parquet is a link to 2.parquet", 'source.exclude = ["2.parquet"]'):
+        plan(definition, clock)
+    with refused(SourceError, "/~no-such-user/incoming does not exist", "source.path"):
+        plan(clicks(tmp_path, 0, PLAIN.replace('"incoming"', '"~no-such-user/incoming"')), clock)
+
+
 def test_two_files_that_disagree(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("max_files_per_run = 1\n", ""))
     pq.write_table(pa.table({**GOOD, "value": pa.array(["1"])}), path.with_name("2.parquet"))
@@ -629,3 +638,29 @@ def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSes
     decided = [(row["kind"], row["batch_id"], row["who"]) for row in sorted(decisions, key=lambda row: row["sequence"])]
     assert decided == [("abandon", 2, "ann"), ("approve", 3, "ann")]
     assert read_table(definition, "source_files").num_rows == 2
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.fault(
+    "a text of a Parquet file is not UTF-8",
+    "the file is named before anything of it is in a table; repaired, it is read",
+)
+@pytest.mark.parametrize("column", ["user", "id"])
+def test_texts_that_are_not_utf8(spark: SparkSession, tmp_path: Path, column: str) -> None:
+    """In a table they would stop every later run, and who reads it."""
+    definition = clicks(tmp_path, 1)
+    run(definition, spark)
+    before = tables(definition)
+    rows = pa.Table.from_pylist(events(2), schema=SCHEMA)
+    latin = pa.array([None if one is None else f"{one}é".encode("latin-1") for one in rows[column].to_pylist()])
+    texts = pa.Array.from_buffers(pa.string(), len(latin), latin.buffers())
+    path = tmp_path / "incoming" / "2.parquet"
+    pq.write_table(rows.set_column(rows.schema.get_field_index(column), column, texts), path)
+    with refused(
+        SourceError, f"{path} cannot be read (column '{column}' has a text that is not UTF-8)", "set it aside"
+    ):
+        run(definition, spark)
+    assert tables(definition) == before
+    pq.write_table(rows, path)
+    assert [report.batch_id for report in run(definition, spark)] == [2]

@@ -176,4 +176,4 @@ def duration(key: str, text: str, default: Any = ...) -> Any:
 
 def resolved(folder: Path, path: str) -> Path:
     """A path as written in a definition that lies in `folder`."""
-    return Path(os.path.normpath(folder / Path(path).expanduser()))
+    return Path(os.path.normpath(folder / os.path.expanduser(path)))  # of a user who is not there: as it is written

@@ -24,7 +24,7 @@ class NoCacheFolder(WindowError):
 def cache_folder() -> Path:
     """The absolute path of the cache folder, whether it exists or not."""
     named = os.environ.get(VARIABLE)
-    return Path(named).expanduser().absolute() if named else user_cache_path("windowlib", appauthor=False)
+    return Path(os.path.expanduser(named)).absolute() if named else user_cache_path("windowlib", appauthor=False)
 
 
 def made_cache_folder() -> Path:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -127,7 +129,14 @@ def _start() -> _Server:
     spark: Any = ConnectSession.builder.channelBuilder(channel(f"sc://127.0.0.1:{port}")).create()
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
+    _keep_interrupts()
     return _Server(server, cast("SparkSession", spark))
+
+
+def _keep_interrupts() -> None:
+    """Ctrl-C is this process's: Sail has taken it to end its server, for which a run would wait in vain."""
+    if threading.current_thread() is threading.main_thread() and (ours := signal.getsignal(signal.SIGINT)) is not None:
+        signal.signal(signal.SIGINT, ours)
 
 
 def is_sail(spark: SparkSession) -> bool:

@@ -61,11 +61,23 @@ def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator
     Raises `UnreadableRows`, where the file and not the storage is at fault: Arrow does not say of which file.
     """
     try:
-        yield from file.iter_batches(BATCH_ROWS, **chosen)
+        for batch in file.iter_batches(BATCH_ROWS, **chosen):
+            _check_texts(path, batch)
+            yield batch
     except (OSError, pa.ArrowException) as error:
         if is_of_storage(error):
             raise
         raise UnreadableRows(path, error) from error
+
+
+def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
+    """Arrow takes what a file calls texts for UTF-8; what reads a state or a result with others fails at them."""
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise UnreadableRows(path, ValueError(f"column {name!r} has a text that is not UTF-8")) from error
 
 
 @dataclass(frozen=True, slots=True)

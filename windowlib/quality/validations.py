@@ -12,12 +12,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from windowlib.model.errors import WindowError, reason_of
 from windowlib.quality.figures import Figures
 from windowlib.tables import disk
 
 FOLDER = "checks"
 KEPT_BATCHES = 200
 PAGES_KEEP = 64  # one page's: the next one of its process asks for all of them but one
+
+
+class UnreadableOutcome(WindowError):
+    """What was kept of a batch's checks cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,5 +73,11 @@ def _read_once(file: Path, modified_ns: int) -> Validated:
 
 
 def _read(file: Path) -> Validated:
-    contents = json.loads(file.read_text(encoding="utf-8"))
-    return Validated(int(file.stem), contents["figures"], contents["suites"])
+    try:
+        contents = json.loads(file.read_text(encoding="utf-8"))
+        return Validated(int(file.stem), contents["figures"], contents["suites"])
+    except (ValueError, LookupError, TypeError) as error:
+        raise UnreadableOutcome(
+            f"{file}, what the checks of batch {file.stem} came to, cannot be read ({reason_of(error)}). Restore it,"
+            " or delete it: nothing else depends on it"
+        ) from error

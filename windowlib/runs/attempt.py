@@ -30,8 +30,9 @@ from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
 from windowlib.runs.run import Due, Run, saying
-from windowlib.runs.spark_errors import explained
+from windowlib.runs.spark_errors import NOT_UTF8, explained
 from windowlib.source import listing as source
+from windowlib.source.parquet_rows import check_texts
 from windowlib.tables import delta_commits, disk, prepare
 from windowlib.tables.lease import again_while_ours, conflicts_explained, superseded_explains
 from windowlib.tables.ledger import Rejected
@@ -213,4 +214,6 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
         except Exception as error:
             if change := source.change_of(run.definition.source, due.plan.files):  # while it was being read
                 raise source.FilesChanged(change) from error
+            if NOT_UTF8 in str(error):
+                check_texts(run.definition.source, due.plan.files)
             raise

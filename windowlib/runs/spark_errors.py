@@ -45,11 +45,12 @@ TYPES = (
     "WRONG_NUM_ARGS",
 )
 FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
+NOT_UTF8 = "INVALID_UTF8_STRING"
 
 _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
 _UNREADABLE = re.compile(rf"\b{UnreadableRows.__name__}: (.+)$", re.MULTILINE)  # also of a worker that reads another's
-_NAMED = re.compile(r"\[([A-Z_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
+_NAMED = re.compile(r"\[([A-Z0-9_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
 # Sail has no names for them.
 _SAILS_TWINS = re.compile(r"Schema contains duplicate unqualified field name \\?\"?([^\"\\\n]+)")
 _SAILS_OVERFLOW = re.compile(
@@ -137,6 +138,8 @@ def _of_a_file(file: Path, text: str, of_a_batch: bool) -> SourceError | None:
     if unreadable := _UNREADABLE.search(text):
         return _unreadable(file, f"{unreadable[1]}.", of_a_batch)
     name, message = _named(text)
+    if name == NOT_UTF8:
+        return _unreadable(file, f"a file of the source has a text that is not UTF-8: {message.strip()}", of_a_batch)
     return _unreadable(file, f"a file cannot be read: {message}", of_a_batch) if name in FILES else None
 
 

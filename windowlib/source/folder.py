@@ -8,6 +8,7 @@ A folder of files of which only a log says which count is refused, since all of 
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -108,12 +109,21 @@ def _below(
                 continue
             elif table and is_chosen(source, name):
                 raise SourceError(table)
-            elif entry.is_file():
+            elif _is_file(entry):
                 if not _is_utf8(name) and is_chosen(source, name):
                     raise SourceError(_spelling(source, entry, name))
                 yield name, entry
             elif entry.is_symlink() and is_chosen(source, name):
                 raise SourceError(_link(source, entry, name))
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return False  # a link to itself
 
 
 def _why_a_table(source: Source, folder: str, above: str) -> str | None:

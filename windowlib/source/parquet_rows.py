@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowlib.definition.source import Source
+from windowlib.engines.sail_files import parquet_file, rows_read
 from windowlib.plans import names
 from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
@@ -215,6 +216,14 @@ def _column(name: str, found: Types, layout: Layout) -> Column:
     if kind == NANOS:
         return F.timestamp_micros(thousandth(quoted(name))).cast(wanted)
     return F.to_json(value) if is_nested(kind) or kind.startswith("map") else value.cast(wanted)
+
+
+def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
+    """Raises `UnreadableRows` for a file with a text that is not UTF-8, which Spark refuses without its name."""
+    for file in files:
+        path = source.path / file.path
+        for _ in rows_read(path, parquet_file(path)):
+            pass
 
 
 def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types) -> bool:

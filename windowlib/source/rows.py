@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,7 +71,8 @@ def rows(
         if is_sail(spark):
             return _on_sail(spark, source, files, recorded or {})
         read = parquet_rows.on_spark(spark, source, files, recorded or {})
-        of_source = [*_renamed(source, names.own(read.columns)), *_lacking(source, read.columns, recorded or {})]
+        texts = {field.name for field in read.schema if field.dataType.typeName() == "string"}
+        of_source = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded or {})]
         frame = read.select(
             *of_source, names.SOURCE_FILE, names.SOURCE_ROW, F.lit(None).cast("string").alias(names.CORRUPT)
         )
@@ -112,9 +113,11 @@ def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]
     return [F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if kind != "other" and "<" not in kind]
 
 
-def _renamed(source: Source, columns: Sequence[str]) -> list[Column]:
-    """The columns of files as the definition calls them."""
-    return [F.col(quoted(name)).alias(source.named(name)) for name in columns]
+def _renamed(source: Source, columns: Sequence[str], texts: Collection[str] = ()) -> list[Column]:
+    """The columns of files as the definition calls them; `texts`, which Spark takes as they are, must be UTF-8."""
+    given = {name: F.col(quoted(name)) for name in columns}
+    given |= {name: F.validate_utf8(given[name]) for name in columns if name in texts}
+    return [column.alias(source.named(name)) for name, column in given.items()]
 
 
 def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFrame:

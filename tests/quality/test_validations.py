@@ -1,0 +1,22 @@
+"""What is kept of a batch's checks, where it is not as it was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windowlib.quality.validations import FOLDER, UnreadableOutcome, keep, kept
+
+
+@pytest.mark.parametrize("damage", ["", "[1,", "[]", "{}", "null", '{"figures": {}}'])
+def test_a_damaged_one_is_named_with_the_way_on(tmp_path: Path, damage: str) -> None:
+    (tmp_path / FOLDER).mkdir()
+    keep(tmp_path, {"batch_id": 1}, [])
+    keep(tmp_path, {"batch_id": 2}, [])
+    file = tmp_path / FOLDER / "2.json"
+    file.write_text(damage)
+    with pytest.raises(UnreadableOutcome, match=rf"^{file}, what the checks of batch 2 came to, .* or delete it"):
+        kept(tmp_path)
+    file.unlink()
+    assert [one.batch_id for one in kept(tmp_path)] == [1]
