@@ -265,7 +265,7 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
-def test_a_link_to_itself_and_a_folder_of_nobody(tmp_path: Path) -> None:
+def test_a_link_to_itself_and_a_user_who_is_not_there(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, PLAIN)
     (tmp_path / "incoming" / "2.parquet").symlink_to("2.parquet")
     with refused(SourceError, "2.parquet is a link to 2.parquet", 'source.exclude = ["2.parquet"]'):

@@ -134,7 +134,7 @@ def _start() -> _Server:
 
 
 def _keep_interrupts() -> None:
-    """Ctrl-C is this process's: Sail has taken it to end its server, for which a run would wait in vain."""
+    """Ctrl-C is this process's: Sail has taken it to end its server, which a run would wait for."""
     if threading.current_thread() is threading.main_thread() and (ours := signal.getsignal(signal.SIGINT)) is not None:
         signal.signal(signal.SIGINT, ours)
 
