@@ -44,3 +44,26 @@ def test_a_failure_of_the_storage_is_not(path: Path) -> None:
     with pytest.raises(OSError, match="Input/output error") as error:
         next(rows_read(path, file))
     assert error.value.errno == 5
+
+
+LATIN = pa.array(["é".encode("latin-1"), b"e"])
+TEXTS = pa.Array.from_buffers(pa.string(), 2, LATIN.buffers())
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        TEXTS,
+        TEXTS.cast(pa.large_binary()).view(pa.large_string()),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1]), TEXTS),
+        pa.StructArray.from_arrays([TEXTS], ["of"]),
+        pa.ListArray.from_arrays([0, 1, 2], TEXTS),
+    ],
+    ids=lambda texts: str(texts.type),
+)
+def test_texts_are_utf8_wherever_they_stand(tmp_path: Path, texts: pa.Array) -> None:
+    path = tmp_path / "some.parquet"
+    pq.write_table(pa.table({"n": [1, 2], "texts": texts}), path)
+    with pytest.raises(UnreadableRows, match=r"some.parquet cannot be read .*UTF-?8"):
+        next(rows_read(path, parquet_file(path)))
+    assert next(rows_read(path, parquet_file(path), columns=["n"])).num_rows == 2

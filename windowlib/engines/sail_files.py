@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BATCH_ROWS = 1 << 16
+MAY_HOLD_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
+    pa.types.is_dictionary,
+    pa.types.is_nested,
+)
 
 
 class UnreadableRows(WindowError):
@@ -73,7 +80,7 @@ def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator
 def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
     """Arrow takes what a file calls texts for UTF-8; what reads a state or a result with others fails at them."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        if any(is_one(column.type) for is_one in MAY_HOLD_TEXTS):
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
