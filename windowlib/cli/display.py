@@ -128,8 +128,10 @@ def batch_record(report: BatchReport) -> dict[str, Any]:
 
 def show_rows(screen: Console, rows: pa.Table) -> None:
     """The first rows of a table, and how many there are."""
+    from windowlib.tables.data_files import rows_of as as_rows
+
     table = table_of(rows.column_names)
-    for row in rows.slice(0, ROWS_SHOWN).to_pylist():
+    for row in as_rows(rows.slice(0, ROWS_SHOWN)):
         table.add_row(*(_cell(value) for value in row.values()))
     if rows.num_columns:
         screen.print(table)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from windowlib.cli.json_text import as_json
 from windowlib.model.errors import WindowError
+from windowlib.tables.data_files import rows_of
 
 
 class UnknownFormat(WindowError, ValueError):
@@ -64,15 +66,20 @@ def _csv(rows: pa.Table, file: Path) -> None:
     pa_csv.write_csv(rows, file)
 
 
+def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows one after the other."""
+    for batch in rows.to_batches():
+        yield from rows_of(pa.Table.from_batches([batch]))
+
+
 def _json(rows: pa.Table, file: Path) -> None:
     """An array with one row a line."""
     with file.open("w", encoding="utf-8") as out:
         out.write("[")
         separator = "\n"
-        for batch in rows.to_batches():
-            for row in batch.to_pylist():
-                out.write(separator + as_json(row))
-                separator = ",\n"
+        for row in in_dictionaries(rows):
+            out.write(separator + as_json(row))
+            separator = ",\n"
         out.write("\n]\n")
 
 

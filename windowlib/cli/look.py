@@ -28,7 +28,7 @@ def read(
 
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
-    from windowlib.cli.exports import check_ending, export
+    from windowlib.cli.exports import check_ending, export, in_dictionaries
     from windowlib.tables.read import read_table
 
     if out:
@@ -38,9 +38,8 @@ def read(
         export(rows, out)
         typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")
     elif as_json:
-        for batch in rows.to_batches():
-            for row in batch.to_pylist():
-                typer.echo(text(row))
+        for row in in_dictionaries(rows):
+            typer.echo(text(row))
     else:
         show_rows(console(), rows)
 

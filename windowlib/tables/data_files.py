@@ -111,10 +111,12 @@ def having(table: pa.Table, column: str, takes: Callable[[Any], bool]) -> pa.Tab
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries, as `to_pylist` gives them, without pandas.
+    """The rows as dictionaries, as `to_pylist` gives them, without pandas; a time that no calendar has as a text.
 
     >>> rows_of(pa.table({"at": pa.array([0, None], pa.timestamp("us", "UTC"))}))
     [{'at': datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)}, {'at': None}]
+    >>> rows_of(pa.table({"at": pa.array([2**62], pa.timestamp("us"))}))
+    [{'at': '1970-01-01 and 4,611,686,018,427,387,904 us'}]
     """
     columns = [_values(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -122,11 +124,18 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """A column's values. For times with a zone pyarrow would import pandas, half a second of a run with nothing new."""
-    if not (pa.types.is_timestamp(column.type) and column.type.tz == "UTC"):
-        values: list[Any] = column.to_pylist()
-        return values
-    in_utc = column.cast(pa.timestamp(column.type.unit)).to_pylist()
-    return [time and time.replace(tzinfo=UTC) for time in in_utc]
+    kind = column.type
+    try:
+        if not (pa.types.is_timestamp(kind) and kind.tz == "UTC"):
+            return [*column.to_pylist()]
+        in_utc = column.cast(pa.timestamp(kind.unit)).to_pylist()
+        return [time and time.replace(tzinfo=UTC) for time in in_utc]
+    except OverflowError:  # a time after the year 9999
+        if len(column) > 1:
+            return [value for one in range(len(column)) for value in _values(column.slice(one, 1))]
+        if not pa.types.is_timestamp(kind):
+            raise
+        return [f"1970-01-01 and {column.cast(pa.int64())[0].as_py():,} {kind.unit}"]
 
 
 def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:

@@ -25,7 +25,7 @@ from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.tables import delta
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, rows_of
 from windowlib.tables.kept import check_kept
 from windowlib.tables.opened import Table
 from windowlib.tables.rerun import time_ms
@@ -132,7 +132,7 @@ class Cut:
         """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
         lacking = dict.fromkeys(only.get("columns") or ())
         for file, found in self.read(table, files, **only):
-            for row in found.to_pylist():
+            for row in rows_of(found):
                 yield {**lacking, **row, **file.partition}
 
     def read(

@@ -29,6 +29,7 @@ from windowlib.plans.partitions import folder_values
 from windowlib.source.listing import is_unchanged
 from windowlib.source.rows import WHOLE_NUMBER
 from windowlib.tables import erasures
+from windowlib.tables.data_files import rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterato
         chosen = batch.take(places)
         of = definition.source
         times = times_ms(chosen.column(of.timestamp), of.timestamp_unit, of.dialect.time_zone)
-        values = chosen.select([column for column in shown if column in names]).to_pylist()
+        values = rows_of(pa.Table.from_batches([chosen.select([column for column in shown if column in names])]))
         about = zip(places.to_pylist(), times, values or [{}] * len(times), strict=True)
         for place, time_ms, row in about:
             if time_ms is not None:

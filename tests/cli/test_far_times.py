@@ -1,0 +1,42 @@
+"""Times after the year 9999, which Python has no value for, are shown as texts by every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from tests.clicks import CLICKS, SCHEMA, START_MS, arrive, clicks, clock
+from windowlib.cli.main import app
+from windowlib.runs.advance import advance
+
+FAR = "1970-01-01 and 4,611,686,018,427,387,904 us"
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_they_are_shown(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "warehouse"))
+    definition = clicks(tmp_path, 0, CLICKS.replace('total = "sum(value)"', 'total = "max(value)"'))
+    times = SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.timestamp("us")))
+    row = {"id": "1", "user": "ann", "at_ms": START_MS, "value": None}
+    path = arrive(tmp_path, 1, [row], times)
+    far = pa.table({name: pa.array([row[name]], times.field(name).type) for name in ("id", "user", "at_ms")})
+    pq.write_table(far.append_column("value", pa.array([2**62], pa.timestamp("us"))), path)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    for command in (
+        ["read", "results"],
+        ["read", "results", "--json"],
+        ["explain", "--key", "ann", "--at", "2026-03-02T00:00Z"],
+    ):
+        name, *others = command
+        ended = CliRunner().invoke(app, [name, str(definition.file), *others], env={"COLUMNS": "300"})
+        assert (ended.exit_code, FAR in ended.stdout) == (0, True), ended.output
+    out = tmp_path / "results.json"
+    assert CliRunner().invoke(app, ["read", str(definition.file), "results", "--out", str(out)]).exit_code == 0
+    assert [one["total"] for one in json.loads(out.read_text())] == [FAR]
