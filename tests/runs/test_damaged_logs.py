@@ -56,7 +56,12 @@ def reordered(entry: Path, following: Path) -> None:
     entry.write_text("\n".join(reversed(entry.read_text().splitlines())) + "\n")
 
 
-NAMED = (emptied, cut, removed)
+def replaced(entry: Path, following: Path) -> None:
+    """By JSON, but not of actions."""
+    entry.write_text("null\n")
+
+
+NAMED = (emptied, cut, removed, replaced)
 DAMAGES: tuple[Callable[[Path, Path], None], ...] = (*NAMED, exchanged, reordered, shortened)
 
 
@@ -75,7 +80,7 @@ def committed(after_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.fault(
-    "any entry of a table's log is empty, cut, gone, or exchanged with the next one",
+    "any entry of a table's log is empty, cut, gone, no entry of Delta's, or exchanged with the next one",
     "the error names the entry and the way back, or no row is lost",
 )
 def test_no_damage_goes_unnoticed(committed: Path, tmp_path: Path) -> None:

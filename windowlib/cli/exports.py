@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -15,6 +15,13 @@ import pyarrow.parquet as pq
 from windowlib.cli.json_text import as_json
 from windowlib.model.errors import WindowError
 from windowlib.tables.data_files import rows_of
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+
+class NoPlace(WindowError):
+    """A file may not be written there."""
 
 
 class UnknownFormat(WindowError, ValueError):
@@ -64,6 +71,17 @@ def _csv(rows: pa.Table, file: Path) -> None:
             texts = [None if value is None else as_json(value) for value in rows[field.name].to_pylist()]
             rows = rows.set_column(index, field.name, pa.array(texts, pa.string()))
     pa_csv.write_csv(rows, file)
+
+
+def check_elsewhere(file: Path, definition: Definition) -> None:
+    """Raises `NoPlace` where a file would lie among those of the source that runs read, or among the tables."""
+    from windowlib.source.folder import is_chosen
+
+    place, source, root = file.resolve(), definition.source.path.resolve(), definition.root.resolve()
+    if place.is_relative_to(root):
+        raise NoPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
+    if place.is_relative_to(source) and is_chosen(definition.source, place.relative_to(source).as_posix()):
+        raise NoPlace(f"--out {file} lies in the source folder {source}, and runs would read it: name another place")
 
 
 def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:

@@ -28,12 +28,14 @@ def read(
 
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
-    from windowlib.cli.exports import check_ending, export, in_dictionaries
+    from windowlib.cli.exports import check_elsewhere, check_ending, export, in_dictionaries
     from windowlib.tables.read import read_table
 
+    definition = load_pipeline(pipeline)
     if out:
         check_ending(out)
-    rows = read_table(load_pipeline(pipeline), table)
+        check_elsewhere(out, definition)
+    rows = read_table(definition, table)
     if out:
         export(rows, out)
         typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")

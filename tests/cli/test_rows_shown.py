@@ -1,4 +1,4 @@
-"""Times after the year 9999, which Python has no value for, are shown as texts by every command."""
+"""Rows as they are shown and written: times that Python has no value for, and places that are the pipeline's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ FAR = "1970-01-01 and 4,611,686,018,427,387,904 us"
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_they_are_shown(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_after_the_year_9999_are_shown_as_texts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "warehouse"))
     definition = clicks(tmp_path, 0, CLICKS.replace('total = "sum(value)"', 'total = "max(value)"'))
     times = SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.timestamp("us")))
@@ -40,3 +42,19 @@ def test_they_are_shown(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     out = tmp_path / "results.json"
     assert CliRunner().invoke(app, ["read", str(definition.file), "results", "--out", str(out)]).exit_code == 0
     assert [one["total"] for one in json.loads(out.read_text())] == [FAR]
+
+
+@pytest.mark.parametrize(
+    ("place", "why"),
+    [
+        ("incoming/1.json", "lies in the source folder"),
+        ("warehouse/clicks/results/a.json", "lies among the pipeline's"),
+    ],
+)
+def test_rows_are_not_written_where_runs_would_read_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, why: str
+) -> None:
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "warehouse"))
+    definition = clicks(tmp_path, 0)
+    ended = CliRunner().invoke(app, ["read", str(definition.file), "results", "--out", str(tmp_path / place)])
+    assert (ended.exit_code, why in ended.stderr, not (tmp_path / place).exists()) == (2, True, True)
