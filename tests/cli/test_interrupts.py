@@ -21,11 +21,23 @@ from windowlib.runs.interrupts import GRACE_S, INTERRUPTED
 from windowlib.tables.read import read_table
 
 
+def started(command: list[str], folder: Path | None = None) -> subprocess.Popen[str]:
+    """A process that a terminal would interrupt, although the tests may have been started in the background."""
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
 @holds("runs/interrupts.py", "os._exit")
 @pytest.mark.parametrize("imported", ["windowlib.runs.interrupts", "windowlib.model.windows", "typer", "windowlib"])
 def test_an_interruption_while_python_imports_is_silent(imported: str) -> None:
     command = [sys.executable, "-X", "importtime", "-P", "-m", "windowlib", "--help"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started(command) as process:
         assert process.stderr is not None
         assert process.stdout is not None
         assert any(line.rpartition("|")[2].strip() == imported for line in process.stderr)
@@ -71,7 +83,7 @@ def test_a_run_that_is_interrupted_while_an_engine_computes_ends(tmp_path: Path)
     rows = {"user": [f"u{n % 100_000}" for n in range(ROWS)], "ts": [START_MS + 7 * n for n in range(ROWS)]}
     pq.write_table(pa.table(rows), tmp_path / "incoming" / "1.parquet")
     run = [sys.executable, "-P", "-m", "windowlib", "run", "small.toml"]
-    with subprocess.Popen(run, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with started(run, tmp_path) as process:
         assert process.stderr is not None
         while not any((tmp_path / "warehouse").glob("small/_staging/*")) and process.poll() is None:
             time.sleep(0.05)
