@@ -50,6 +50,17 @@ def check_ending(file: Path) -> None:
         )
 
 
+def check_elsewhere(file: Path, definition: Definition) -> None:
+    """Raises `NoPlace` where a file would lie among those of the source that runs read, or among the tables."""
+    from windowlib.source.folder import is_chosen
+
+    place, source, root = file.resolve(), definition.source.path.resolve(), definition.root.resolve()
+    if place.is_relative_to(root):
+        raise NoPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
+    if place.is_relative_to(source) and is_chosen(definition.source, place.relative_to(source).as_posix()):
+        raise NoPlace(f"--out {file} lies in the source folder {source}, and runs would read it: name another place")
+
+
 def export(rows: pa.Table, file: Path) -> None:
     """Writes all rows; an existing file is replaced once the new one is complete. Raises `CannotBeWritten`."""
     check_ending(file)
@@ -71,17 +82,6 @@ def _csv(rows: pa.Table, file: Path) -> None:
             texts = [None if value is None else as_json(value) for value in rows[field.name].to_pylist()]
             rows = rows.set_column(index, field.name, pa.array(texts, pa.string()))
     pa_csv.write_csv(rows, file)
-
-
-def check_elsewhere(file: Path, definition: Definition) -> None:
-    """Raises `NoPlace` where a file would lie among those of the source that runs read, or among the tables."""
-    from windowlib.source.folder import is_chosen
-
-    place, source, root = file.resolve(), definition.source.path.resolve(), definition.root.resolve()
-    if place.is_relative_to(root):
-        raise NoPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
-    if place.is_relative_to(source) and is_chosen(definition.source, place.relative_to(source).as_posix()):
-        raise NoPlace(f"--out {file} lies in the source folder {source}, and runs would read it: name another place")
 
 
 def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:

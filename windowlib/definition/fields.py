@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.definition.kept import Kept
+from windowlib.definition.mistakes import renaming
 
 LONGEST_NAME = 255  # in bytes, on every file system in use
 
@@ -53,8 +54,8 @@ def _pattern(pattern: str) -> str:
 def _key_column(column: str) -> str:
     if not column or set(column) & set(" ,;{}()\n\t=`."):
         called = re.sub(r"\W+", "_", column).strip("_") or "user"
-        renaming = f'source.rename = {{ "{column}" = "{called}" }} and "{called}" here'
-        raise ValueError(f"cannot name a column of a Delta table (no blanks, no . , ; {{ }} ( ) = `): {renaming}")
+        what = f'{renaming(column, called)} and say "{called}" here'
+        raise ValueError(f"cannot name a column of a Delta table (no blanks, no . , ; {{ }} ( ) = `): {what}")
     return column
 
 

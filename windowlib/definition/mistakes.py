@@ -88,6 +88,15 @@ def _toml(value: Any) -> str:
     return str(value)
 
 
+def renaming(column: str, called: str = "another name") -> str:
+    """What to write where a column may not be called as the files call it.
+
+    >>> renaming("the user", "user")
+    'rename it: source.rename = { "the user" = "user" }'
+    """
+    return f"rename it: source.rename = {{ {_toml(column)} = {_toml(called)} }}"
+
+
 def listed(values: Iterable[Any]) -> str:
     """Values as they may stand in TOML, one after the other."""
     return ", ".join(map(given, values))

@@ -14,7 +14,7 @@ from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.dialect_rules import dialect
 from windowlib.definition.explosion import too_many
 from windowlib.definition.expression_types import misfits
-from windowlib.definition.mistakes import Mistake, given, listed, nearest
+from windowlib.definition.mistakes import Mistake, given, listed, nearest, renaming
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
@@ -40,8 +40,9 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     nested = {name: path for name, path in _table(source, "nested").items() if isinstance(path, str)}
     schema = {rename.get(name, name): kind for name, kind in in_files.items()}
     schema |= {name: spark_types.field_type(in_files, path) or "" for name, path in nested.items()}
+    whole = source.get("format") in ("json", "csv")  # of other files the schema may name some columns
     yield from _keys(source)
-    yield from _columns(in_files, rename, whole=source.get("format") in ("json", "csv"))
+    yield from _columns(in_files, rename, whole=whole)
     yield from _results(source, window, aggregates)
     yield from _duplicates(source)
     yield from _gap(window)
@@ -52,7 +53,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
     if schema:
-        if source.get("format") in ("json", "csv"):  # of other files it may name some columns
+        if whole:
             yield from _columns_in_schema(source, window, aggregates, schema)
         yield from _types_fit(source, window, schema)
         yield from _types_of_expressions_fit(aggregates, schema)
@@ -64,7 +65,7 @@ def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
         if keys.count(key.casefold()) > 1:
             yield Mistake("source.key", f"names {given(key.casefold())} twice")
         if key.casefold() in KEY_COLUMNS or key.startswith("_") or _is_partial(key.casefold()):
-            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; {_renaming(key)}")
+            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; {renaming(key)}")
 
 
 def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
@@ -80,11 +81,7 @@ def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -
     known = [rename.get(name, name) for name in in_files] if in_files else [*rename.values()]
     if alike := same_but_for_case(known):
         problem = f"the columns {listed(alike)} differ in case only, which Spark ignores"
-        yield Mistake("source.schema" if in_files else "source.rename", f"{problem}; {_renaming(alike[-1])}")
-
-
-def _renaming(column: str) -> str:
-    return f'rename it: source.rename = {{ "{column}" = "another name" }}'
+        yield Mistake("source.schema" if in_files else "source.rename", f"{problem}; {renaming(alike[-1])}")
 
 
 def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
@@ -139,7 +136,7 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake("window.reads", f"names {given(name.casefold())} twice")
     for key, name in [*(("window.reads", name) for name in names), *_compared(window)]:
         if is_reserved(name):
-            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; {_renaming(name)}")
+            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; {renaming(name)}")
 
 
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:

@@ -150,9 +150,7 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             raise typer.Exit(print_error(error, command.__name__)) from error
         except BaseException as error:
-            if (
-                type(error).__name__ != "PanicException"
-            ):  # of a library in Rust, which Python does not count as an error
+            if type(error).__name__ != "PanicException":  # of a library in Rust; no `Exception` to Python
                 raise
             panic = RuntimeError(f"a library failed: {error}").with_traceback(error.__traceback__)
             raise typer.Exit(print_error(panic, command.__name__)) from error

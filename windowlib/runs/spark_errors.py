@@ -70,7 +70,6 @@ def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_b
     What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped. Named
     are the definition's file, its aggregates, and the address of its engine.
     """
-    then = _then(file) if of_a_batch else "nothing was changed."
     try:
         yield
     except UnreadableRows as error:
@@ -83,6 +82,7 @@ def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_b
                 f"the Spark engine ({master}) ended, or dropped this run's session, in the middle of a"
                 f" batch; nothing of it was committed: run `{to_paste('run', file)}` again"
             ) from error
+        then = _then(file) if of_a_batch else "nothing was changed."
         text = str(error) if _is_sparks(error) else ""
         mistake = _of_a_file(file, text, of_a_batch) or _mistake(file, expressions, text, then)
         if mistake is None:

@@ -81,6 +81,7 @@ def check_readable(
 def _without(
     source: Source, uses: Uses, file: SourceFile, name: str, types: Collection[str], read: Collection[str]
 ) -> StateMismatch:
+    """What is said of a file without a column in use."""
     key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
     leave_out = _aside(source, file.path, read, ". Write the file with it, or set it aside")
     has = ", ".join(sorted(types)) or "none"

@@ -131,7 +131,9 @@ def actions(folder: Path, version: int) -> list[dict[str, Any]]:
         raise DamagedLog(f"{file} is not there: {_way_back(folder, version)}") from error
     except ValueError as error:
         raise DamagedLog(f"{file} is cut off or not JSON ({error}): {_way_back(folder, version)}") from error
-    if not all(isinstance(one, dict) and all(isinstance(value, dict) for value in one.values()) for one in found):
+    if not all(
+        isinstance(one, dict) and all(isinstance(value, dict | None) for value in one.values()) for one in found
+    ):
         raise DamagedLog(f"{file} holds what no entry of a Delta log is: {_way_back(folder, version)}")
     if not any(found):
         raise DamagedLog(f"{file} is empty: {_way_back(folder, version)}")

@@ -50,10 +50,14 @@ def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]
 
 
 def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
-    """The files that are gone or damaged, from which an error may come; one of Arrow or an engine says not which."""
+    """The files that are gone or damaged, from which an error may come; one of Arrow or an engine says not which.
+
+    One of ours names the file: then no other is opened.
+    """
     by_arrow = isinstance(error, (pa.ArrowException, OSError)) and not is_of_storage(error)
+    by_engine = not isinstance(error, WindowError) and "parquet" in str(error).lower()
     try:
-        check_all(tables, Closely(by_arrow or "parquet" in str(error).lower(), str(error)))
+        check_all(tables, Closely(by_arrow or by_engine, str(error)))
     except LostFiles as lost:
         return lost
     except Exception:  # logs that cannot be read, for example: `error` says more than this one
