@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -170,6 +171,24 @@ def test_a_jvm_that_cannot_start(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "error: Spark's JVM ended with exit code 1 before it was ready; the reason is on stderr" in done.stderr
     assert "Invalid maximum heap size: -Xmxmuch" in done.stderr + done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.fault("Ctrl-C while Spark's JVM starts", "the JVM ends as well")
+def test_a_jvm_that_is_interrupted_as_it_starts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = jvm.start(settings_of("local[1]", {}))
+
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("windowlib.engines.jvm.time.sleep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            started.variables()
+    try:
+        assert started.process.wait(timeout=60) == -signal.SIGKILL
+    finally:
+        started.process.kill()
 
 
 def test_small_is_what_waits_and_not_what_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

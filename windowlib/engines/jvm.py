@@ -142,10 +142,12 @@ class Gateway:
                 if (code := self.process.poll()) is not None:
                     raise NoJvm(f"Spark's JVM ended with exit code {code} before it was ready; the reason is on stderr")
                 if time.monotonic() > deadline:
-                    self.process.kill()
                     raise NoJvm(f"Spark's JVM was not ready within {within_seconds:.0f} s; is the machine overloaded?")
                 time.sleep(0.01)
             written = self.connection_file.read_bytes()
+        except BaseException:
+            self.process.kill()  # it could not write there, and would wait for ever: Ctrl-C may come meanwhile
+            raise
         finally:
             shutil.rmtree(self.connection_file.parent)
         port, length = struct.unpack("!ii", written[:8])
