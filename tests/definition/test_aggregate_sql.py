@@ -164,6 +164,9 @@ def test_aggregates_are_found(sql: str, output: str, aggregates: list[str]) -> N
         ("count(*) filter (where at > concat('no', 'w'))", r"makes a text of constants: CONCAT\('no', 'w'\)"),
         ("count(*) filter (where at > lower('NOW'))", "makes a text of constants"),
         ("count(*) filter (where at > 'no' || 'w')", "makes a text of constants"),
+        (f"sum({' + '.join(['x'] * 400)})", "has too many operations within one another"),
+        (f"sum({'(' * 400}x{')' * 400})", "has too many operations within one another"),
+        (f"sum({'abs(' * 150}x{')' * 150})", "has too many operations within one another"),
     ],
 )
 def test_what_cannot_be_merged_is_refused(sql: str, reason: str) -> None:

@@ -15,7 +15,7 @@ from tests.batches.live import run
 from tests.batches.test_added import defined
 from tests.clicks import MINUTE_MS, START_MS, arrive
 from tests.strategies import ALL
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import MOST_SUMS, engine_of
 from windowlib.engines.sail import is_sail
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.aggregate_calls import parsed
@@ -187,6 +187,24 @@ def test_a_text_like_the_mark_of_an_aggregate_stays(spark: SparkSession, tmp_pat
     )
     run(definition, spark)
     assert [row["n"] for row in read_table(definition, "results").to_pylist()] == ["_aggregate0_"]
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_operations_lie_deep_within_one_another(spark: SparkSession, tmp_path: Path) -> None:
+    """As deep as Sail is given them."""
+    sql = {
+        "total": f"sum({' + '.join(['v'] * MOST_SUMS)})",
+        "some": f"count(*) filter (where {' or '.join(f'v = {number}' for number in range(5, 150))})",
+        "rounded": "round(round(round(sum(v) / 3, 2) * 1.5, 2) * 1.1, 1)",
+    }
+    definition = defined(tmp_path, sql, "tumbling")
+    schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("v", pa.int64())])
+    given = [{"user": "a", "at_ms": START_MS, "v": v} for v in (3, 7)]
+    arrive(tmp_path, 1, [*given, {"user": "end", "at_ms": START_MS + 500 * MINUTE_MS, "v": 0}], schema)
+    run(definition, spark)
+    [row] = read_table(definition, "results").to_pylist()
+    assert (row["total"], row["some"], row["rounded"]) == (10 * MOST_SUMS, 1, 5.5)
 
 
 @pytest.mark.spark

@@ -21,9 +21,10 @@ from windowlib.plans.added import mark, marked_by
 from windowlib.plans.aggregate_calls import Call, call, calls, is_not_null, parsed
 from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
-from windowlib.plans.sql_parser import NUMBERS, lost
+from windowlib.plans.sql_parser import NUMBERS, levels, lost
 
 _ALLOWED = ", ".join(CALLABLE)
+_MOST_LEVELS = 300  # of operations within one another: twice as many end Spark's parser, or its stack
 _MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
 
 
@@ -89,7 +90,9 @@ def _parse(sql: str) -> exp.Expr:
     if _MARK in sql:
         raise ValueError("holds a control character")
     try:
-        return parsed(sql)
+        tree = parsed(sql)
+    except RecursionError as error:
+        raise _too_deep() from error
     except SqlglotError as error:
         first = (getattr(error, "errors", None) or [{}])[0]
         where = f" at character {first['col']}" if first.get("col") else ""
@@ -98,6 +101,16 @@ def _parse(sql: str) -> exp.Expr:
         ) from error
     except (IndexError, AttributeError, TypeError) as error:  # the parser's own slips on text such as "map (0"
         raise ValueError("is not a SQL expression") from error
+    if levels(tree) > _MOST_LEVELS:
+        raise _too_deep()
+    return tree
+
+
+def _too_deep() -> ValueError:
+    return ValueError(
+        f"has too many operations within one another (Spark takes some {_MOST_LEVELS}, such as so many terms of a sum):"
+        " compute parts of it in columns of the source, or in aggregates of their own"
+    )
 
 
 def _alias_hint(sql: str) -> str:
@@ -108,6 +121,8 @@ def _alias_hint(sql: str) -> str:
 def _written_again(tree: exp.Expr) -> str:
     try:
         return _sql(tree)
+    except RecursionError as error:
+        raise _too_deep() from error
     except (KeyError, IndexError, AttributeError, TypeError, SqlglotError) as error:  # the writer's own slips
         raise ValueError("has a function with too few arguments") from error
 

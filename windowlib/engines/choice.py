@@ -32,6 +32,9 @@ _PROVED = frozenset(
     )
 )
 
+MOST_SUMS, MOST_OPERATIONS = 50, 180  # within one another: Python has a thousand calls, and sqlglot takes 13 for a sum
+MOST_ROUNDS = 3  # each is written with six copies of what it rounds
+
 
 class NotOnThisEngine(WindowError):
     """The definition needs what the chosen engine cannot compute exactly."""
@@ -60,7 +63,30 @@ def refusal(source: Source, uses: Uses) -> str | None:
     for name, sql in uses.expressions.items():
         if foreign := not_proved(sql):
             return f"aggregates.{name} uses {foreign}, which is not proved to give exactly Spark's results on Sail"
+        if is_too_deep(sql):
+            most = (
+                f"{MOST_SUMS} sums, differences and products, {MOST_ROUNDS} roundings or {MOST_OPERATIONS} operations"
+            )
+            return f"aggregates.{name} has more than {most} within one another"
     return None
+
+
+def is_too_deep(sql: str) -> bool:
+    """Whether an expression's operations lie too deep within one another to be written again for Sail.
+
+    >>> is_too_deep("sum(a + b + c)"), is_too_deep(f"sum({' + '.join(['a'] * 60)})")
+    (False, True)
+    """
+    from sqlglot import exp
+
+    from windowlib.plans.aggregate_calls import parsed
+    from windowlib.plans.sql_parser import levels
+    from windowlib.plans.sql_types import ARITHMETIC
+
+    tree = parsed(sql)
+    most: list[tuple[int, tuple[type[exp.Expr], ...]]]
+    most = [(MOST_SUMS, ARITHMETIC), (MOST_ROUNDS, (exp.Round,)), (MOST_OPERATIONS, ())]
+    return any(levels(tree, *kinds) > number for number, kinds in most)
 
 
 def not_proved(sql: str) -> str | None:

@@ -1,8 +1,9 @@
 """Expressions in SQL, made to come out as Spark's on an engine whose whole numbers wrap and that rounds binary digits.
 
-Arithmetic of whole numbers is done in decimals, and must fit into its type again. A double is rounded as the decimal
-number that it is written as: up from the middle of two neighbours, which is the double nearest to that middle. A
-fraction next to doubles is one itself.
+Arithmetic of whole numbers is done in decimals, and must fit into its type again. Any of them fits into a decimal, so
+it is cast to one by TRY_CAST: where that is CAST, too, Sail takes three times as long to plan a sum for each further
+term. A double is rounded as the decimal number that it is written as: up from the middle of two neighbours, which is
+the double nearest to that middle. A fraction next to doubles is one itself.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def guarded_sql(sql: str, types: Mapping[str, str]) -> str:
     """The expression for such an engine; `types` gives the types of columns by name in lower case.
 
     >>> guarded_sql("a * 2", {"a": "int"})
-    'CAST(CAST(a AS DECIMAL(19, 0)) * CAST(2 AS DECIMAL(19, 0)) AS INT)'
+    'CAST(TRY_CAST(a AS DECIMAL(19, 0)) * TRY_CAST(2 AS DECIMAL(19, 0)) AS INT)'
     >>> guarded_sql("a > 0.5", {"a": "double"}), guarded_sql("a > 2", {"a": "int"})
     ('a > CAST(0.5 AS DOUBLE)', 'a > 2')
     >>> guarded_sql("case a when 0.5 then 1 end", {"a": "double"})
@@ -55,7 +56,8 @@ def _guarded(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
             part.replace(exp.cast(part.copy(), "double", dialect="spark"))
     elif isinstance(node, ARITHMETIC):
         for part in operands(made):
-            part.replace(exp.cast(part.copy(), OF_64_BITS, dialect="spark"))
+            wide = exp.DataType.build(OF_64_BITS, dialect="spark")
+            part.replace(exp.TryCast(this=part.copy(), to=wide, safe=True))  # safe: sqlglot's for "write it as it is"
         return exp.cast(made, _kind(node, types) or "", dialect="spark")
     return made
 

@@ -92,6 +92,21 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
     return tree
 
 
+def levels(tree: exp.Expr, *kinds: type[exp.Expr]) -> int:
+    """How many operations lie within one another at most, of some kinds or (without) of all.
+
+    >>> levels(parse_sql("a + b * c"), exp.Binary), levels(parse_sql("a + b + c + d"), exp.Binary)
+    (2, 3)
+    """
+    most, left = 0, [(tree, 0)]
+    while left:  # without recursion, of which Python has a thousand levels
+        node, above = left.pop()
+        here = above + isinstance(node, kinds or exp.Expr)
+        most = max(most, here)
+        left += [(below, here) for below in node.iter_expressions()]
+    return most
+
+
 def lost(sql: str, written: str) -> str | None:
     """A name, number or text of an expression that is no longer in it as it is written again; None: all are.
 
