@@ -60,10 +60,13 @@ def refusal(source: Source, uses: Uses) -> str | None:
         return f'source.format = "{source.format}" is parsed by Spark, which decides what a malformed row is'
     if uses.runs_operator:
         return "its windows are computed by the operator in Python, which is proved exact only in Spark's workers"
+    from windowlib.plans.aggregate_calls import parsed
+
     for name, sql in uses.expressions.items():
-        if foreign := not_proved(sql):
+        tree = parsed(sql)
+        if foreign := not_proved(tree):
             return f"aggregates.{name} uses {foreign}, which is not proved to give exactly Spark's results on Sail"
-        if is_too_deep(sql):
+        if is_too_deep(tree):
             most = (
                 f"{MOST_SUMS} sums, differences and products, {MOST_ROUNDS} roundings or {MOST_OPERATIONS} operations"
             )
@@ -71,33 +74,30 @@ def refusal(source: Source, uses: Uses) -> str | None:
     return None
 
 
-def is_too_deep(sql: str) -> bool:
+def is_too_deep(tree: exp.Expr) -> bool:
     """Whether an expression's operations lie too deep within one another to be written again for Sail.
 
-    >>> is_too_deep("sum(a + b + c)"), is_too_deep(f"sum({' + '.join(['a'] * 60)})")
+    >>> from windowlib.plans.aggregate_calls import parsed
+    >>> is_too_deep(parsed("sum(a + b + c)")), is_too_deep(parsed(f"sum({' + '.join(['a'] * 60)})"))
     (False, True)
     """
     from sqlglot import exp
 
-    from windowlib.plans.aggregate_calls import parsed
     from windowlib.plans.sql_parser import levels
     from windowlib.plans.sql_types import ARITHMETIC
 
-    tree = parsed(sql)
     most: list[tuple[int, tuple[type[exp.Expr], ...]]]
     most = [(MOST_SUMS, ARITHMETIC), (MOST_ROUNDS, (exp.Round,)), (MOST_OPERATIONS, ())]
     return any(levels(tree, *kinds) > number for number, kinds in most)
 
 
-def not_proved(sql: str) -> str | None:
+def not_proved(tree: exp.Expr) -> str | None:
     """What an expression uses beyond `_PROVED`, or None; whether its types fit is seen when a batch is planned.
 
-    >>> not_proved("round(sum(bytes * 2) / count(*), 2)"), not_proved("sum(price % 2)")
+    >>> from windowlib.plans.aggregate_calls import parsed
+    >>> not_proved(parsed("round(sum(bytes * 2) / count(*), 2)")), not_proved(parsed("sum(price % 2)"))
     (None, 'price % 2')
     """
-    from windowlib.plans.aggregate_calls import parsed
-
-    tree = parsed(sql)
     foreign = next((node for node in tree.walk() if not (_is_proved(node) or type(node).__name__ in _PROVED)), None)
     return None if foreign is None else foreign.sql(dialect="spark")
 
