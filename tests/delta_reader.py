@@ -22,8 +22,8 @@ from tests.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.spark import session
 from windowlib.runs.maintenance import maintain
-from windowlib.tables import checkpoints, delta
-from windowlib.tables.opened import Table
+from windowlib.tables import checkpoints
+from windowlib.tables.delta import Table
 from windowlib.tables.read import spark_views
 
 FILTERS = (
@@ -55,7 +55,7 @@ def see(folder: Path) -> None:
 
     for log in definition.root.glob("*/_delta_log"):
         keep(log.parent.name, table(log.parent.name))
-    for version in range((delta.version(Table(definition.root / "results")) or 0) + 1):
+    for version in range((Table(definition.root / "results").version() or 0) + 1):
         keep(f"version {version}", table("results", versionAsOf=version))
     for number, sql in enumerate(FILTERS):
         keep(f"filter {number}", table("results").where(sql))
@@ -76,7 +76,7 @@ def see(folder: Path) -> None:
 def older_files_away(definition: Definition) -> Iterator[None]:
     """Hides the files of `results` that hold no row of batch `OLD`, by their statistics."""
     results = Table(definition.root / "results")
-    older = [results.folder / f.path for f in delta.files(results, delta.version(results)) if f.high["batch_id"] < OLD]
+    older = [results.folder / f.path for f in results.files(results.version()) if f.high["batch_id"] < OLD]
     assert older, "need a file that a reader can skip"
     for path in older:
         path.rename(path.with_suffix(".away"))

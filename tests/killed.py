@@ -27,8 +27,8 @@ import pytest
 from windowlib.batches.staging import Staging
 from windowlib.tables import delta_commits, lease, ledger, owner
 from windowlib.tables.change import Change
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.opened import Table
 
 SOON_S = 0.05
 FILES = 3  # of the pipeline that a process runs

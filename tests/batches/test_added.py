@@ -49,10 +49,10 @@ from windowlib.runs.operations import rollback
 from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import compaction, delta, delta_commits, lease
+from windowlib.tables import compaction, delta_commits, lease
 from windowlib.tables.change import Change
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 from windowlib.tables.publish import OtherType
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
@@ -675,9 +675,9 @@ def test_maintenance_puts_files_of_before_and_after_together(
         arrive(tmp_path, number, events(15 * number, user="ab"[number % 2]))
         run(first, spark)
     before = [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")]
-    files = len(delta.files(delta.Table(first.root / "open_windows"), newest(first).versions["open_windows"]))
+    files = len(Table(first.root / "open_windows").files(newest(first).versions["open_windows"]))
     maintain(first, "ann", clock)
-    assert len(delta.files(delta.Table(first.root / "results"), newest(first).versions["results"])) < files + 7
+    assert len(Table(first.root / "results").files(newest(first).versions["results"])) < files + 7
     assert [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")] == before
     assert not verify(first, Asked(), spark, clock).differs
 

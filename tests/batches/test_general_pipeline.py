@@ -37,8 +37,7 @@ from windowlib.model.triggers import CountTrigger, ProcessingTimeTrigger
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables import delta
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]  # what files and tables do; Python's workers are the same
@@ -371,7 +370,7 @@ def test_stored_elements_are_appended_and_not_written_again(
         commit = ledger_of(definition).state().commit
         assert commit is not None
         stored = Table(definition.root / "state_windows")
-        held.append({f.path for f in delta.files(stored, commit.versions["state_windows"])})
+        held.append({f.path for f in stored.files(commit.versions["state_windows"])})
     assert held[0] < held[1] < held[2]
     assert not held[2] & held[3]  # three files of the partition were enough
     assert held[3] < held[4]

@@ -18,8 +18,8 @@ from windowlib.batches.ids import seen_files
 from windowlib.batches.pinned import Pinned
 from windowlib.tables import data_files, delta_commits
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import SEEN_IDS
-from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 
 SEEN = pa.schema([("event_id", pa.string()), ("timestamp_ms", pa.int64())])

@@ -17,9 +17,9 @@ from windowlib.batches.replacement import _touched
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.runs.advance import advance
-from windowlib.tables import delta, delta_commits, publish
+from windowlib.tables import delta_commits, publish
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.publish import Changes
 
 STARTS = pa.schema([("window_start", pa.timestamp("us", "UTC"))])
@@ -59,13 +59,13 @@ def test_a_file_between_two_replaced_windows_is_left_alone(tmp_path: Path) -> No
 def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = results(tmp_path, **{f"f{number}": (10 * number, 10 * number + 9) for number in range(50)})
     described: list[str] = []
-    describe = delta._described
+    describe = Table._described
 
-    def counting(folder: Path, listed: pa.Table) -> list[DataFile]:
+    def counting(table: Table, listed: pa.Table) -> list[DataFile]:
         described.extend(listed["path"].to_pylist())
-        return describe(folder, listed)
+        return describe(table, listed)
 
-    monkeypatch.setattr(delta, "_described", counting)
+    monkeypatch.setattr(Table, "_described", counting)
     _touched(found, [updates(tmp_path / "a", [5, 25])])
     assert sorted(described) == ["f0", "f2"]
     described.clear()
@@ -94,6 +94,6 @@ def test_a_window_that_ends_at_midnight_lies_in_the_day_before(spark: SparkSessi
 def clicks_by_day(definition: Definition) -> list[tuple[str, int]]:
     """The results that lie in each partition."""
     table = Tables(definition.root)["results"]
-    files = delta.files(table, delta.version(table))
+    files = table.files(table.version())
     rows = [(file.partition["window_day"], pq.ParquetFile(table.folder / file.path).read(["clicks"])) for file in files]
     return sorted((str(day), clicks) for day, part in rows for clicks in part["clicks"].to_pylist())

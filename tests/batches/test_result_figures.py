@@ -15,9 +15,9 @@ from deltalake import Schema
 from tests.runs.schedules import no_spark
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.result_figures import gone_null, made_by, repeated, surplus
-from windowlib.tables import delta, delta_commits
+from windowlib.tables import delta_commits
 from windowlib.tables.data_files import DataFile, data_file
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.publish import Changes
 
 HOUR_US = 3_600_000_000
@@ -111,8 +111,8 @@ def test_files_of_other_days_were_described_too(tmp_path: Path, monkeypatch: pyt
     files = [DataFile(f"window_day={day}/1.parquet", 9, 1, {"window_day": day}) for day in days]
     version = delta_commits.commit(table, created, add=[replace(one, low={"user": "a"}) for one in files])
     described: list[str] = []
-    described_file = delta._whole
-    monkeypatch.setattr(delta, "_whole", lambda of, one: described.append(one.path) or described_file(of, one))
+    described_file = Table._whole
+    monkeypatch.setattr(Table, "_whole", lambda of, one: described.append(one.path) or described_file(of, one))
     found = Pinned(Tables(tmp_path), {"results": version}, no_spark()).files_of_days("results", {days[7], days[9]})
     assert sorted(described) == sorted(one.path for one in found) == [files[7].path, files[9].path]
 

@@ -32,7 +32,7 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import rollback
 from windowlib.runs.verdicts import approve
-from windowlib.tables import delta, lease, log
+from windowlib.tables import lease, log
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
@@ -94,7 +94,7 @@ def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folde
 def check_a_stream_gets_nothing_else(definition: Definition) -> None:
     """Of the newest commit to `result_changes`, only the files of removals are news to a stream over the table."""
     table = ledger_of(definition).tables["result_changes"]
-    newest = delta.version(table)
+    newest = table.version()
     assert newest is not None
     entry = log.actions(table.folder, newest)
     files = [one for action in entry for kind, one in action.items() if kind in ("add", "remove")]

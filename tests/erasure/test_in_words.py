@@ -14,10 +14,10 @@ import pytest
 from windowlib.erasure import outside
 from windowlib.erasure.tables import Sought
 from windowlib.inspection.lineage.cuts import Key
-from windowlib.tables import data_files, delta, last_error, notices, verifications
+from windowlib.tables import last_error, notices, verifications
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER
-from windowlib.tables.opened import Tables
 from windowlib.tables.outside import NOTICES, VERIFICATIONS
 from windowlib.tables.rerun import Rerun
 from windowlib.tables.turned_away import QUARANTINE
@@ -93,7 +93,7 @@ def test_the_ledger_does_not_say_whose_late_events_were_readmitted(tmp_path: Pat
 
 def rows_of(ledger: Ledger) -> list[dict[str, Any]]:
     table = ledger.tables["ledger"]
-    rows = data_files.rows(table, delta.files(table, delta.version(table)), LEDGER.columns)
+    rows = table.rows(table.files(table.version()), LEDGER.columns)
     return sorted(rows, key=lambda row: int(row["sequence"]))
 
 
@@ -120,7 +120,7 @@ def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
     assert outside.find(tables, USER, remove=True) == expected
     assert outside.find(tables, USER, remove=True) == {}
     table = tables[VERIFICATIONS.name]
-    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), VERIFICATIONS.columns))
+    rows = list(table.rows(table.files(table.version()), VERIFICATIONS.columns))
     assert [len(json.loads(row["differences"])) for row in sorted(rows, key=lambda row: row["number"])] == [1, 0]
     assert verifications.last(tmp_path) == kept
     assert [path.name for path in (tmp_path / "checks").iterdir()] == ["2.json"]

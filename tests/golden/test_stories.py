@@ -29,9 +29,9 @@ from windowlib.runs.verdicts import abandon
 from windowlib.source.marker import marker_of
 from windowlib.tables import last_error, maintained, migration, notices, prepare, verifications
 from windowlib.tables.acknowledged import acknowledged
+from windowlib.tables.delta import Tables
 from windowlib.tables.erasures import erased
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Tables
 from windowlib.tables.set_aside import files_set_aside
 
 if TYPE_CHECKING:

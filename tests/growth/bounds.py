@@ -8,7 +8,6 @@ from tests.growth.growth import Growth, Measured
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.quality.validations import KEPT_BATCHES
-from windowlib.tables import delta
 from windowlib.tables.ledger import Clock
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.maintained import kept_from
@@ -57,7 +56,7 @@ def needed_files(definition: Definition, clock: Clock) -> int:
         (name, file.path)
         for one in cuts
         for name, version in one.versions.items()
-        for file in delta.files(ledger.tables[name], version)
+        for file in ledger.tables[name].files(version)
     }
-    live = ((name, delta.files(ledger.tables[name], delta.version(ledger.tables[name]))) for name in OUTSIDE)
+    live = ((name, ledger.tables[name].files(ledger.tables[name].version())) for name in OUTSIDE)
     return len(needed | {(name, file.path) for name, files in live for file in files})

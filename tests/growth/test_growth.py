@@ -24,7 +24,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.run import Run
-from windowlib.tables import checkpoints, disk, ledger_read, opened
+from windowlib.tables import checkpoints, delta, disk, ledger_read
 from windowlib.tables.small import SMALL_FILES
 
 YOUNG, OLD = (100, 500) if ALL else (30, 90)
@@ -93,14 +93,14 @@ class Looks:
 @contextmanager
 def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
     """Counts what is opened within the block."""
-    looks, open_file, check_entries = Looks(), pq.ParquetFile.__init__, opened.check_entries
+    looks, open_file, check_entries = Looks(), pq.ParquetFile.__init__, delta.check_entries
     with patch.context() as patched:
         patched.setattr(
             pq.ParquetFile,
             "__init__",
             lambda file, source, *given, **named: looks.at_file(source) or open_file(file, source, *given, **named),
         )
-        patched.setattr(opened, "check_entries", lambda folder: looks.at_log(folder) or check_entries(folder))
+        patched.setattr(delta, "check_entries", lambda folder: looks.at_log(folder) or check_entries(folder))
         yield looks
 
 

@@ -17,9 +17,9 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.runs.history import history
 from windowlib.tables import data_files, delta_commits, row_groups, small
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import RUN_METRICS
-from windowlib.tables.opened import Tables
 
 NOW_MS = FIGURES["plan_time_ms"] or 0
 

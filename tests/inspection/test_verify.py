@@ -39,9 +39,8 @@ from windowlib.runs.advance import advance
 from windowlib.runs.exits import DIFFERS, USER
 from windowlib.runs.operations import rollback
 from windowlib.source import listing as source
-from windowlib.tables import delta
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun, RerunRefused
 
@@ -193,7 +192,7 @@ def verified(definition: Definition, spark: Any, asked: Asked | None = None) -> 
 def edit(definition: Definition, table: str, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
     """Changes rows of a table inside its files, where no log shows it: one row becomes those that `change` gives."""
     tables, state = Tables(definition.root), Ledger(definition.root, now).state()
-    for file in delta.files(tables[table], state.pinned(table)):
+    for file in tables[table].files(state.pinned(table)):
         path = definition.root / table / file.path
         rows = pq.ParquetFile(path).read()
         changed = [new for row in rows.to_pylist() for new in change(row)]

@@ -32,9 +32,9 @@ from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
+from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, reported
-from windowlib.tables.opened import Tables
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
 WELL, UNKNOWN = Ended(is_well=True), Ended()

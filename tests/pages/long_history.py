@@ -10,11 +10,11 @@ from typing import Any
 
 from windowlib.definition.definition import Definition
 from windowlib.quality.validations import KEPT_BATCHES
-from windowlib.tables import data_files, delta, delta_commits, small
+from windowlib.tables import delta_commits, small
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 
 BY_FILES = ("results", "result_changes", "late_events", "quarantine")  # each batch adds files
 BY_ROWS = ("watermarks", "source_files", "run_metrics", "dq_results")  # whose small files are folded
@@ -41,7 +41,7 @@ def lengthen(definition: Definition, runs: int) -> None:
 
 def _more_files(tables: Tables, name: str, version: int, batch_id: int, runs: int) -> int:
     table, added = tables[name], list[DataFile]()
-    newest = [file for file in delta.files(table, version) if file.high.get("batch_id") == batch_id][:3]
+    newest = [file for file in table.files(version) if file.high.get("batch_id") == batch_id][:3]
     for number in range(1, runs + 1):
         for file in newest:
             path = str(Path(file.path).with_name(f"{number}-{Path(file.path).name}"))
@@ -53,7 +53,7 @@ def _more_files(tables: Tables, name: str, version: int, batch_id: int, runs: in
 
 def _more_rows(definition: Definition, tables: Tables, name: str, version: int, batch_id: int, runs: int) -> int:
     table = tables[name]
-    rows = list(data_files.rows(table, delta.files(table, version), None))
+    rows = list(table.rows(table.files(version), None))
     newest = [row for row in rows if row["batch_id"] == batch_id]
     more = [_later(row, number) for number in range(1, runs + 1) for row in newest]
     if name == "source_files":
@@ -67,8 +67,8 @@ def _more_rows(definition: Definition, tables: Tables, name: str, version: int, 
 
 def _more_ledger(tables: Tables, batch_id: int, runs: int, versions: dict[str, int]) -> None:
     table = tables[LEDGER.name]
-    version = delta.version(table)
-    rows = sorted(data_files.rows(table, delta.files(table, version), LEDGER.columns), key=lambda row: row["sequence"])
+    version = table.version()
+    rows = sorted(table.rows(table.files(version), LEDGER.columns), key=lambda row: row["sequence"])
     claim = next(row for row in reversed(rows) if row["kind"] == "claim")
     newest = [claim, *(row for row in rows if row["batch_id"] == batch_id)]
     last = rows[-1]["sequence"]

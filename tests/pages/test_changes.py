@@ -14,7 +14,7 @@ from windowlib.pages.changes import Replaced, changes
 from windowlib.pages.newest import Run
 from windowlib.tables import data_files, delta_commits
 from windowlib.tables.decision import Decision
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 
 NOW_MS, MINUTE_MS, BATCHES = 1_772_712_000_000, 60_000, 6
 SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("change", pa.string()), ("n", pa.int64())])

@@ -17,7 +17,7 @@ from windowlib.pages.warned import warned
 from windowlib.quality.offending import INDEX
 from windowlib.quality.validations import Validated
 from windowlib.reruns.words import HIDDEN
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 
 WRONG = {
     "user": "ann",

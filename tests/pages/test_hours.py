@@ -20,8 +20,8 @@ from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import Counting, Hour, hour_notes, hours
 from windowlib.pages.newest import Run
 from windowlib.pages.plots import days, gaps
-from windowlib.tables import data_files, delta, delta_commits
-from windowlib.tables.opened import Tables
+from windowlib.tables import data_files, delta_commits
+from windowlib.tables.delta import Tables
 
 KEYS = {part.where: {*part.keys} for part in PARTS}
 DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000
@@ -131,7 +131,7 @@ def test_the_page_says_when_events_by_hour_are_not_known(
 
 
 def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> Run:
-    versions = {name: delta.version(tables[name]) or 0 for name in ("results", "open_windows")}
+    versions = {name: tables[name].version() or 0 for name in ("results", "open_windows")}
     figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
     return Run(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
 

@@ -18,7 +18,7 @@ from windowlib.definition.instants import utc
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.pages.rows import LookedFor, results
 from windowlib.tables import data_files, delta_commits
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 
 HOUR_MS = 3_600_000
 

@@ -12,8 +12,7 @@ from pyspark.sql import SparkSession
 from tests.clicks import CLICKS, clicks, clock, tables
 from windowlib.engines.spark import ADAPTIVE, ADAPTIVE_FROM_TASKS, MOST_TASKS, ROWS_PER_TASK, size_tasks
 from windowlib.runs.advance import advance
-from windowlib.tables import delta
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 
 pytestmark = pytest.mark.spark
 
@@ -66,5 +65,5 @@ def test_joined_tasks_give_the_same_tables_and_few_files(
     assert tables(many) == tables(few)
     for table in ("results", "open_windows"):
         opened = [Table(of.root / table) for of in (few, many)]
-        in_few, in_many = (len(delta.files(one, delta.version(one))) for one in opened)
+        in_few, in_many = (len(one.files(one.version())) for one in opened)
         assert in_many <= in_few

@@ -28,7 +28,8 @@ from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
-from windowlib.tables import data_files, delta, delta_commits, disk, prepare
+from windowlib.tables import data_files, delta_commits, disk, prepare
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
@@ -36,7 +37,7 @@ from windowlib.tables.publish import Changes
 
 T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (
-    (delta, "version"),
+    (Table, "version"),
     (delta_commits, "create"),
     (delta_commits, "commit_logged"),
     (delta_commits, "restore"),
@@ -100,11 +101,11 @@ def computed(inputs: Inputs) -> Outcome:
         for value in pq.ParquetFile(inputs.definition.file.parent / "incoming" / file.path).read()["value"].to_pylist()
     ]
     pinned = inputs.before.versions if inputs.before else {}
-    old = delta.files(inputs.opened["open_windows"], pinned.get("open_windows"))
+    old = inputs.opened["open_windows"].files(pinned.get("open_windows"))
     due = [value for file in old for value in _values(root / "open_windows" / file.path)]
     fired = sorted(due + [value for value in values if value % 2 == 0 and not delay_ms])
     waiting = sorted(set(values) - set(fired))
-    results = delta.files(inputs.opened["results"], pinned.get("results"))
+    results = inputs.opened["results"].files(pinned.get("results"))
     changes = {
         "results": Changes(add=_file(inputs, "results", fired), schema=_schema("results")),
         "open_windows": Changes(add=_file(inputs, "open_windows", waiting), remove=old, schema=_schema("open_windows")),
@@ -245,13 +246,13 @@ class Reader:
         """What a reader sees who opens the newest version of `results`."""
         root = self.folder / "warehouse" / "values"
         ledger = ledger_of(pipeline_of(self.folder))
-        return self._at(root, ledger, "results", delta.version(ledger.tables["results"]))
+        return self._at(root, ledger, "results", ledger.tables["results"].version())
 
     def _at(self, root: Path, ledger: Ledger, name: str, version: int | None) -> list[int]:
         return sorted(row["value"] for row in self._rows(root, ledger, name, version))
 
     def _rows(self, root: Path, ledger: Ledger, name: str, version: int | None) -> list[dict[str, Any]]:
-        files = delta.files(ledger.tables[name], version)
+        files = ledger.tables[name].files(version)
         return [row for file in files for row in pq.ParquetFile(root / name / file.path).read().to_pylist()]
 
 

@@ -14,10 +14,10 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.operations import forecast_adopt
 from windowlib.runs.restore import forecast_restore
-from windowlib.tables import delta, delta_commits
+from windowlib.tables import delta_commits
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
@@ -38,7 +38,7 @@ def begun(after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> D
 
 def versions(definition: Definition) -> dict[str, int | None]:
     opened = Tables(definition.root)
-    return {name: delta.version(opened[name]) for name in COMMIT_ORDER}
+    return {name: opened[name].version() for name in COMMIT_ORDER}
 
 
 def add_column(table: DeltaTable) -> None:
@@ -104,7 +104,7 @@ def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch
 
 
 def stopping(commit: Callable[..., int], name: str) -> Callable[..., int]:
-    def committing(table: delta.Table, *rest: object) -> int:
+    def committing(table: Table, *rest: object) -> int:
         if table.folder.name == name:
             raise RuntimeError("stopped")
         return commit(table, *rest)

@@ -18,11 +18,11 @@ from windowlib.runs.advance import advance
 from windowlib.runs.exits import USER, pipeline_folder, print_error
 from windowlib.runs.operations import forecast_rollback, rollback
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, log
+from windowlib.tables import log
+from windowlib.tables.delta import Tables
 from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.lost import Closely, check_all, check_there
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
@@ -46,7 +46,7 @@ def pipeline(after_two: Path, tmp_path: Path) -> Definition:
 
 def versions(definition: Definition) -> dict[str, int | None]:
     opened = Tables(definition.root)
-    return {name: delta.version(opened[name]) for name in TABLES if name != "ledger"}
+    return {name: opened[name].version() for name in TABLES if name != "ledger"}
 
 
 def lose(definition: Definition, table: str) -> list[str]:
@@ -162,7 +162,7 @@ def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipe
     for file in (pipeline.root / "ledger").glob("*.parquet"):  # then there is no way back
         file.unlink()
     with pytest.raises(LostFiles, match=r"^a file of table results is gone: .* from a backup of the warehouse$"):
-        check_there(results, delta.files(results, delta.version(results)))
+        check_there(results, results.files(results.version()))
 
 
 def counted(definition: Definition, table: str) -> list[str]:

@@ -28,7 +28,8 @@ from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import forecast, maintain
 from windowlib.runs.operations import rollback
 from windowlib.runs.verdicts import approve
-from windowlib.tables import compaction, delta, disk, kept, lease, log
+from windowlib.tables import compaction, disk, kept, lease, log
+from windowlib.tables.delta import Table
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.ledger_history import commits_of
@@ -85,7 +86,7 @@ def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str
     tables, found = ledger_of(definition).tables, {}
     for name in ("results", "open_windows", "source_files"):
         table = tables[name]
-        files = delta.files(table, versions.get(name))
+        files = table.files(versions.get(name))
         read = (compaction.data_files.read_parquet(table.folder / file.path).to_pylist() for file in files)
         found[name] = sorted(str(row) for rows in read for row in rows)
     return found
@@ -111,7 +112,7 @@ def needed(definition: Definition) -> set[str]:
         f"{name}/{file.path}"
         for one in commits_of(ledger.tables, kept_from(definition.root))
         for name in one.versions
-        for file in delta.files(ledger.tables[name], one.versions[name])
+        for file in ledger.tables[name].files(one.versions[name])
     }
 
 
@@ -124,7 +125,7 @@ def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Cl
     assert cuts(definition) == {number: held for number, held in before.items() if number >= report.kept_from} | {
         9: before[8]
     }
-    live = {name: len(delta.files(table, delta.version(table))) for name, table in tables_of(definition)}
+    live = {name: len(table.files(table.version())) for name, table in tables_of(definition)}
     assert live["results"] == live["source_files"] == 1
     after = cuts(runs(folder, clock, range(9, 11)))[11]
     assert set(before[8]["source_files"]) < set(after["source_files"])
@@ -153,7 +154,7 @@ def test_who_follows_changes_sees_nothing_of_it(
         advance(definition, lambda: spark, clock=plan_time)
         assert follow()
         before = {name: rows_of(read_table(definition, name)) for name in ("results", "open_windows", "seen_ids")}
-        at = delta.version(table)
+        at = table.version()
         assert at is not None
         report = maintain(definition, WHO, plan_time)
         assert "result_changes" in {one.table for one in report.tables if one.compacted}
@@ -173,7 +174,7 @@ def rows_of(found: pa.Table) -> list[str]:
     return sorted(map(str, found.to_pylist()))
 
 
-def tables_of(definition: Definition) -> Iterator[tuple[str, delta.Table]]:
+def tables_of(definition: Definition) -> Iterator[tuple[str, Table]]:
     ledger = ledger_of(definition)
     return ((name, ledger.tables[name]) for name in ("results", "source_files"))
 

@@ -21,10 +21,10 @@ from windowlib.runs.advance import advance
 from windowlib.runs.operations import adopt, forecast_adopt, forecast_rollback, rollback
 from windowlib.runs.restore import NothingToDo, forecast_restore, restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, prepare
+from windowlib.tables import prepare
+from windowlib.tables.delta import Tables
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 from windowlib.tables.roll_forward import ForeignChange
 
@@ -68,7 +68,7 @@ def kinds(definition: Definition) -> list[str]:
 
 def versions(definition: Definition) -> dict[str, int | None]:
     opened = Tables(definition.root)
-    return {name: delta.version(opened[name]) for name in COMMIT_ORDER}
+    return {name: opened[name].version() for name in COMMIT_ORDER}
 
 
 def users(definition: Definition, table: str = "results") -> set[str]:

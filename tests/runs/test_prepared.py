@@ -16,10 +16,10 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables import delta, log
+from windowlib.tables import log
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Rejected
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 from windowlib.tables.roll_forward import ForeignChange, LostRows
 
@@ -38,7 +38,7 @@ def no_spark() -> SparkSession:
 
 def versions(definition: Definition) -> dict[str, int | None]:
     opened = Tables(definition.root)
-    return {name: delta.version(opened[name]) for name in COMMIT_ORDER}
+    return {name: opened[name].version() for name in COMMIT_ORDER}
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,10 @@ from windowlib.runs.publication import publication
 from windowlib.runs.verdicts import approve
 from windowlib.tables import data_files, delta_commits, prepare
 from windowlib.tables.decision import Decision
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Rejected
 from windowlib.tables.ledger_rows import Plan, SourceFile
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
-from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 from windowlib.tables.rerun import Rerun
 

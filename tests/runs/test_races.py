@@ -22,12 +22,12 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import data_files, delta, delta_commits
+from windowlib.tables import data_files, delta_commits
+from windowlib.tables.delta import Table
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Table
 from windowlib.tables.owner import Owner, shows_life
 from windowlib.tables.read import read_table
 
@@ -59,7 +59,7 @@ def test_three_processes_that_append_to_one_ledger_lose_no_row(tmp_path: Path) -
     ledger = Table(tmp_path / "ledger")
     rows = [
         row["sequence"]
-        for file in delta.files(ledger, delta.version(ledger))
+        for file in ledger.files(ledger.version())
         for row in data_files.read_parquet(ledger.folder / file.path).to_pylist()
     ]
     assert sorted(rows) == list(range(1, 31))
@@ -247,4 +247,4 @@ def test_a_run_whose_batch_was_abandoned_changes_nothing_any_more(
 
 
 def versions(definition: Definition) -> dict[str, int | None]:
-    return {name: delta.version(Table(definition.root / name)) for name in COMMIT_ORDER}
+    return {name: Table(definition.root / name).version() for name in COMMIT_ORDER}

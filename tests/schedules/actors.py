@@ -43,14 +43,14 @@ from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, rollback
 from windowlib.runs.restore import NothingToDo, restore
 from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables import delta, delta_commits
+from windowlib.tables import delta_commits
 from windowlib.tables.acknowledged import acknowledge
 from windowlib.tables.change import Change, logged
+from windowlib.tables.delta import Tables
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.lease import Overtaken
 from windowlib.tables.ledger import DecidedMeanwhile, NothingToDecide, Rejected, Superseded
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
 from windowlib.tables.roll_forward import ForeignChange
 
@@ -108,7 +108,7 @@ def _held(folder: Path) -> set[int]:
     paths = (
         ledger.root / name / file.path
         for name in ("results", "open_windows")
-        for file in delta.files(ledger.tables[name], versions.get(name))
+        for file in ledger.tables[name].files(versions.get(name))
     )
     return {value for path in paths for value in rows_of(path)}
 
@@ -154,9 +154,9 @@ def delete(folder: Path, *_: str, value: int = DELETED) -> None:
 def lossy_optimize(folder: Path, *_: str) -> None:
     """Says that it changes no row, and leaves a file out."""
     table = Tables(root_of(folder))["results"]
-    newest = delta.version(table)
+    newest = table.version()
     assert newest is not None
-    lost = tuple(map(logged, delta.files(table, newest)[:1]))
+    lost = tuple(map(logged, table.files(newest)[:1]))
     delta_commits.commit_logged(table, newest, Change(remove=lost, of_rows=False))
 
 

@@ -55,12 +55,12 @@ from windowlib.runs.operations import adopt
 from windowlib.runs.restore import restore
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables import delta, log, maintained
+from windowlib.tables import log, maintained
+from windowlib.tables.delta import Tables
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import Ledger, Rejected, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.log import DamagedLog
-from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
 
 GROUPS = [*PAIRS, *PAIRS_OF_CHANGES, *TRIPLES, *TRIPLES_OF_CHANGES]
@@ -141,7 +141,7 @@ def explore(
 def of_others(folder: Path) -> set[Path]:
     """What another program has written to `results` and nothing is built on yet: that program answers for it."""
     table = Tables(root_of(folder))["results"]
-    newest, commit = delta.version(table), ledger_of(pipeline(folder)).state().commit
+    newest, commit = table.version(), ledger_of(pipeline(folder)).state().commit
     after = commit.versions.get("results", -1) if commit else -1
     spared = set[Path]()
     for one in reversed([*log.entries(table.folder, after, newest or 0)]):
@@ -274,7 +274,7 @@ def check_kept_cuts(reader: Reader) -> None:
                 ("results", reader.truths[commit.batch_id].results),
                 ("open_windows", reader.truths[commit.batch_id].waiting),
             ):
-                files = delta.files(tables[name], commit.versions.get(name))
+                files = tables[name].files(commit.versions.get(name))
                 held = [one for file in files for one in rows_of(reader.root / name / file.path).items()]
                 assert sorted(held) == sorted(wanted.items()), f"the cut of batch {commit.batch_id}: {held}, {wanted}"
 

@@ -25,10 +25,10 @@ from windowlib.erasure.source import Held, Target
 from windowlib.migrations.difference import Difference, Side
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen, read_files
-from windowlib.tables import data_files, delta, erasures
+from windowlib.tables import data_files, erasures
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 from windowlib.tables.rerun import RerunRefused
 
@@ -138,7 +138,7 @@ def not_compared(definition: Definition, before: Side, after: Side, *_: object) 
 
 
 def _pinned(inputs: Inputs, table: str) -> list[data_files.DataFile]:
-    return delta.files(inputs.opened[table], inputs.before.versions.get(table) if inputs.before else None)
+    return inputs.opened[table].files(inputs.before.versions.get(table) if inputs.before else None)
 
 
 def _files(folder: Path, rows: Rows) -> list[data_files.DataFile]:

@@ -52,7 +52,7 @@ from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, rollback
 from windowlib.runs.restore import restore
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, delta_commits, disk, erasures, migration, prepare, roll_forward
+from windowlib.tables import delta_commits, disk, erasures, migration, prepare, roll_forward
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.lease import Overtaken
 from windowlib.tables.ledger import DecidedMeanwhile, Ledger, Superseded, wall_clock_ms
@@ -275,7 +275,7 @@ def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: 
     left, ledger = definition.root / "_migration", ledger_of(definition)
     killed_as_it_finishes(definition)
     assert (migration_of(definition, ledger), bool(migrations(definition.root))) == (None, True)
-    (said,) = [one for one in tail(ledger.tables, delta.version(ledger.tables["ledger"])).said if one.kind == FINISHED]
+    (said,) = [one for one in tail(ledger.tables, ledger.tables["ledger"].version()).said if one.kind == FINISHED]
     assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(definition, no_spark, Asked(*BY))
@@ -342,7 +342,7 @@ def test_what_is_planned_meanwhile_stops_no_operator(folder: Path, monkeypatch: 
 
 
 def _files(definition: Definition, at: Commit) -> list[DataFile]:
-    return delta.files(ledger_of(definition).tables["results"], at.versions["results"])
+    return ledger_of(definition).tables["results"].files(at.versions["results"])
 
 
 def killed_as_it_finishes(definition: Definition) -> None:

@@ -35,10 +35,10 @@ from windowlib.runs import advance as advance_module
 from windowlib.runs import attempt, operations, verdicts
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
-from windowlib.tables import delta, delta_commits, disk, erasures, kept, lease, prepare, roll_forward, small, standing
+from windowlib.tables import delta_commits, disk, erasures, kept, lease, prepare, roll_forward, small, standing
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.ledger import Ledger, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.roll_forward import LostRows
 
 MANY = 4_000
@@ -118,7 +118,7 @@ def without_compare_and_set(patch: pytest.MonkeyPatch) -> None:
     commit = delta_commits.commit_logged
 
     def on_the_newest(table: Table, expected: int, *rest: Any) -> int:
-        newest = delta.version(table)
+        newest = table.version()
         assert newest is not None
         return commit(table, newest, *rest)
 
@@ -129,7 +129,7 @@ def without_prepare(patch: pytest.MonkeyPatch) -> None:
     """Each attempt computes what it publishes, on top of what an earlier one has committed."""
 
     def as_they_are(tables: Tables, *_: object) -> dict[str, int]:
-        found = {name: delta.version(tables[name]) for name in COMMIT_ORDER}
+        found = {name: tables[name].version() for name in COMMIT_ORDER}
         return {name: version for name, version in found.items() if version is not None}
 
     def again(run: Any, claim: Any, due: Any) -> Any:

@@ -22,11 +22,11 @@ from windowlib.runs.exits import SUPERSEDED, UNEXPECTED, exit_code
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt, rollback
 from windowlib.runs.verdicts import abandon
-from windowlib.tables import delta, delta_commits, log, roll_forward
+from windowlib.tables import delta_commits, log, roll_forward
+from windowlib.tables.delta import Tables
 from windowlib.tables.lease import TRIES, Overtaken
 from windowlib.tables.ledger import Superseded
 from windowlib.tables.log import DamagedLog
-from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import ForeignChange
 
 
@@ -137,13 +137,13 @@ def test_a_batch_whose_prepare_file_is_lost_can_be_given_up(place: Callable[[str
     reader, definition = watched(folder), pipeline(folder)
     before, results = ledger_of(definition).state(), Tables(root_of(folder))["results"]
     assert before.prepared is not None
-    file, version = definition.root / before.prepared.path, delta.version(results)
+    file, version = definition.root / before.prepared.path, results.version()
     file.unlink()
     if left is not None:
         file.write_bytes(left)
     assert version is not None
     assert abandon(definition, *BY) == 3
-    assert delta.version(results) == version + 1
+    assert results.version() == version + 1
     a_run(folder)
     check_at_rest(reader)
 
@@ -157,7 +157,7 @@ def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Ca
     with stopped("commit:run_metrics"):
         a_run(folder)
     results = Tables(root_of(folder))["results"]
-    delta_commits.restore(results, delta.version(results), None)
+    delta_commits.restore(results, results.version(), None)
     with pytest.raises(ForeignChange, match=r"changed by windowlib itself, version .*windowlib abandon .* drops"):
         a_run(folder)
     reader = watched(folder)
@@ -190,7 +190,7 @@ def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
     reader.watch()
     tables = Tables(root_of(folder))
     versions = ledger_of(definition).state().versions
-    assert {name: delta.version(tables[name]) for name in versions} == versions
+    assert {name: tables[name].version() for name in versions} == versions
     a_run(folder)
     check_at_rest(reader)
 
@@ -229,7 +229,7 @@ def before_the_commit(table: str, act: Callable[[], object], patch: pytest.Monke
 def move_on(folder: Path) -> None:
     """What another program does that changes no row."""
     results = Tables(root_of(folder))["results"]
-    newest = delta.version(results)
+    newest = results.version()
     assert newest is not None
     delta_commits.commit(results, newest)
 
@@ -300,7 +300,7 @@ def test_a_run_that_fails_at_its_fences_keeps_no_claim(begun: Path, tmp_path: Pa
     with dead_owner():
         ledger_of(definition).claim()
     results = root_of(folder) / "results"
-    newest = delta.version(Tables(root_of(folder))["results"])
+    newest = Tables(root_of(folder))["results"].version()
     assert newest is not None
     entry = log.file_of(results, newest)
     text = entry.read_bytes()

@@ -10,9 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowlib.tables import delta
+from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import snapshot
 
 COLUMNS = ("sequence", "kind", "batch_id", "definition", "decision")
@@ -78,6 +77,6 @@ def gap_of(definition: str) -> int:
 
 def ledger_rows(root: Path) -> Iterator[dict[str, Any]]:
     """The rows of the ledger of the pipeline in a folder, if it has any."""
-    version = delta.version(Tables(root)[LEDGER.name])
+    version = Tables(root)[LEDGER.name].version()
     rows = pa.table({}) if version is None else snapshot(root / LEDGER.name, version).select(COLUMNS)
     yield from rows.to_pylist()

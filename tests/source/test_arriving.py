@@ -26,9 +26,9 @@ from windowlib.runs.together import advance_together
 from windowlib.source import contents, listing
 from windowlib.source.found import SourceError
 from windowlib.source.listing import FilesChanged, waiting_files
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import NothingToDecide, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Plan
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 from windowlib.tables.set_aside import SetAside, decide, files_set_aside
 

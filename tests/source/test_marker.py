@@ -30,7 +30,7 @@ from windowlib.source.found import SourceError
 from windowlib.source.listing import found_files, waiting_files
 from windowlib.source.marker import marker_of
 from windowlib.tables import disk
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 from windowlib.tables.read import read_table
 
 DAY_MS = 86_400_000

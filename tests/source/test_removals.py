@@ -25,8 +25,8 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns.dry_run import preview
 from windowlib.runs.advance import advance
 from windowlib.source.found import SourceError
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.opened import Tables
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun, RerunRefused, time_range
 

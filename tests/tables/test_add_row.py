@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-from windowlib.tables import data_files, delta
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 from windowlib.tables.outside import SET_ASIDE
 from windowlib.tables.set_aside import SetAside, decide, files_set_aside
 
@@ -20,7 +19,7 @@ def test_several_at_once(tmp_path: Path) -> None:
         list(several.map(lambda path: decide(tmp_path, SetAside(path, AT, "ann", "broken")), paths))
     assert sorted(files_set_aside(tmp_path)) == sorted(paths)
     table = Table(tmp_path / SET_ASIDE.name)
-    rows = list(data_files.rows(table, delta.files(table, delta.version(table)), SET_ASIDE.columns))
+    rows = list(table.rows(table.files(table.version()), SET_ASIDE.columns))
     assert len({row["number"] for row in rows}) == len(rows) == len(paths)
 
 

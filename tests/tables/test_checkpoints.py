@@ -13,11 +13,11 @@ from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipel
 from windowlib.batches.planning import ledger_of
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
-from windowlib.tables import checkpoints, data_files, delta, delta_commits, disk
+from windowlib.tables import checkpoints, data_files, delta_commits, disk
+from windowlib.tables.delta import Table
 from windowlib.tables.foreign import foreign_changes
 from windowlib.tables.log import HINT, CutLog, check_can_open, file_of, last_checkpoint
 from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
-from windowlib.tables.opened import Table
 
 NUMBERS = pa.schema([("number", pa.int64())])
 OF_BEFORE = {
@@ -32,7 +32,7 @@ def replaced_often(folder: Path, commits: int) -> Table:
     version = delta_commits.create(table, Schema.from_arrow(NUMBERS))
     for number in range(commits):
         made = data_files.write(folder, pa.table({"number": [number]}, NUMBERS))
-        old = delta.files(table, version)
+        old = table.files(version)
         version = delta_commits.commit(table, version, add=[made], remove=old)
         for file in old:
             (folder / file.path).unlink()
@@ -59,15 +59,15 @@ def test_a_table_is_opened_with_ten_entries_however_many_there_are(tmp_path: Pat
 
 def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Path) -> None:
     table = replaced_often(tmp_path, 28)
-    newest = delta.version(table)
+    newest = table.version()
     assert newest is not None
     assert removals_repeated(tmp_path)
-    held = [file.path for file in delta.files(table, newest)]
+    held = [file.path for file in table.files(newest)]
     checkpoints.checkpoint(table, newest)
     assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
     assert removals_repeated(tmp_path) == []
     again = Table(tmp_path)
-    assert [file.path for file in delta.files(again, delta.version(again))] == held
+    assert [file.path for file in again.files(again.version())] == held
 
 
 def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,13 +78,13 @@ def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked_at.append(folder) or glob(folder, pattern))
     monkeypatch.setattr(DeltaTable, "is_deltatable", lambda folder: looked_at.append(Path(folder)) or True)
     again = Table(tmp_path)
-    newest = delta.version(again)
+    newest = again.version()
     assert newest is not None
     delta_commits.commit(again, newest)
     assert looked_at == []
     with pytest.raises(CutLog):
         check_can_open(tmp_path, 3)
-    assert delta.version(table) == newest + 1
+    assert table.version() == newest + 1
 
 
 @pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
@@ -128,7 +128,7 @@ def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     table = replaced_often(tmp_path, 12)  # as if a year had passed
     assert entries_to_read(tmp_path) < 12
     assert checkpoints.can_open(tmp_path, 0)
-    assert delta.files(table, 0) == []
+    assert table.files(0) == []
 
 
 def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(

@@ -11,23 +11,23 @@ from tests.golden.make import CASES, unpack
 from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import load_definition
-from windowlib.tables import compaction, data_files, delta, delta_commits, disk, ledger_read, row_groups, small
+from windowlib.tables import compaction, delta_commits, disk, ledger_read, row_groups, small
 from windowlib.tables.data_files import ROWS_PER_GROUP, shaped
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger import Superseded
 from windowlib.tables.ledger_compaction import put_together, to_put_together
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import LedgerState, applied
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Table
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     found = Table(load_definition(unpack(name, tmp_path)[0]).root / LEDGER.name)
-    files = delta.files(found, delta.version(found))
-    rows = sorted(data_files.rows(found, files, LEDGER.columns), key=_sequence)
+    files = found.files(found.version())
+    rows = sorted(found.rows(files, LEDGER.columns), key=_sequence)
     for count in range(len(rows), 0, -1 if ALL else -31):
         one_file = Table(tmp_path / f"ledger-{count}")
         delta_commits.create(one_file, LEDGER.schema())
@@ -45,8 +45,8 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
     definition = load_definition(unpack("tumbling", tmp_path)[0])
     lengthen(definition, 300)
     table = Table(definition.root / LEDGER.name)
-    assert sum(file.rows for file in delta.files(table, delta.version(table))) > 900
-    version = delta.version(table)
+    assert sum(file.rows for file in table.files(table.version())) > 900
+    version = table.version()
     assert version is not None
     read: list[int] = []
     monkeypatch.setattr(row_groups, "shaped", lambda rows, schema: read.append(rows.num_rows) or shaped(rows, schema))

@@ -13,9 +13,9 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import data_files, delta, delta_commits, log, prepare, roll_forward
+from windowlib.tables import data_files, delta_commits, log, prepare, roll_forward
 from windowlib.tables.change import logged
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 from windowlib.tables.prepare import Publication, TableChange, Unreadable
 from windowlib.tables.roll_forward import ForeignChange, Standing
 
@@ -25,7 +25,7 @@ JSON_SCHEMA = Schema.from_arrow(SCHEMA).to_json()
 
 
 def version(root: Path, name: str) -> int | None:
-    return delta.version(Tables(root)[name])
+    return Tables(root)[name].version()
 
 
 def values(root: Path) -> dict[str, list[int]]:
@@ -33,7 +33,7 @@ def values(root: Path) -> dict[str, list[int]]:
     return {
         name: sorted(
             value
-            for file in delta.files(Tables(root)[name], version(root, name))
+            for file in Tables(root)[name].files(version(root, name))
             for value in pq.ParquetFile(root / name / file.path).read()["value"].to_pylist()
         )
         for name in TABLES
@@ -48,7 +48,7 @@ def publication(root: Path, batch_id: int, *rows: int) -> Publication:
         folder.mkdir(parents=True, exist_ok=True)
         start = version(root, name)
         file = data_files.write(folder, pa.table({"value": pa.array(rows, pa.int64())}))
-        old = delta.files(Tables(root)[name], start) if name == "results" else []
+        old = Tables(root)[name].files(start) if name == "results" else []
         changes.append(
             TableChange(
                 name,
@@ -203,7 +203,7 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
 )
 def test_a_compaction_is_not_undone_where_a_file_that_stays_is_deleted(root: Path) -> None:
     table = Tables(root)["results"]
-    start = delta.version(table)
+    start = table.version()
     assert start is not None
     extra = data_files.write(root / "results", pa.table({"value": pa.array([30], pa.int64())}))
     delta_commits.commit(table, start, add=[extra])
@@ -215,7 +215,7 @@ def test_a_compaction_is_not_undone_where_a_file_that_stays_is_deleted(root: Pat
     with pytest.raises(ForeignChange, match=rf"results was compacted .*{extra.path} is deleted .*windowlib abandon "):
         roll_forward.judge(Tables(root), replace(what, changes=changes))
     with pytest.raises(delta_commits.LostFiles, match=rf"{extra.path} is deleted \(1 such files\).* from a backup"):
-        delta_commits.restore(table, delta.version(table), start + 1)
+        delta_commits.restore(table, table.version(), start + 1)
     assert values(root)["results"] == [3, 30]
 
 

@@ -15,11 +15,11 @@ from deltalake import Schema
 from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
 
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import data_files, delta, delta_commits, publish
+from windowlib.tables import data_files, delta_commits, publish
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import RUN_METRICS
-from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import TableChange
 from windowlib.tables.publish import Changes
 
@@ -163,7 +163,7 @@ def holding(tables: Tables, name: str, columns: Schema, rows: int = 2) -> list[D
     made = [data_files.write(table.folder, pa.Table.from_pylist([{}], schema=arrow)) for _ in range(rows)]
     if made:
         delta_commits.commit(table, 0, add=made)
-    return sorted(delta.files(table, delta.version(table)), key=lambda file: file.path)
+    return sorted(table.files(table.version()), key=lambda file: file.path)
 
 
 def test_a_table_that_does_not_change_stays_where_it_is(tables: Tables) -> None:

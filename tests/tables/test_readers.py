@@ -22,9 +22,9 @@ from tests.delta_reader import FILTERS, MAINTAINED, OLD, READ_MAINTAINED
 from tests.docs.pages import PROJECT
 from tests.strategies import ALL
 from windowlib.definition.definition import Definition
-from windowlib.tables import delta, delta_commits, small
+from windowlib.tables import delta_commits, small
+from windowlib.tables.delta import Table
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.opened import Table
 from windowlib.tables.read import duckdb_views, read_table, snapshot
 
 Row = dict[str, Any]
@@ -106,7 +106,7 @@ class TestReaders:
 
     def test_versions_are_read_as_they_were(self, pipeline: Definition) -> None:
         folder = pipeline.root / "results"
-        newest = delta.version(Table(folder))
+        newest = Table(folder).version()
         assert newest == 4  # created, then one commit a batch
         sizes = []
         for version in range(newest + 1):
@@ -133,7 +133,7 @@ class TestReaders:
     def test_statistics_bracket_the_values_of_their_file(self, pipeline: Definition, table: str) -> None:
         folder = pipeline.root / table
         bracketed = 0
-        for file in delta.files(Table(folder), delta.version(Table(folder))):
+        for file in Table(folder).files(Table(folder).version()):
             rows = pq.ParquetFile(folder / file.path).read()
             assert rows.num_rows == file.rows
             for column in file.low.keys() & file.high.keys():
@@ -148,7 +148,7 @@ class TestReaders:
         columns = {field.name for field in DeltaTable(str(folder)).schema().fields}
         in_files = {
             name
-            for file in delta.files(Table(folder), delta.version(Table(folder)))
+            for file in Table(folder).files(Table(folder).version())
             for name in pq.read_schema(folder / file.path).names
         }
         assert {"window_start_ms", "state_window_start_ms", "p0_count"} <= in_files - columns
@@ -189,7 +189,7 @@ def test_statistics_keep_to_what_readers_understand(tmp_path: Path) -> None:
     table = pa.table(columns)
     version = delta_commits.create(Table(tmp_path), Schema.from_arrow(table.schema))
     version = small.append_rows(Table(tmp_path), version, table.to_pylist())
-    [file] = delta.files(Table(tmp_path), version)
+    [file] = Table(tmp_path).files(version)
     assert file.low["at"] <= first
     assert file.high["at"] >= last
     assert last - timedelta(milliseconds=-1) >= file.high["at"]

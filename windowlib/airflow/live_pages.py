@@ -25,8 +25,8 @@ from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Found, Place, home_page, pipeline_page, results_page
 from windowlib.pages.rows import LookedFor, Rows, results
 from windowlib.tables import last_error
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.opened import Tables
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline

@@ -23,8 +23,8 @@ from windowlib.engines.choice import check_types
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.source.intake import Seen
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
-from windowlib.tables.opened import Tables
 from windowlib.tables.publish import Changes
 from windowlib.tables.rerun import Rerun
 

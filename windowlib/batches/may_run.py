@@ -19,11 +19,11 @@ from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.source.folder import is_chosen
 from windowlib.tables import publish
+from windowlib.tables.delta import Tables
 from windowlib.tables.late import allowed_lateness_ms
 from windowlib.tables.ledger import Waiting
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.meaning import RESULT_CHANGES
-from windowlib.tables.opened import Tables
 
 _PATTERN = {*"*?[]{}%\\"}
 _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text

@@ -14,10 +14,10 @@ from deltalake import Schema
 
 from windowlib.engines.choice import rows_with_file
 from windowlib.model.rerun import TimeRange
-from windowlib.tables import delta, publish
+from windowlib.tables import publish
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.lost import check_there
-from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Pinned:
 
     def files(self, table: str) -> list[DataFile]:
         """The files of a table."""
-        return delta.files(self.opened[table], self.versions.get(table))
+        return self.opened[table].files(self.versions.get(table))
 
     def files_in(self, table: str, span: TimeRange) -> list[DataFile]:
         """The files of `results` or `late_events` that may hold a window, or an event, in the span or touching it."""
@@ -54,7 +54,7 @@ class Pinned:
 
     def files_where(self, table: str, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
         """The files of a table that `chosen` takes, as `delta.files_where` has it."""
-        return delta.files_where(self.opened[table], self.versions.get(table), chosen)
+        return self.opened[table].files_where(self.versions.get(table), chosen)
 
     def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:
         """The rows of a table, or of some of its files; None without files."""
@@ -85,7 +85,7 @@ class Pinned:
 
     def count(self, table: str) -> int:
         """The number of rows of a table, by its files' statistics."""
-        return delta.row_count(self.opened[table], self.versions.get(table))
+        return self.opened[table].row_count(self.versions.get(table))
 
     def _schema(self, table: str) -> StructType:
         partition_by = self.opened[table].at(self.versions[table]).metadata().partition_columns

@@ -34,13 +34,12 @@ from windowlib.source.found import Found
 from windowlib.source.marker import FullListing, Marker
 from windowlib.source.place import PLACE, check_place, place_of
 from windowlib.source.removals import Removal
-from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile, read_parquet
 from windowlib.tables.decision import Decision
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan, SourceFile
 from windowlib.tables.migration import MIGRATED
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
 
 if TYPE_CHECKING:
@@ -285,7 +284,7 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
         return ends
 
     step = step_of(definition, frozen, frozen.watermark_in_ms or MIN_WATERMARK, time_ms)
-    reach = definition.plan.reach(delta.files(table, state.pinned("open_windows")), (), step)
+    reach = definition.plan.reach(table.files(state.pinned("open_windows")), (), step)
     return definition.plan.is_due(reach, step, ends_ms)
 
 

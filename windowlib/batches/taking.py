@@ -19,8 +19,8 @@ from windowlib.source import listing
 from windowlib.source.delta_source import CURSOR, Cursor, table_id
 from windowlib.source.found import SourceError
 from windowlib.source.removals import Removal, Spans, command, compacted, span_of, title, ways_on
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, is_too_long
 from windowlib.tables.set_aside import files_set_aside
 

@@ -18,10 +18,10 @@ from windowlib.model.watermark import (
     observe,
 )
 from windowlib.source.intake import Seen
-from windowlib.tables import delta, small
+from windowlib.tables import small
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.meaning import WATERMARKS
-from windowlib.tables.opened import Tables
 
 SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
 
@@ -34,7 +34,7 @@ def policy_of(watermark: Watermark) -> WatermarkPolicy:
 def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
     """The newest row of `watermarks` as of a commit."""
     table, version = tables[WATERMARKS.name], before.versions.get(WATERMARKS.name) if before else None
-    return small.newest_of(table, delta.files(table, version), WATERMARKS.columns, "batch_id")
+    return small.newest_of(table, table.files(version), WATERMARKS.columns, "batch_id")
 
 
 @dataclass(frozen=True, slots=True)

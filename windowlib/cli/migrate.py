@@ -207,10 +207,9 @@ def _show(screen: Console, definition: Definition, shadow: Shadow, found: Differ
 
 
 def _late(shadow: Shadow) -> int:
-    from windowlib.tables import delta
 
     table = shadow.ledger.tables["late_events"]
-    return sum(file.rows for file in delta.files(table, shadow.commit.versions.get("late_events")))
+    return sum(file.rows for file in table.files(shadow.commit.versions.get("late_events")))
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:

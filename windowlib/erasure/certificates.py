@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.tables import erasures, maintained
+from windowlib.tables.delta import Tables
 from windowlib.tables.erasures import Erasure
 from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.meaning import FORGET, RESULT_CHANGES
-from windowlib.tables.opened import Tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from windowlib.batches import sharing
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
-from windowlib.tables import data_files, delta, delta_commits, disk, last_error
+from windowlib.tables import data_files, delta_commits, disk, last_error
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.ledger_rows import BY_ITSELF, rerun_of
 from windowlib.tables.meaning import LEDGER, TABLES
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
 
 FOLDERS = ("checks", "gx", "pages", "logs")
@@ -84,11 +84,11 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
     tries = delta_commits.Tries()
     while True:
         tries.next()
-        newest = delta.version(table)
+        newest = table.version()
         if newest is None:
             return 0
         differing, add, drop = 0, [], []
-        for file in delta.files(table, newest):
+        for file in table.files(newest):
             before = data_files.rows_of(data_files.read_parquet(table.folder / file.path, TABLES[name].columns))
             after = [change(row) for row in before]
             count = sum(one != other for one, other in zip(before, after, strict=True))

@@ -26,8 +26,8 @@ from windowlib.source import rows as source
 from windowlib.source.files import check_readable
 from windowlib.source.found import SourceError
 from windowlib.source.intake import times_of
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, SourceFile
-from windowlib.tables.opened import Tables
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.set_aside import files_set_aside
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files
 from windowlib.tables.decision import Decision
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import LedgerState, at_ms_of
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
 
 SHOWN = 5
@@ -33,7 +33,7 @@ def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
     """The newest commits, newest first; the ledger's files are read only as far back as they need."""
     table = tables[LEDGER.name]
     found: list[Committed] = []
-    for file in sorted(delta.files(table, state.version), key=lambda file: -file.high["sequence"]):
+    for file in sorted(table.files(state.version), key=lambda file: -file.high["sequence"]):
         if not file.low.get("kind", "commit") <= "commit" <= file.high.get("kind", "commit"):
             continue
         rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)

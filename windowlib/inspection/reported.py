@@ -8,8 +8,8 @@ from pathlib import Path
 
 from windowlib.definition.instants import instant, time_of
 from windowlib.tables.acknowledged import acknowledged, quiet
+from windowlib.tables.delta import Tables
 from windowlib.tables.notices import reported
-from windowlib.tables.opened import Tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,13 +25,13 @@ from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
 from windowlib.source.marker import marker_of, words
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files
+from windowlib.tables.delta import Tables
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
 from windowlib.tables.migration import finished, migrations, switched
-from windowlib.tables.opened import Tables
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.table import TableSpec
 from windowlib.tables.verifications import Verification
@@ -120,7 +120,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
     ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
     commit = state.commit
-    windows = delta.files(ledger.tables[OPEN_WINDOWS.name], _version(commit, OPEN_WINDOWS.name))
+    windows = ledger.tables[OPEN_WINDOWS.name].files(_version(commit, OPEN_WINDOWS.name))
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
     reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
@@ -174,7 +174,7 @@ def _version(commit: Commit | None, table: str) -> int | None:
 def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, value: int) -> list[dict[str, Any]]:
     """The rows of a small table, as of a commit, that have a value in a column."""
     found = []
-    for file in delta.files(tables[of.name], _version(commit, of.name)):
+    for file in tables[of.name].files(_version(commit, of.name)):
         if file.low.get(column, value) <= value <= file.high.get(column, value):
             rows = data_files.read_parquet(tables[of.name].folder / file.path, of.columns)
             found += data_files.rows_of(data_files.having(rows, column, lambda one: one == value))
@@ -183,7 +183,7 @@ def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, val
 
 def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
     """The rows that the newest batch with any has written, whatever came before."""
-    newest = delta.newest_batch(tables[of.name], _version(commit, of.name))
+    newest = tables[of.name].newest_batch(_version(commit, of.name))
     return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
 
 

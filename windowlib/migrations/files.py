@@ -19,11 +19,11 @@ from windowlib.batches.staging import Staging
 from windowlib.migrations.difference import FEED
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.partitions import day as day_of
-from windowlib.tables import data_files, delta, publish
+from windowlib.tables import data_files, publish
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import DQ_RESULTS, RESULT_CHANGES, RUN_METRICS, TABLES, WATERMARKS
-from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import TableChange
 
 CAUSE = "migrate"
@@ -39,7 +39,7 @@ class Standing:
     versions: Mapping[str, int]
 
     def files(self, name: str) -> list[DataFile]:
-        return delta.files(self.tables[name], self.versions.get(name))
+        return self.tables[name].files(self.versions.get(name))
 
     def schema(self, name: str) -> Schema | None:
         version = self.versions.get(name)

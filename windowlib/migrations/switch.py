@@ -43,6 +43,7 @@ from windowlib.runs.deadline import bounded
 from windowlib.runs.publication import publish
 from windowlib.source.place import PLACE, place_of
 from windowlib.tables.decision import Decision
+from windowlib.tables.delta import Tables
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
@@ -50,7 +51,6 @@ from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.lost import check_there
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.tables.migration import MIGRATED, drop_tables
-from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import TableChange
 from windowlib.tables.publish import with_all_columns
 

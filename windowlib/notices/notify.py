@@ -19,8 +19,8 @@ from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
 from windowlib.tables.acknowledged import Acknowledged, acknowledged, quiet
+from windowlib.tables.delta import Tables
 from windowlib.tables.notices import Notice, Reported, add, reported
-from windowlib.tables.opened import Tables
 
 HandOver = Callable[[Mapping[str, Any]], None]
 TRIES = 5  # to be the process that sends, while others add notices

@@ -33,7 +33,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.validations import kept, kept_of
-from windowlib.tables import delta, row_groups
+from windowlib.tables import row_groups
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
@@ -112,7 +112,7 @@ def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterato
 
 def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
     """Of the newest batch in `dq_results`: one that was abandoned was never there, one that was undone is gone."""
-    judged = delta.newest_batch(ledger.tables[DQ_RESULTS.name], state.pinned(DQ_RESULTS.name))
+    judged = ledger.tables[DQ_RESULTS.name].newest_batch(state.pinned(DQ_RESULTS.name))
     newest = None if judged is None else kept_of(definition.root, judged)
     if newest is None:
         return
@@ -222,7 +222,7 @@ def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
     Where more than `OPENED` files hold those weeks, it is the time of the newest of them.
     """
     table = ledger.tables[SOURCE_FILES.name]
-    files = delta.files(table, state.pinned(SOURCE_FILES.name))
+    files = table.files(state.pinned(SOURCE_FILES.name))
     newest_first = sorted(files, key=lambda file: -file.high.get("modified_ns", 0))
     newest_ns = newest_first[0].high.get("modified_ns", 0) if newest_first else 0
     since_ns = newest_ns - USUAL_FOR_MS * PER_FILE_NS

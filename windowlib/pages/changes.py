@@ -18,10 +18,10 @@ from deltalake.exceptions import DeltaError
 from windowlib.definition.durations import UNITS
 from windowlib.model.errors import WindowError
 from windowlib.pages.newest import Run
-from windowlib.tables import delta, log
+from windowlib.tables import log
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.foreign import RowChange, rows_changed
 from windowlib.tables.meaning import ADDED, CHANGED, REMOVED
-from windowlib.tables.opened import Table, Tables
 
 DAY_MS = UNITS["d"]
 COMMITS_READ = 1_500  # entries of the log
@@ -118,7 +118,7 @@ def _compared(results: Table, before: Run | None, run: Run) -> RowChange | None:
     if before is None:
         return None
     try:
-        then, now = (delta.files(results, one.versions.get("results")) for one in (before, run))
+        then, now = (results.files(one.versions.get("results")) for one in (before, run))
     except (DeltaError, FileNotFoundError, WindowError):
         return None  # the log was shortened
     return rows_changed(results, then, now, ROWS_COMPARED)

@@ -20,9 +20,8 @@ from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
 from windowlib.pages.hour_counts import Counts, Kept, counts, numbers, times_ms
 from windowlib.pages.newest import Run
-from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 from windowlib.tables.statistics import overlapping, overlapping_ms
 
 HOURS = 72
@@ -149,7 +148,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[Run], *, keep: 
         return []
     end_ms = newest_ms // HOUR_MS * HOUR_MS + HOUR_MS
     versions, watermark_ms = runs[0].versions, runs[0].watermark_out_ms
-    files = {name: delta.files(tables[name], versions.get(name)) for name in ("results", "late_events", "open_windows")}
+    files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], end_ms)
     counting = Counting.of(definition, tables, span)
     kept = Kept.read(definition.root, counting.terms)

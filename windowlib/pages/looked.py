@@ -18,10 +18,10 @@ from windowlib.notices.situations import standing_still
 from windowlib.pages.newest import RUNS_SHOWN, Tail, tail
 from windowlib.quality.validations import Validated, kept
 from windowlib.tables import last_error
+from windowlib.tables.delta import Tables
 from windowlib.tables.last_error import LastError
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState, Plan
-from windowlib.tables.opened import Tables
 
 
 class State(StrEnum):

@@ -17,9 +17,9 @@ from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run, Tail, tail
 from windowlib.quality.firings import windows_fired
 from windowlib.tables import disk
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.opened import Tables
 
 FILE = "metrics.prom"
 FEW = 50  # rows of the ledger, of which a batch has four or five

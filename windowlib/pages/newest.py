@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windowlib.tables import data_files, delta, row_groups, small
+from windowlib.tables import data_files, row_groups, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.ledger_history import in_force
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.migration import FINISHED
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.owner import Owner
 from windowlib.tables.rerun import Rerun
 
@@ -145,7 +145,7 @@ def _ledger_rows(table: Table, version: int | None, at_most: int) -> list[dict[s
 
 def _newest_groups(table: Table, version: int | None) -> Iterator[pa.Table]:
     """The row groups of the ledger, the newest first."""
-    for file in sorted(delta.files(table, version), key=lambda file: -file.high["sequence"]):
+    for file in sorted(table.files(version), key=lambda file: -file.high["sequence"]):
         path = table.folder / file.path
         yield from _rows_of_small(path) if file.rows <= data_files.ROWS_PER_GROUP else _groups_of(path)
 

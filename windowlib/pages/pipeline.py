@@ -25,7 +25,6 @@ from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import Verified, verified
 from windowlib.pages.waiting import put_away
 from windowlib.reruns.words import HIDDEN, title
-from windowlib.tables import delta
 from windowlib.tables.ledger_rows import BY_ITSELF
 from windowlib.tables.statistics import overlapping
 
@@ -211,7 +210,7 @@ def _what_if(found: Looked) -> WhatIf | None:
 
 def _late_span(found: Looked, run: Run) -> TimeRange:
     """The event times whose late events are few enough to be looked at one by one."""
-    files = delta.files(found.tables["late_events"], run.versions.get("late_events"))
+    files = found.tables["late_events"].files(run.versions.get("late_events"))
     newest_ms = newest_event_ms(found.definition, found.tail.in_force[:RUNS_SHOWN])
     if sum(file.rows for file in files) <= LATE_READ or newest_ms is None:
         return EVER

@@ -25,9 +25,9 @@ from windowlib.pages.newest import Run, parts_of_newest, rows_of_newest
 from windowlib.plans.added import FILLED
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.opened import Tables
+from windowlib.tables.delta import Tables
 from windowlib.tables.statistics import overlapping
 
 EXAMPLES = 10  # rows of one reason, or of one hour
@@ -107,7 +107,7 @@ def results(
     wanted, found = looked_for or LookedFor(), list[dict[str, Any]]()
     window = [*definition.source.key, "window_start", "window_end"]
     columns = [*window, *definition.outputs, FILLED, "timing", "firing", "batch_id"]
-    if files := delta.files(tables["results"], versions.get("results")):
+    if files := tables["results"].files(versions.get("results")):
         schema = pq.read_schema(tables["results"].folder / files[0].path)
         files = [file for file in files if wanted.may_be_in(file, schema)]
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
@@ -131,7 +131,7 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list
     for reason in REASONS:
         count = sum(run.figures.get(f"quarantined_{reason}", 0) for run in runs)
         if count:
-            files = delta.files(tables["quarantine"], runs[0].versions.get("quarantine"))
+            files = tables["quarantine"].files(runs[0].versions.get("quarantine"))
             rows = rows_of_newest(tables, "quarantine", files, EXAMPLES, pc.field("reason") == reason)
             columns = ["source_file", "source_row", "event_time", "raw", "batch_id"]
             found.append(Refused(reason, count, shown(definition, rows, columns)))
@@ -140,7 +140,7 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list
 
 def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[LateHour]:
     """The newest hours of the late events that came last, newest first."""
-    files = delta.files(tables["late_events"], versions.get("late_events"))
+    files = tables["late_events"].files(versions.get("late_events"))
     rows = rows_of_newest(tables, "late_events", files, LATE_LOOKED_AT)
     hours: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
@@ -168,7 +168,7 @@ def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
 
 def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> Rows:
     """The windows, or slices, in flight that end first, of those that were looked at."""
-    keys, files = definition.source.key, delta.files(tables["open_windows"], versions.get("open_windows"))
+    keys, files = definition.source.key, tables["open_windows"].files(versions.get("open_windows"))
     asked = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
     parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=asked)
     rows = [row for _, part in parts for row in data_files.rows_of(_first_to_end(part))]

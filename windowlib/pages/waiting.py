@@ -17,8 +17,8 @@ from windowlib.pages.rows import EXAMPLES, Rows, shown
 from windowlib.quality.validations import kept_of
 from windowlib.tables import prepare
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.opened import Tables
 
 WHY = "why"
 

@@ -11,11 +11,10 @@ from windowlib.plans.admission import REASONS
 from windowlib.quality.check import column_of, failed_in_words, without_examples
 from windowlib.quality.figures import Figures
 from windowlib.quality.validations import Validated
-from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import REMOVED
-from windowlib.tables.opened import Tables
 
 SHOWN = 3  # checks
 GONE_NULL, UNUSABLE = "results_gone_null", "unusable_share"
@@ -65,11 +64,11 @@ def _refused(figures: Figures) -> Iterator[str]:
 
 def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int) -> list[str]:
     """The aggregates that went null with batch `since`."""
-    files = delta.files(tables["result_changes"], commit.versions.get("result_changes"))
+    files = tables["result_changes"].files(commit.versions.get("result_changes"))
     made = [one for one in files if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
 
     def before() -> list[DataFile]:
-        results = delta.files(tables["results"], commit.versions.get("results"))
+        results = tables["results"].files(commit.versions.get("results"))
         return [one for one in results if one.high["batch_id"] < since]
 
     return gone_null(definition.outputs, made, before, definition.added)

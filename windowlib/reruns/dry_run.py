@@ -15,8 +15,8 @@ from windowlib.reruns.findings import DIFFERENCE, look
 from windowlib.reruns.page import PAGE, preview_page
 from windowlib.reruns.previews import FOLDER, Preview, keep
 from windowlib.reruns.summary import summary_of
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Clock
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any
 
 from windowlib.definition.instants import time_of, utc
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables import data_files, delta, small
-from windowlib.tables.opened import Table
+from windowlib.tables import small
+from windowlib.tables.delta import Table
 from windowlib.tables.outside import PREVIEWS
 from windowlib.tables.rerun import Rerun, RerunRefused
 
@@ -83,7 +83,7 @@ def previews(root: Path) -> list[Preview]:
             row["watermark_ms"],
             Summary(**json.loads(row["summary"])),
         )
-        for row in data_files.rows(table, delta.files(table, delta.version(table)), PREVIEWS.columns)
+        for row in table.rows(table.files(table.version()), PREVIEWS.columns)
     ]
     return sorted(found, key=lambda one: (-one.at_ms, one.preview_id))
 

@@ -190,7 +190,7 @@ def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRa
     taken = (
         {"path": file.path, "sequence": file.sequence, "batch_id": inputs.plan.batch_id} for file in inputs.plan.files
     )
-    for row in (*data_files.rows(table, known, SOURCE_FILES.columns), *taken):
+    for row in (*table.rows(known, SOURCE_FILES.columns), *taken):
         if (file := now.get(row["path"])) and found.read.judged:
             figures = found.read.judged.seen.files.get(row["path"], FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}

@@ -23,10 +23,9 @@ from windowlib.source.folder import is_chosen
 from windowlib.source.found import Found
 from windowlib.source.known import known_files as known_paths
 from windowlib.source.known import renamed
-from windowlib.tables import data_files, delta
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import RerunRefused, is_too_long
 
 NAMED = 5  # files that a message names
@@ -117,7 +116,7 @@ def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
     known = []
     with Contents.of(of, tables.root) as contents:
         found_as = {found.path: found for found in there} | renamed(contents, there, before.values())
-        for row in data_files.rows(table, delta.files(table, at), SOURCE_FILES.columns):
+        for row in table.rows(table.files(at), SOURCE_FILES.columns):
             found, then = found_as.get(row["path"]), before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):
                 then = replace(found.state, path=then.path)

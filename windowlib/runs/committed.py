@@ -9,7 +9,6 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables import data_files, delta
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import LedgerState, at_ms_of
@@ -41,9 +40,9 @@ def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
 def _checks(ledger: Ledger, state: LedgerState, first_batch_id: int) -> dict[int, list[CheckResult]]:
     """The outcomes of the checks by batch, from `first_batch_id` on."""
     table, found = ledger.tables[DQ_RESULTS.name], dict[int, list[CheckResult]]()
-    files = delta.files(table, state.pinned(DQ_RESULTS.name))
+    files = table.files(state.pinned(DQ_RESULTS.name))
     newer = [file for file in files if file.high.get("batch_id", first_batch_id) >= first_batch_id]
-    for row in data_files.rows(table, newer, DQ_RESULTS.columns):
+    for row in table.rows(newer, DQ_RESULTS.columns):
         if row["batch_id"] >= first_batch_id:
             outcome = CheckResult(**{name: row[name] for name in CheckResult.__dataclass_fields__})
             found.setdefault(row["batch_id"], []).append(outcome)

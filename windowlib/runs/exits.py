@@ -200,8 +200,8 @@ def _explained(error: Exception) -> Exception:
     if refusal := refusal_of(error, root):
         return refusal
     if exit_code(error) == UNEXPECTED and not isinstance(error, PASSING):
+        from windowlib.tables.delta import Tables
         from windowlib.tables.lost import loss_behind
-        from windowlib.tables.opened import Tables
 
         return loss_behind(error, Tables(root)) or error
     return error

@@ -17,11 +17,11 @@ from windowlib.model.rerun import TimeRange
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.figures import RECENT
 from windowlib.quality.firings import EARLY
-from windowlib.tables import data_files, delta, row_groups
+from windowlib.tables import data_files, row_groups
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.migration import migrated_by
-from windowlib.tables.opened import Tables
 from windowlib.tables.statistics import overlapping
 
 LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
@@ -53,7 +53,7 @@ def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[
 
 def _newest(tables: Tables, state: LedgerState) -> Past:
     table, version = tables[RUN_METRICS.name], state.pinned(RUN_METRICS.name)
-    newest_first = sorted(delta.files(table, version), key=lambda file: -file.high["batch_id"])
+    newest_first = sorted(table.files(version), key=lambda file: -file.high["batch_id"])
     batches: Past = {}
     for file in newest_first:
         if len(batches) >= RECENT:
@@ -81,7 +81,7 @@ def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
     lies in a group with them.
     """
     table, spans = tables[RUN_METRICS.name], _same_hours(plan_time_ms)
-    files = delta.files(table, state.pinned(RUN_METRICS.name))
+    files = table.files(state.pinned(RUN_METRICS.name))
     found = {file.path for span in spans for file in overlapping(files, "plan_time", "plan_time", span)}
     batches: Past = {}
     for path in sorted(found):

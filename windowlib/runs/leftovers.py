@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowlib.tables import data_files, delta, prepare
+from windowlib.tables import data_files, prepare
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import Claim
@@ -65,7 +65,7 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
         return
     table, kinds = ledger.tables[LEDGER.name], {"plan", "prepare", "commit", "reject"}
     since = min(batch for _, batch, _ in found)
-    rows = list(rows_of_kinds(table, delta.version(table), kinds, ("batch_id", "epoch"), since))
+    rows = list(rows_of_kinds(table, table.version(), kinds, ("batch_id", "epoch"), since))
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
     prepared = {batch for batch, _ in fixed}
     decided = {row["batch_id"] for row in rows if row["kind"] in ("commit", "reject")}
@@ -88,4 +88,4 @@ def _of_attempts(ledger: Ledger, claim: Claim) -> Iterator[tuple[Path, int, int]
 
 def _files(ledger: Ledger, table: str) -> list[data_files.DataFile]:
     opened = ledger.tables[table]
-    return delta.files(opened, delta.version(opened))
+    return opened.files(opened.version())

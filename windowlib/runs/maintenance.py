@@ -23,7 +23,7 @@ from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Run, claimed
 from windowlib.runs.superfluous import Found, look
-from windowlib.tables import checkpoints, compaction, delta, disk, maintained, sweep
+from windowlib.tables import checkpoints, compaction, disk, maintained, sweep
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
@@ -81,7 +81,7 @@ def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
     check_fingerprint(definition, state.commit)
     if state.commit is None:
         return _nothing(definition)
-    versions = {name: version for name in COMMIT_ORDER if (version := delta.version(ledger.tables[name])) is not None}
+    versions = {name: version for name in COMMIT_ORDER if (version := ledger.tables[name].version()) is not None}
     found = look(definition, ledger, state, versions, now_ms)
     notes = [*_waits(state)]
     if state.claim and not state.claim.released and (holder := ledger.holder(state.claim)):
@@ -190,7 +190,7 @@ def _delete(ledger: Ledger, claim: Claim, found: Found, made: Maintained) -> Non
         sweep.delete(one)
     for name in (*COMMIT_ORDER, *OUTSIDE):
         oldest = found.kept_from.versions.get(name)
-        newest = delta.version(ledger.tables[name])
+        newest = ledger.tables[name].version()
         if newest is not None:
             checkpoints.settle(ledger.tables[name])
             checkpoints.checkpoint(ledger.tables[name], newest if oldest is None else oldest, found.worth)

@@ -18,7 +18,7 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.restore import Forecast, NothingToDo, changed
-from windowlib.tables import delta, disk, erasures, log
+from windowlib.tables import disk, erasures, log
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
@@ -135,7 +135,7 @@ def _rolled_back(to_batch_id: int) -> Callable[[Ledger, LedgerState], _Target]:
         for name in COMMIT_ORDER:
             _own_files(ledger, name, state.pinned(name))
         commit = known[to_batch_id]
-        files = {name: delta.files(ledger.tables[name], commit.versions.get(name)) for name in COMMIT_ORDER}
+        files = {name: ledger.tables[name].files(commit.versions.get(name)) for name in COMMIT_ORDER}
         for name, wanted in files.items():
             check_files_exist(ledger.tables[name], wanted, f"no way back to batch {to_batch_id}: of table {name}")
         return _Target(files, commit)
@@ -173,19 +173,19 @@ def _check_between(ledger: Ledger, to_batch_id: int, known: Mapping[int, Commit]
 def _own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
     """The files of a table without those of an unfinished batch. Raises `ForeignChange`."""
     table = ledger.tables[name]
-    newest = delta.version(table)
+    newest = table.version()
     if newest is None:
         return []
     since = changes_since(table, pinned, newest)
     check_adoptable(table.folder, (one for one in since if not is_ours(one)))
-    return delta.files(table, pinned if any(map(is_ours, since)) else newest)
+    return table.files(pinned if any(map(is_ours, since)) else newest)
 
 
 def _forecast(ledger: Ledger, state: LedgerState, decision: Decision, target: _Target, notes: list[str]) -> Forecast:
     rows = []
     for name in COMMIT_ORDER:
         table, before = ledger.tables[name], state.pinned(name)
-        now = delta.files(table, delta.version(table)) if decision.kind == "rollback" else delta.files(table, before)
+        now = table.files(table.version()) if decision.kind == "rollback" else table.files(before)
         if {f.path for f in now} != {f.path for f in target.files[name]}:
             rows.append(rows_changed(table, now, target.files[name]))
     if state.plan:
@@ -223,7 +223,7 @@ def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[
     """The files and log entries that came since the newest batch and are kept: perhaps they are not on the disk yet."""
     for name in COMMIT_ORDER:
         table, pinned = ledger.tables[name], state.pinned(name)
-        newest = delta.version(table)
+        newest = table.version()
         if newest is not None and newest != pinned:
             for version in range(0 if pinned is None else pinned + 1, newest + 1):
                 yield from log.written_by(table.folder, version)
@@ -232,9 +232,10 @@ def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | None) -> TableChange:
     """What makes `wanted` the files of a table; it gets the columns that it had at a version back, if one is given."""
-    newest = delta.version(table := ledger.tables[name])
+    table = ledger.tables[name]
+    newest = table.version()
     columns = None if at is None else table.at(at).schema()
-    have, want = {f.path: f for f in delta.files(table, newest)}, {f.path: f for f in wanted}
+    have, want = {f.path: f for f in table.files(newest)}, {f.path: f for f in wanted}
     return TableChange(
         name,
         newest,

@@ -20,11 +20,11 @@ from windowlib.batches.inputs import Outcome
 from windowlib.definition.instants import utc
 from windowlib.quality.check import dq_rows
 from windowlib.tables import prepare, roll_forward
+from windowlib.tables.delta import Tables
 from windowlib.tables.lease import again_while_ours
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Claim, Plan
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
-from windowlib.tables.opened import Tables
 from windowlib.tables.prepare import Prepared, Publication
 from windowlib.tables.publish import Changes, table_change
 

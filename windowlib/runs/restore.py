@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, delta_commits, prepare
+from windowlib.tables import delta_commits, prepare
 from windowlib.tables.foreign import Foreign, RowChange, files_before, foreign_changes, rows_changed
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
@@ -40,7 +40,7 @@ def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> Fo
 def _forecast_restore(ledger: Ledger, state: LedgerState) -> Forecast:
     rows, notes = [], list[str]()
     for change in changed(ledger, state):
-        rows.append(rows_changed(change.table, delta.files(change.table, change.newest), files_before(change)))
+        rows.append(rows_changed(change.table, change.table.files(change.newest), files_before(change)))
         notes += change.in_words
     notes += [
         f"batch {row['batch_id']}, an adoption that is not finished, is abandoned"

@@ -13,7 +13,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns import previews
-from windowlib.tables import checkpoints, compaction, delta, erasures, kept, maintained, prepare, sweep
+from windowlib.tables import checkpoints, compaction, erasures, kept, maintained, prepare, sweep
 from windowlib.tables.compaction import Partition
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.ledger import Ledger
@@ -70,7 +70,7 @@ def look(
     worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
     there = [name for name in COMMIT_ORDER if name in versions]
     oldest = {name: kept_from.versions.get(name) for name in there}
-    outside = [name for name in OUTSIDE if delta.version(tables[name]) is not None]
+    outside = [name for name in OUTSIDE if tables[name].version() is not None]
     unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in there]
     unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
     return Found(
@@ -84,7 +84,7 @@ def look(
             if files
         },
         {name: files for name, files in _others(ledger, now_ms).items() if files},
-        {name: len(delta.files(tables[name], delta.version(tables[name]))) for name in (*there, *outside)},
+        {name: len(tables[name].files(tables[name].version())) for name in (*there, *outside)},
         to_put_together(ledger.tables),
         worth,
     )
@@ -93,7 +93,7 @@ def look(
 def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
     """The files of removals of erased keys, where no cut is kept that still had the key."""
     name = RESULT_CHANGES.name
-    files = delta.files(ledger.tables[name], versions.get(name))
+    files = ledger.tables[name].files(versions.get(name))
     return [
         file for file in files if file.partition["cause"] == FORGET and int(file.high["batch_id"]) <= kept_from.batch_id
     ]
@@ -124,7 +124,7 @@ def _groups(
     bucket_ms = max((definition.dedup_horizon_ms or DAY_MS) // 4, 1)
     for name in COMMIT_ORDER:
         if name in compaction.SORTED and name in versions:
-            files = delta.files(ledger.tables[name], versions[name])
+            files = ledger.tables[name].files(versions[name])
             if found := list(compaction.groups(name, files, is_closed, bucket_ms)):
                 yield name, found
 
@@ -143,7 +143,7 @@ def _logs(
     kept_versions = {name: version for name, version in oldest.items() if version is not None}
     found = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
     for name in outside:
-        newest = delta.version(ledger.tables[name])
+        newest = ledger.tables[name].version()
         assert newest is not None, "the table exists"
         old = checkpoints.superfluous(ledger.root / name, newest, worth)
         is_old = (lambda path: True) if at_once else partial(_is_older, now_ms - kept.READING_MS)

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.found import Found
-from windowlib.tables import data_files, delta, row_groups
+from windowlib.tables import data_files, row_groups
+from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.opened import Tables
 
 _STATE = pa.schema(
     [("path", pa.string()), ("size_bytes", pa.int64()), ("modified_ns", pa.int64()), ("sha256", pa.string())]
@@ -29,7 +29,7 @@ _STATE = pa.schema(
 def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
     """The files read up to version `at` of `source_files`, by path."""
     table = tables[SOURCE_FILES.name]
-    return {one.path: one for file in delta.files(table, at) for one in _states(_all_of(table.folder / file.path))}
+    return {one.path: one for file in table.files(at) for one in _states(_all_of(table.folder / file.path))}
 
 
 def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str, FileState]:
@@ -41,7 +41,7 @@ def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str
         return first < len(ordered) and (high is None or ordered[first] <= high)
 
     wanted = {*names}
-    for file in delta.files(table, at):
+    for file in table.files(at):
         if may_hold(file.low.get("path"), file.high.get("path")):
             rows = row_groups.holding(table.folder / file.path, {"path": may_hold}, _STATE)
             known |= {one.path: one for one in _states(rows) if one.path in wanted}
@@ -108,7 +108,7 @@ def _read_with(tables: Tables, at: int | None, wanted: Set[str], sizes: Set[int]
 
 def _stored(tables: Tables, at: int | None) -> Iterator[pq.ParquetFile]:
     table = tables[SOURCE_FILES.name]
-    return (pq.ParquetFile(table.folder / file.path) for file in delta.files(table, at))
+    return (pq.ParquetFile(table.folder / file.path) for file in table.files(at))
 
 
 def _sizes(stored: pq.ParquetFile, groups: Sequence[int]) -> list[int]:

@@ -28,10 +28,9 @@ from windowlib.source.found import Found, Listed, SourceError
 from windowlib.source.known import known_files, known_of, moved_here, renamed
 from windowlib.source.marker import Marker, marker_of
 from windowlib.source.removals import Arrived, Spans, arrived
-from windowlib.tables import data_files, delta
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import LONGEST_DAYS, is_too_long
 from windowlib.tables.set_aside import files_set_aside, files_taken_back
 
@@ -80,7 +79,7 @@ def _taken_back(source: Source, tables: Tables, commit: Commit | None, listed: L
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
     """The span of the admitted events of each file that was read up to `commit`; None without any."""
     table = tables[SOURCE_FILES.name]
-    rows = data_files.rows(table, delta.files(table, _read_by(commit)), SOURCE_FILES.columns)
+    rows = table.rows(table.files(_read_by(commit)), SOURCE_FILES.columns)
     times = ((row["path"], row["min_timestamp_ms"], row["max_timestamp_ms"]) for row in rows)
     return {path: None if first is None else TimeRange(first, last + 1) for path, first, last in times}
 

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windowlib.tables import delta
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 
 KIND = "acknowledge"
 
@@ -42,7 +41,7 @@ def acknowledge(ledger: Ledger, situation: str, until_ms: int, who: str, reason:
 def acknowledged(tables: Tables, now_ms: int) -> dict[str, Acknowledged]:
     """By situation, what is kept quiet at a time. Reads of the ledger only what may hold such a row."""
     table = tables[LEDGER.name]
-    rows = rows_of_kinds(table, delta.version(table), {KIND}, ("sequence", "at", "decision", "who", "reason"))
+    rows = rows_of_kinds(table, table.version(), {KIND}, ("sequence", "at", "decision", "who", "reason"))
     newest = {one.situation: one for one in map(_of_row, sorted(rows, key=lambda row: row["sequence"]))}
     return {situation: one for situation, one in newest.items() if one.until_ms > now_ms}
 

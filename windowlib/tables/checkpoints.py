@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables import delta, delta_commits, disk, log
-from windowlib.tables.opened import Table
+from windowlib.tables import delta_commits, disk, log
+from windowlib.tables.delta import Table
 
 ENTRIES = 10  # so many entries after a checkpoint are worth another one
 
@@ -47,7 +47,7 @@ def settle(table: Table) -> None:
     try:
         newest.alter.set_table_properties(lacking, commit_properties=CommitProperties(max_commit_retries=0))
     except DeltaError as error:
-        if delta.version(table) == version:
+        if table.version() == version:
             raise
         raise delta_commits.Conflict(f"{table.folder.name} is no longer at version {version}") from error
     delta_commits.lasting(table, version + 1)
@@ -59,7 +59,7 @@ def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
     The newest names no deleted files then, whichever program wrote it. None is written of a version past which another
     maintenance, that has taken this one over, has shortened the log meanwhile.
     """
-    newest = delta.version(table)
+    newest = table.version()
     assert newest is not None, "a table with an oldest kept version exists"
     for version in sorted({oldest, newest}):
         worthwhile = version - (_last_checkpoint(table.folder, version) or 0) >= worth

@@ -19,8 +19,8 @@ from windowlib.model.errors import WindowError
 from windowlib.tables import data_files
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Table
 from windowlib.tables.meaning import FORGET
-from windowlib.tables.opened import Table
 from windowlib.tables.prepare import TableChange
 
 SMALL_BYTES = 16 << 20  # a file below this is small

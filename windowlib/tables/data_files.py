@@ -6,7 +6,7 @@ The statistics of a file are read from its footer (`windowlib.tables.footers`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.tables.footers import bounds_of
-from windowlib.tables.opened import Table
 
 ROWS_PER_GROUP = 1_024  # of small tables: who needs the newest rows reads one group
 
@@ -94,12 +93,6 @@ def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _of_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     return column if column.type == wanted else column.cast(wanted)
-
-
-def rows(table: Table, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
-    """The rows of some files of a small table as dictionaries; a column that a file lacks is null."""
-    for file in chosen:
-        yield from rows_of(read_parquet(table.folder / file.path, schema))
 
 
 def having(table: pa.Table, column: str, takes: Callable[[Any], bool]) -> pa.Table:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from windowlib.definition.instants import iso_instant, time_of
 from windowlib.model.rerun import TimeRange
-from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import RESULTS
-from windowlib.tables.opened import Tables
 from windowlib.tables.rerun import RerunRefused, time_range
 
 
@@ -30,7 +29,7 @@ class Asked:
 def data_range(tables: Tables, commit: Commit | None) -> TimeRange | None:
     """The range of all published results; None without any, or where windows have no bounds in time."""
     version = commit.versions.get(RESULTS.name) if commit else None
-    return range_of(delta.files(tables[RESULTS.name], version))
+    return range_of(tables[RESULTS.name].files(version))
 
 
 def range_of(files: Iterable[DataFile]) -> TimeRange | None:

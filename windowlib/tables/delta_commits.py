@@ -18,11 +18,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, disk, log
+from windowlib.tables import disk, log
 from windowlib.tables.change import Change, logged
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Table
 from windowlib.tables.log import ACTIONS, IDENTITY
-from windowlib.tables.opened import Table
 
 # Old versions stay readable this long for other programs' VACUUM, so that runs can be taken back and looked at as they
 # were. A process that opens a table reads the entries after its last checkpoint, some 0.2 ms each. Logs are shortened
@@ -69,7 +69,7 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
             str(table.folder), schema, mode="error", partition_by=list(partition_by), configuration=dict(CONFIGURATION)
         )
     except DeltaError as error:
-        if delta.version(table) is not None:
+        if table.version() is not None:
             raise Conflict(f"{table.folder} was created by another run") from error
         raise
     return lasting(table, 0)
@@ -134,7 +134,7 @@ def commit_logged(
         before = table.at(expected)
     partition_by = before.metadata().partition_columns
     columns = None if change.columns == before.schema() else change.columns
-    stay = {f.path for f in delta.files(table, expected)} - {f.path for f in change.remove} if columns else ()
+    stay = {f.path for f in table.files(expected)} - {f.path for f in change.remove} if columns else ()
     if stay and change.remove:  # one commit of delta-rs cannot change columns and remove some files
         columns_first = Change(of_rows=change.of_rows, columns=change.columns)
         expected = commit_logged(table, expected, columns_first, identity)
@@ -188,7 +188,7 @@ def _check_not_cut(table: Table, expected: int) -> None:
 
 def _why(table: Table, expected: int, error: DeltaError) -> Exception:
     """What a commit on version `expected` failed by: a commit of another, or what the table says."""
-    if delta.version(table) != expected:
+    if table.version() != expected:
         return Conflict(f"{table.folder.name} is no longer at version {expected}")
     return RefusedCommit(
         f"table {table.folder} refuses a commit: {error}. Its settings were changed by another program, or the disk"
@@ -232,8 +232,8 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     if seen is None:
         return None
     check_can_restore(table, seen, at)
-    have = {f.path: f for f in delta.files(table, seen)}
-    want = {f.path: f for f in delta.files(table, at)}
+    have = {f.path: f for f in table.files(seen)}
+    want = {f.path: f for f in table.files(at)}
     add = [logged(f) for path, f in want.items() if path not in have]
     remove = [logged(f) for path, f in have.items() if path not in want]
     columns = None if at is None else table.at(at).schema()
@@ -245,8 +245,8 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
 
 def check_can_restore(table: Table, seen: int, at: int | None) -> None:
     """Raises `LostFiles` where a file that `restore` would bring back is deleted."""
-    have = {f.path for f in delta.files(table, seen)}
-    want = (f.path for f in delta.files(table, at) if f.path not in have)
+    have = {f.path for f in table.files(seen)}
+    want = (f.path for f in table.files(at) if f.path not in have)
     if gone := sorted(path for path in want if not (table.folder / path).exists()):
         raise LostFiles(
             f"table {table.folder.name} cannot go back to what it held at version {at}, as it must: {gone[0]} is"

@@ -16,11 +16,11 @@ from typing import Any
 
 from windowlib.definition.instants import time_of
 from windowlib.plans.erased import Erased, ErasedOf
-from windowlib.tables import data_files, delta, small
+from windowlib.tables import data_files, small
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger import DecidedMeanwhile
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.migration import pipeline_of
-from windowlib.tables.opened import Table
 from windowlib.tables.outside import ERASURES
 
 SECRET_BYTES = 32
@@ -64,7 +64,7 @@ def keep(root: Path, made: Erasure) -> None:
 def erasures(root: Path) -> list[Erasure]:
     """Every erasure of the pipeline whose tables are in a folder, or are built for, oldest first."""
     table = Table(pipeline_of(root) / ERASURES.name)
-    rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
+    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path)]
     return [_erasure(row) for row in sorted(rows, key=lambda row: row["number"])]
 
 

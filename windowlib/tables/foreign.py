@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.model.errors import WindowError
-from windowlib.tables import data_files, delta, delta_commits, log
+from windowlib.tables import data_files, delta_commits, log
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication
 from windowlib.tables.roll_forward import is_ours, takes_columns_back
 from windowlib.tables.standing import Versions, changes_since
@@ -71,7 +71,7 @@ def foreign_changes(tables: Tables, pinned: Versions, prepared: Publication | No
 
 
 def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> Foreign | None:
-    newest = delta.version(table)
+    newest = table.version()
     if newest is None or newest == pinned:
         return None
     since = changes_since(table, pinned, newest)
@@ -93,7 +93,7 @@ def files_before(change: Foreign) -> list[DataFile]:
                 f"version {one.version} of table {change.name} ({one.operation}) changed its columns, which windowlib"
                 f" cannot take back. {takes_columns_back(change.table.folder, one)}"
             )
-    wanted = delta.files(change.table, change.ours)
+    wanted = change.table.files(change.ours)
     check_files_exist(change.table, wanted, f"no way back to version {change.ours} of table {change.name}")
     return wanted
 
@@ -103,8 +103,8 @@ def files_kept(change: Foreign, pinned: int | None) -> list[DataFile]:
 
     Raises `CannotUndo` where the two cannot be separated, or the table could not be continued.
     """
-    known = {f.path: f for version in (pinned, change.newest) for f in delta.files(change.table, version)}
-    live = {f.path for f in delta.files(change.table, pinned)}
+    known = {f.path: f for version in (pinned, change.newest) for f in change.table.files(version)}
+    live = {f.path for f in change.table.files(pinned)}
     for one in changes_since(change.table, pinned, change.newest):
         if one.changes_columns or one.has_vectors:
             what = "columns" if one.changes_columns else "deletion vectors, which windowlib does not read"

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
-from windowlib.tables import delta, delta_commits, disk, owner, small
+from windowlib.tables import delta_commits, disk, owner, small
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import (
     Claim,
@@ -36,7 +37,6 @@ from windowlib.tables.ledger_rows import (
 )
 from windowlib.tables.log import CutLog
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 from windowlib.tables.owner import Life, Owner, shows_life
 from windowlib.tables.prepare import Unreadable
 
@@ -95,7 +95,7 @@ class Ledger:
         """What holds now."""
         with self._lock:
             table = self.tables[LEDGER.name]
-            if delta.version(table) != self._state.version:
+            if table.version() != self._state.version:
                 self._state = fold(table)
             return self._state
 

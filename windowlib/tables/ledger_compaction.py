@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from windowlib.tables import compaction, delta, delta_commits, disk, small
+from windowlib.tables import compaction, delta_commits, disk, small
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 
 
 def put_together(ledger: Ledger, epoch: int, attempt: str) -> None:
@@ -28,5 +28,5 @@ def put_together(ledger: Ledger, epoch: int, attempt: str) -> None:
 def to_put_together(tables: Tables) -> list[list[DataFile]]:
     """The files that each become one: those of history, which appended rows leave alone."""
     table = tables[LEDGER.name]
-    files = [one for one in delta.files(table, delta.version(table)) if one.size_bytes >= small.SMALL_BYTES]
+    files = [one for one in table.files(table.version()) if one.size_bytes >= small.SMALL_BYTES]
     return list(compaction.groups(LEDGER.name, files, lambda partition: False, 1))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from windowlib.tables import delta
 from windowlib.tables.decision import Decision
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import OF_COMMITS, Commit, at_ms_of, commit_of, decision_of, rerun_of
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Tables
 
 
 def commits_of(tables: Tables, since_batch: int = 0) -> list[Commit]:
@@ -55,4 +54,4 @@ def in_force(decisions: Mapping[int, Decision | None]) -> Iterator[int]:
 
 def _committed(tables: Tables, columns: Collection[str], since_batch: int = 0) -> Iterator[Mapping[str, Any]]:
     table = tables[LEDGER.name]
-    return rows_of_kinds(table, delta.version(table), {"commit"}, columns, since_batch)
+    return rows_of_kinds(table, table.version(), {"commit"}, columns, since_batch)

@@ -10,16 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowlib.tables import data_files, delta, row_groups
+from windowlib.tables import data_files, row_groups
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger_rows import KINDS, OF_CLAIMS, LedgerState, applied
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.opened import Table
 
 
 def fold(table: Table) -> LedgerState:
-    version = delta.version(table)
+    version = table.version()
     if version is None:
         return LedgerState()
     state, rows = LedgerState(version=version), _tail(table, version)
@@ -50,7 +50,7 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
     that a long run has made since its claim.
     """
     rows, newest = list[Mapping[str, Any]](), dict[str, int]()
-    for file in sorted(delta.files(table, version), key=lambda f: -f.high["sequence"]):
+    for file in sorted(table.files(version), key=lambda f: -f.high["sequence"]):
         if "commit" in newest and _is_silent_about_claims(file, newest.keys()):
             continue
         for row in _end_of_file(table.folder / file.path):
@@ -113,7 +113,7 @@ def rows_of_kinds(
         "kind": lambda low, high: any(low <= kind <= high for kind in kinds),
         "batch_id": lambda low, high: high >= since_batch,
     }
-    for file in delta.files(table, version):
+    for file in table.files(version):
         if all(name not in file.low or may(file.low[name], file.high[name]) for name, may in may_hold.items()):
             rows = row_groups.holding(table.folder / file.path, may_hold, schema)
             yield from data_files.rows_of(data_files.having(rows, "kind", lambda kind: kind in kinds))

@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.instants import iso_instant
 from windowlib.model.errors import WindowError, is_of_storage, reason_of
-from windowlib.tables import delta, log
+from windowlib.tables import log
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.delta_commits import LostFiles
 from windowlib.tables.ledger_history import committed_before
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import APP_ID
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Closely:
 def check_all(tables: Tables, closely: Closely) -> None:
     """As `check_there` and `check_whole`, of all files that the newest versions of all tables name."""
     for name in TABLES:
-        files = delta.files(tables[name], delta.version(tables[name]))
+        files = tables[name].files(tables[name].version())
         check_there(tables[name], files)
         check_whole(tables[name], files, closely)
 
@@ -125,7 +125,7 @@ def _unreadable(path: Path, *, rows: bool) -> str | None:
 
 def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
     """That some files of a table are gone, or damaged (and of the first of them why), and what to do."""
-    newest = delta.version(table)
+    newest = table.version()
     assert newest is not None, "a table that names files exists"
     entries = list(_newest_first(table, newest))
     vacuum = next((one for one in entries if one.operation.startswith("VACUUM")), None)

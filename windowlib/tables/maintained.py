@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from windowlib.tables import small
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 from windowlib.tables.outside import MAINTENANCE
 
 

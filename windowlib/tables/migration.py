@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, disk
+from windowlib.tables import disk
 from windowlib.tables.ledger import DecidedMeanwhile, Ledger
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_read import rows_of_kinds
@@ -157,7 +157,7 @@ def finished(ledger: Ledger) -> list[Migration]:
     if not left:
         return []
     table = ledger.tables[LEDGER.name]
-    rows = rows_of_kinds(table, delta.version(table), {FINISHED}, ("decision",))
+    rows = rows_of_kinds(table, table.version(), {FINISHED}, ("decision",))
     kept = {json.loads(row["decision"])["migration"] for row in rows}
     return [one for one in left if one.id in kept]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from windowlib.definition.instants import time_of
-from windowlib.tables import data_files, delta, delta_commits, small
-from windowlib.tables.opened import Table
+from windowlib.tables import delta_commits, small
+from windowlib.tables.delta import Table
 from windowlib.tables.outside import NOTICES
 
 What = Literal["began", "changed", "over"]
@@ -60,8 +60,8 @@ class Reported:
 def reported(root: Path) -> Reported:
     """What was reported so far."""
     table = Table(root / NOTICES.name)
-    version = delta.version(table)
-    rows = data_files.rows(table, delta.files(table, version), NOTICES.columns)
+    version = table.version()
+    rows = table.rows(table.files(version), NOTICES.columns)
     newest = {row["situation"]: row for row in sorted(rows, key=lambda row: row["number"])}
     fields = Notice.__dataclass_fields__
     found = {key: Notice(**{name: row[name] for name in fields}) for key, row in newest.items()}

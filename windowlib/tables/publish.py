@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from deltalake import Schema
 
 from windowlib.model.errors import StateMismatch, WindowError
-from windowlib.tables import data_files, delta, small
+from windowlib.tables import data_files, small
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.meaning import RESULT_CHANGES, RESULTS, TABLES
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import TableChange
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
 
 
 def _stay(table: Table, start: int, removed: Sequence[DataFile]) -> set[str]:
-    return {file.path for file in delta.files(table, start)} - {file.path for file in removed}
+    return {file.path for file in table.files(start)} - {file.path for file in removed}
 
 
 def _columns(of: Schema) -> dict[str, str]:

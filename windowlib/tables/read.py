@@ -12,10 +12,9 @@ from pyarrow import fs
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import OUTSIDE, TABLES
-from windowlib.tables.opened import Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -40,7 +39,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     if table == "ledger" and state.version is not None:
         return snapshot(folder, state.version)
     if table in OUTSIDE and table != "ledger":
-        newest = delta.version(ledger.tables[table])
+        newest = ledger.tables[table].version()
         return TABLES[table].empty() if newest is None else snapshot(folder, newest)
     if state.commit is None:
         raise UnknownTable(
@@ -69,7 +68,7 @@ def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list
     for name, version in versions.items():
         folder = definition.root / name
         table, files = _opened(folder, version)
-        connection.register(name, dataset(table, delta.files(Table(folder), version), files))
+        connection.register(name, dataset(table, Table(folder).files(version), files))
     return list(versions)
 
 

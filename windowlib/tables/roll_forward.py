@@ -23,9 +23,9 @@ from deltalake import Schema
 
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.model.errors import WindowError
-from windowlib.tables import delta, delta_commits, disk, log
+from windowlib.tables import delta_commits, disk, log
 from windowlib.tables.change import Change
-from windowlib.tables.opened import Table, Tables
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication, TableChange, Unreadable
 
 CONSTRAINT = "delta.constraints."  # before the name of one, in a table's settings
@@ -63,7 +63,7 @@ def judge(tables: Tables, publication: Publication) -> list[Judged]:
 
 
 def _judge(table: Table, change: TableChange, identity: str) -> Judged:
-    newest, folder = delta.version(table), table.folder
+    newest, folder = table.version(), table.folder
     if newest is None or newest == change.start:
         _check_there(folder, change)
         if newest != change.start:
@@ -83,12 +83,12 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     check_adoptable(folder, others)
     if changed and not ours and change.start is not None:
         check_same_count(table, change.start, newest)
-    live = frozenset(file.path for file in delta.files(table, newest))
+    live = frozenset(file.path for file in table.files(newest))
     lost = frozenset(one.path for one in change.remove) - live
     if not lost:
         standing = Standing.AT_START if not since else Standing.MOVED_ON
         return Judged(change, standing, newest)
-    old = frozenset(file.path for file in delta.files(table, change.start)) - live  # all of which must come back
+    old = frozenset(file.path for file in table.files(change.start)) - live  # all of which must come back
     if missing := sorted(path for path in old if not (folder / path).exists()):
         raise ForeignChange(
             f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
@@ -129,9 +129,9 @@ def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -
 
     A change of its settings, or one of columns that was taken back, changes no columns here.
     """
-    if any(one.changes_columns for one in since) and delta.columns(table, start or 0) == delta.columns(table):
+    if any(one.changes_columns for one in since) and table.columns(start or 0) == table.columns(since[-1].version):
         since = [replace(one, changes_columns=False) for one in since]
-    return log.since_last_at((file.path for file in delta.files(table, start)), since)
+    return log.since_last_at((file.path for file in table.files(start)), since)
 
 
 def check_unconstrained(table: Table, at: int) -> None:
@@ -163,7 +163,7 @@ def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
 
 def check_same_count(table: Table, pinned: int, newest: int) -> None:
     """Raises `LostRows` where another program's commits, which say that they change no row, lose some or add some."""
-    before, after = (delta.row_count(table, version) for version in (pinned, newest))
+    before, after = (table.row_count(version) for version in (pinned, newest))
     if before != after:
         raise LostRows(
             f"table {table.folder.name} holds {after} rows at version {newest}, but {before} at version {pinned}, as"

@@ -11,9 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from windowlib.tables import data_files, delta, small
+from windowlib.tables import data_files, small
+from windowlib.tables.delta import Table
 from windowlib.tables.migration import pipeline_of
-from windowlib.tables.opened import Table
 from windowlib.tables.outside import SET_ASIDE
 
 
@@ -46,7 +46,7 @@ def files_taken_back(root: Path) -> list[str]:
 def _newest(root: Path) -> list[SetAside]:
     """The newest decision about each file."""
     table = Table(pipeline_of(root) / SET_ASIDE.name)
-    rows = [row for file in delta.files(table, delta.version(table)) for row in _rows(table.folder / file.path)]
+    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path)]
     newest = {row["path"]: row for row in sorted(rows, key=lambda row: row["number"])}
     return [SetAside(**{name: row[name] for name in SetAside.__dataclass_fields__}) for row in newest.values()]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from deltalake import Schema
 
-from windowlib.tables import data_files, delta, delta_commits, disk, log, row_groups
+from windowlib.tables import data_files, delta_commits, disk, log, row_groups
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 
 # A table of small commits is folded into fewer files when it has this many small ones: to describe 64 of them at each
 # look took a sixth of what a batch costs apart from its rows. A file that has become larger is left alone, so that what
@@ -51,7 +51,7 @@ def add_row(
     while True:
         tries.next()
         try:
-            newest = delta.version(table)
+            newest = table.version()
             expected = delta_commits.create(table, schema) if newest is None else newest
             check()
             append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
@@ -62,7 +62,7 @@ def add_row(
 
 def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
     """The row that `add_row` numbered last; None without any."""
-    return newest_of(table, delta.files(table, delta.version(table)), schema, numbered)
+    return newest_of(table, table.files(table.version()), schema, numbered)
 
 
 def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
@@ -86,7 +86,7 @@ def rows_file(
         schema = table.at(at).schema()
     arrow = pa.schema(schema.to_arrow())
     data = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow)
-    small = [f for f in delta.files(table, at) if f.size_bytes < SMALL_BYTES]
+    small = [f for f in table.files(at) if f.size_bytes < SMALL_BYTES]
     fold = small if len(small) >= SMALL_FILES else []
     if fold:
         parts = [data_files.read_parquet(table.folder / f.path, arrow) for f in sorted(fold, key=_place)]

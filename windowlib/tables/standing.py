@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from windowlib.tables import delta, delta_commits, disk, log
+from windowlib.tables import delta_commits, disk, log
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.delta_commits import RESTORED
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.opened import Table, Tables
 from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.roll_forward import (
     LostRows,
@@ -64,7 +64,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
 def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
     """Raises `LostRows` unless the tables hold, at these versions, as many rows as the newest batch has counted."""
     for name, figure in COUNTED.items():
-        rows = delta.row_count(tables[name], versions.get(name))
+        rows = tables[name].row_count(versions.get(name))
         if (left := commit.counts.get(figure, rows)) != rows:
             raise LostRows(
                 f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id} left"
@@ -80,7 +80,7 @@ def fence(tables: Tables, pinned: Versions) -> None:
     """
     for name in COMMIT_ORDER:
         tries = delta_commits.Tries()
-        while (version := delta.version(tables[name])) is not None:
+        while (version := tables[name].version()) is not None:
             tries.next()
             try:
                 delta_commits.make_lasting(tables[name], pinned.get(name), version)
@@ -132,7 +132,7 @@ def _give_up(table: Table, change: TableChange | None, seen: _Seen, pinned: int 
 
 
 def _seen(table: Table, pinned: int | None) -> _Seen:
-    newest = delta.version(table)
+    newest = table.version()
     if newest is not None:
         log.entry(table.folder, newest)  # an empty one is accepted in silence by every reader of the table
     if newest == pinned:

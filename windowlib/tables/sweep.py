@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables import delta, log
-from windowlib.tables.opened import Table
+from windowlib.tables import log
+from windowlib.tables.delta import Table
 from windowlib.tables.prepare import Publication
 
 FOREIGN_MS = 7 * DAY_MS
@@ -48,8 +48,8 @@ def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
 
     With `at_once` also what its log says is removed: a reader that opened the table a moment ago may miss it.
     """
-    newest = delta.version(table)
-    needed = {file.path for file in delta.files(table, newest)}
+    newest = table.version()
+    needed = {file.path for file in table.files(newest)}
     gone = log.removed(table.folder) if at_once else frozenset()
     return _sized(
         table,
@@ -71,12 +71,12 @@ def delete(found: Unneeded) -> None:
 
 
 def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> set[str]:
-    newest = delta.version(table)
-    found = {file.path for file in delta.files(table, oldest)}
+    newest = table.version()
+    found = {file.path for file in table.files(oldest)}
     if newest is not None:
         for one in log.entries(table.folder, -1 if oldest is None else oldest, newest):
             found |= one.added
-        found |= {file.path for file in delta.files(table, newest)}
+        found |= {file.path for file in table.files(newest)}
     changes = waiting.changes if waiting else ()
     named = (file for change in changes if change.name == table.folder.name for file in (*change.add, *change.remove))
     return found | {file.path for file in named}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from windowlib.tables import small
-from windowlib.tables.opened import Table
+from windowlib.tables.delta import Table
 from windowlib.tables.outside import VERIFICATIONS
 
 Outcome = Literal["equal", "different", "nothing compared"]

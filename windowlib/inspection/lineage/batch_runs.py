@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.tables import delta, late
+from windowlib.tables import late
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import at_ms_of
@@ -130,7 +130,7 @@ def _committed(definition: Definition) -> Iterator[BatchRun]:
         "approve": lambda row: approvals.update({row["batch_id"]: row}),
         "commit": commits.append,
     }
-    for file in delta.files(table, version):
+    for file in table.files(version):
         stored = pq.ParquetFile(table.folder / file.path)
         names = [name for name in _LEDGER_COLUMNS if name in stored.schema_arrow.names]
         rows = stored.read(columns=names).to_pylist()

@@ -24,10 +24,9 @@ from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, histor
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
-from windowlib.tables import delta
 from windowlib.tables.data_files import DataFile, rows_of
+from windowlib.tables.delta import Table
 from windowlib.tables.kept import check_kept
-from windowlib.tables.opened import Table
 from windowlib.tables.rerun import time_ms
 
 KEYED_TABLES = ("results", "open_windows", "late_events")
@@ -118,7 +117,7 @@ class Cut:
         """The files of a table; none where it did not exist. Raises `CannotLook` where that version is gone."""
         if table not in self._files:
             try:
-                self._files[table] = delta.files(Table(self.definition.root / table), self.batch.versions.get(table))
+                self._files[table] = Table(self.definition.root / table).files(self.batch.versions.get(table))
             except (DeltaError, FileNotFoundError) as error:
                 raise self._gone(table) from error
         return self._files[table]

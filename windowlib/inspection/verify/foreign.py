@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from windowlib.inspection.verify.compared import Compared
 from windowlib.inspection.verify.report import UNEXPECTED, Difference
-from windowlib.tables import delta, log
+from windowlib.tables import log
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.opened import Tables
 from windowlib.tables.roll_forward import is_ours
 from windowlib.tables.standing import changes_since
 
@@ -17,7 +17,7 @@ def foreign(tables: Tables, commit: Commit) -> dict[str, log.Entry]:
     """By table, the newest commit by another program, since the batch, that changed rows or columns."""
     found = {}
     for name in LOOKED_AT:
-        pinned, newest = commit.versions.get(name), delta.version(tables[name])
+        pinned, newest = commit.versions.get(name), tables[name].version()
         if pinned is not None and newest is not None:
             for entry in changes_since(tables[name], pinned, newest):
                 if not is_ours(entry) and (entry.changes_data or entry.changes_columns):

@@ -22,11 +22,11 @@ from windowlib.model.rerun import TimeRange, readmitted
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.events import BY_NUMBER
 from windowlib.reruns.source import KnownFile, known_files
-from windowlib.tables import data_files, delta
+from windowlib.tables import data_files
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import LEDGER, SOURCE_FILES
-from windowlib.tables.opened import Tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _planned(tables: Tables, definition: Definition) -> dict[tuple[int, str], tu
     """The files of each plan as they were when it was made, and its terms."""
     table, version = tables[LEDGER.name], Ledger(definition.root, wall_clock_ms).state().version
     found: dict[tuple[int, str], tuple[SourceFile, str | None]] = {}
-    for file in delta.files(table, version):
+    for file in table.files(version):
         for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, LEDGER.columns)):
             if row["kind"] == "plan":
                 files = (SourceFile(**one) for one in row["files"] or ())

@@ -37,9 +37,9 @@ from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
 from windowlib.source.place import check_place
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Clock, Ledger
 from windowlib.tables.ledger_rows import Plan
-from windowlib.tables.opened import Tables
 from windowlib.tables.publish import staging_folder
 
 if TYPE_CHECKING:

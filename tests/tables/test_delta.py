@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
-from windowlib.tables import checkpoints, data_files, delta, delta_commits, log, opened, small
+from windowlib.tables import checkpoints, delta, delta_commits, log, small
+from windowlib.tables.delta import Table, Tables
 from windowlib.tables.log import CutLog
-from windowlib.tables.opened import Table, Tables
 
 SCHEMA = Schema.from_arrow(pa.schema([("number", pa.int64())]))
 
@@ -20,17 +20,17 @@ SCHEMA = Schema.from_arrow(pa.schema([("number", pa.int64())]))
 def table(tmp_path: Path) -> Table:
     """An empty table."""
     table = Table(tmp_path / "table")
-    assert delta.version(table) is None
+    assert table.version() is None
     delta_commits.create(table, SCHEMA)
-    assert delta.version(table) == 0
+    assert table.version() == 0
     return table
 
 
 def test_commits_of_others_are_seen(table: Table) -> None:
     small.append_rows(Table(table.folder), 0, [{"number": 1}])
-    assert delta.version(table) == 1
-    assert [file.rows for file in delta.files(table, 1)] == [1]
-    assert delta.files(table, 0) == []
+    assert table.version() == 1
+    assert [file.rows for file in table.files(1)] == [1]
+    assert table.files(0) == []
 
 
 @pytest.mark.fault("a table has moved on since it was read", "the commit is refused")
@@ -38,18 +38,18 @@ def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     with pytest.raises(delta_commits.Conflict):
         small.append_rows(table, 0, [{"number": 2}])
-    assert delta.version(table) == 1
+    assert table.version() == 1
 
 
 @pytest.mark.fault("another program has made a table append-only", "the commit is refused with the reason, at once")
 def test_a_commit_that_the_table_refuses_is_not_a_conflict(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
-    before = delta.version(table)
+    before = table.version()
     assert before is not None
     with pytest.raises(delta_commits.RefusedCommit, match=r"refuses a commit: .*append-only"):
-        delta_commits.commit(table, before, remove=delta.files(table, before))
-    assert delta.version(table) == before
+        delta_commits.commit(table, before, remove=table.files(before))
+    assert table.version() == before
 
 
 def test_tries_end() -> None:
@@ -62,11 +62,11 @@ def test_tries_end() -> None:
 
 def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
-    assert delta.version(table) == 1
+    assert table.version() == 1
     shutil.rmtree(table.folder)
-    assert delta.version(table) is None
+    assert table.version() is None
     delta_commits.create(table, SCHEMA)
-    assert delta.version(table) == 0
+    assert table.version() == 0
 
 
 @pytest.mark.fault("the beginning of a table's log was cleaned up", "it is read from its checkpoint")
@@ -77,10 +77,10 @@ def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> Non
     newest.create_checkpoint()
     (table.folder / "_delta_log" / "00000000000000000000.json").unlink()
     for one in (table, Table(table.folder)):
-        assert delta.version(one) == 1
-        assert [file.rows for file in delta.files(one, 1)] == [1]
+        assert one.version() == 1
+        assert [file.rows for file in one.files(1)] == [1]
     small.append_rows(Table(table.folder), 1, [{"number": 2}])
-    assert delta.version(table) == 2
+    assert table.version() == 2
 
 
 @pytest.mark.fault(
@@ -93,7 +93,7 @@ def test_who_slept_while_the_log_was_shortened_writes_nothing(
     for number in (1, 2, 3):
         small.append_rows(table, number - 1, [{"number": number}])
     sleeper, real = Table(table.folder), DeltaTable.create_write_transaction
-    assert delta.version(sleeper) == 3
+    assert sleeper.version() == 3
 
     def shortened() -> None:
         for number in range(4, 16):
@@ -123,7 +123,7 @@ def test_who_slept_while_the_log_was_shortened_writes_nothing(
         small.append_rows(sleeper, 3, [{"number": 99}])
     with pytest.raises(CutLog, match="must start again"):
         Table(table.folder).at(3)
-    numbers = [row["number"] for row in data_files.rows(table, delta.files(table, delta.version(table)), None)]
+    numbers = [row["number"] for row in table.rows(table.files(table.version()), None)]
     assert sorted(numbers) == list(range(1, 16))
 
 
@@ -134,12 +134,12 @@ def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -
         asked.append(folder)
         return DeltaTable(folder, **options)
 
-    monkeypatch.setattr(opened, "DeltaTable", counted)
+    monkeypatch.setattr(delta, "DeltaTable", counted)
     tables = Tables(table.folder.parent)
     for number in (1, 2, 3):
-        assert delta.version(tables["table"]) == number - 1
+        assert tables["table"].version() == number - 1
         small.append_rows(tables["table"], number - 1, [{"number": number}])
-        assert [file.rows for file in delta.files(tables["table"], number)] == [1] * number
+        assert [file.rows for file in tables["table"].files(number)] == [1] * number
     assert asked == [str(table.folder)]
 
 
@@ -157,7 +157,7 @@ def test_a_log_that_was_shortened_meanwhile_is_not_a_missing_file(table: Table) 
         small.append_rows(asleep, 1, [{"number": 9}])
     assert delta_commits.lasting(asleep, 1) == 1  # a checkpoint holds it
     checkpoints.checkpoint(asleep, 1, worth=1)
-    assert delta.version(asleep) == 4
+    assert asleep.version() == 4
     log.file_of(table.folder, 4).unlink()
     with pytest.raises(FileNotFoundError):
         delta_commits.lasting(asleep, 4)
