@@ -441,7 +441,7 @@ def test_a_batch_that_reads_no_file_adds_nothing(spark: SparkSession, tmp_path: 
     assert not verify(definition, Asked(), spark, clock).differs
     commit = newest(definition)
     assert commit.fingerprint == first.fingerprint
-    assert is_of(first, commit.definition, commit.fingerprint)
+    assert is_of(first, commit.stored, commit.fingerprint)
 
 
 @pytest.mark.spark
@@ -508,7 +508,7 @@ def test_what_was_added_is_not_removed_without_a_migration(spark: SparkSession, 
     run(definition, spark)
     commit = newest(definition)
     assert not as_earlier_releases_judge(definition, commit)
-    assert is_of(definition, commit.definition, commit.fingerprint)
+    assert is_of(definition, commit.stored, commit.fingerprint)
     with pytest.raises(StateMismatch, match=r"aggregates.most was \"max\(`value`\)\", is not given.*windowlib migrate"):
         plan(first, clock)
     run(defined(tmp_path, {**MORE, "most": "max(value) + 1"}), spark)  # its formula may change, as any other
@@ -517,7 +517,7 @@ def test_what_was_added_is_not_removed_without_a_migration(spark: SparkSession, 
         {**PLAIN, "most": "max(value) - min(value)"},
         {"n": "count(*) + max(value)", "total": "sum(value)", "most": "max(value)"},  # `n` was there before
     ):
-        assert not continues(defined(tmp_path, other), commit.definition, commit.fingerprint)
+        assert not continues(defined(tmp_path, other), commit.stored, commit.fingerprint)
 
 
 def test_windows_that_keep_elements_get_no_aggregate_that_they_lack(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ That each plan is then the reference is in `tests/plans`, and random pipelines c
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -65,7 +64,7 @@ def late_up_to(definition: Definition) -> int:
 
 def as_earlier_releases_judge(definition: Definition, commit: Commit) -> bool:
     """Whether a release that knows of no change goes on: its `continues`."""
-    stored, now = json.loads(commit.definition), definition.semantics()
+    stored, now = commit.stored, definition.semantics()
     then = {name: stored.get(name) for name in now}
     return commit.fingerprint == definition.fingerprint or then == now
 
@@ -81,8 +80,8 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     assert late_up_to(definition) == 45
 
     raised = allowing(tmp_path, LONG)
-    assert continues(raised, first.definition, first.fingerprint)
-    assert not is_of(raised, first.definition, first.fingerprint)
+    assert continues(raised, first.stored, first.fingerprint)
+    assert not is_of(raised, first.stored, first.fingerprint)
     with pytest.raises(NothingToMigrate, match="goes on with it"):
         check_can_migrate(raised, ledger_of(raised), ledger_of(raised).state())
     arrived_s = time.time() - 60  # which vouches for this machine's clock
@@ -96,9 +95,9 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     assert minutes(raised, "results", "window_start") == [(0,)]
     assert late_up_to(raised) == 45
     commit = newest(raised)
-    assert json.loads(commit.definition)[WINDOW][SINCE] == 2
+    assert commit.stored[WINDOW][SINCE] == 2
     assert not as_earlier_releases_judge(raised, commit)
-    assert is_of(raised, commit.definition, commit.fingerprint)
+    assert is_of(raised, commit.stored, commit.fingerprint)
     arrive(tmp_path, 3, events(60))  # it fires, late, and is kept
     assert run(raised, spark) == []
     assert minutes(raised, "results", "window_start") == [(0,), (60,)]

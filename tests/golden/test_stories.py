@@ -72,7 +72,7 @@ def test_windows_stay_late_that_a_larger_lateness_would_keep(tmp_path: Path) -> 
     commit = ledger_of(definition).state().commit
     assert commit
     assert commit.watermark_out_ms
-    assert json.loads(commit.definition)["window"]["allowed_lateness_ms"] == 3 * hour_ms
+    assert commit.stored["window"]["allowed_lateness_ms"] == 3 * hour_ms
     assert commit.late_out_ms == START_MS + 235 * 60_000 - 1  # as ten batches with a lateness of one hour left it
     assert commit.late_out_ms > commit.watermark_out_ms - 3 * hour_ms
 

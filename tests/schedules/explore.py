@@ -11,7 +11,6 @@ with its moves, and the next one follows.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -179,7 +178,7 @@ def gap_in_force(folder: Path) -> str:
     switching = state.plan and state.plan.decision and state.plan.decision.switches
     found = state.plan if switching else state.commit
     assert found, "the pipeline has run"
-    return f"{json.loads(found.definition)['window']['gap_ms']}ms"
+    return f"{found.stored['window']['gap_ms']}ms"
 
 
 def erase_again(folder: Path, reader: Reader) -> None:

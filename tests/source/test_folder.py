@@ -143,7 +143,7 @@ def commit_of(definition: Definition) -> Commit:
     """What a batch of this definition leaves in the ledger, as far as a plan looks at it."""
     frozen = plan(definition)
     assert frozen is not None
-    assert json.loads(frozen.definition)[PLACE]["path"] == str(definition.source.path)
+    assert frozen.stored[PLACE]["path"] == str(definition.source.path)
     return Commit(1, {}, 0, 1, frozen.fingerprint, frozen.definition, {}, 0)
 
 
@@ -242,5 +242,5 @@ def test_a_pipeline_that_moves_with_its_source_goes_on(tmp_path: Path) -> None:
 def test_a_release_that_kept_no_folder_is_continued(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     commit = commit_of(definition)
-    kept = {key: value for key, value in json.loads(commit.definition).items() if key != PLACE}
+    kept = {key: value for key, value in commit.stored.items() if key != PLACE}
     planned(definition, replace(commit, definition=json.dumps(kept)))

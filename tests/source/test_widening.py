@@ -228,7 +228,7 @@ def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
     source = definition.source.model_copy(update={"max_files_per_run": 0})
     planned = plan(definition.model_copy(update={"source": source}), clock)
     assert planned is not None
-    assert json.loads(planned.definition)["source_types"]["whole"] == "int32"
+    assert planned.stored["source_types"]["whole"] == "int32"
 
 
 @pytest.mark.spark

@@ -6,7 +6,6 @@ What is kept counts for as long as the ledger is at the same version, the same r
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -112,11 +111,11 @@ def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> s
     shown, rows, problem = definition, Rows((), ()), None
     try:
         if commit := Ledger(definition.root, lambda: now_ms).state().commit:
-            shown = of_tables(definition, json.loads(commit.definition))
+            shown = of_tables(definition, commit.stored)
         span, key = asked_range(since or None, until or None), _key(shown, asked)
         wanted = LookedFor(None if span == EVER else span, {name: text for name, text in key.items() if text})
         rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
-        if commit and not continues(definition, commit.definition, commit.fingerprint):
+        if commit and not continues(definition, commit.stored, commit.fingerprint):
             rows = replace(rows, commands=())  # which would be refused
     except WindowError as error:
         problem = str(error)

@@ -26,7 +26,7 @@ def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
     rows: the source's columns, TIMESTAMP_MS (ARRIVAL where it matters), of the batch; None where it reads no file
     Raises `OtherType`.
     """
-    if rows is None or not added_with(inputs.plan.definition, inputs.plan.batch_id):
+    if rows is None or not added_with(inputs.plan.stored, inputs.plan.batch_id):
         return inputs
     step = typed_step(inputs, inputs.watermark_in_ms, rows)
     slices = rows.groupBy(*step.key_columns).agg(*step.partials())

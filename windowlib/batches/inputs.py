@@ -6,7 +6,6 @@ steps returned, and returns what it made; `windowlib.batches.batch` puts them to
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,14 +72,14 @@ class Inputs:
 
     def __post_init__(self) -> None:
         """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
-        numbered = as_stored(self.definition, json.loads(self.plan.definition))
+        numbered = as_stored(self.definition, self.plan.stored)
         object.__setattr__(self, "definition", numbered)  # its aggregates are those that the state has
         check_types(numbered.engine, numbered.source, numbered.uses, self.source_types)
 
     @property
     def source_types(self) -> Mapping[str, str] | None:
         """The types that the source's columns in use keep; None where earlier releases recorded none."""
-        found: Mapping[str, str] | None = json.loads(self.plan.definition).get("source_types")
+        found: Mapping[str, str] | None = self.plan.stored.get("source_types")
         return found
 
     @property

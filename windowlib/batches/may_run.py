@@ -5,7 +5,6 @@ What has changed since a plan, or since the newest batch, is put in words here, 
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection
 from pathlib import Path
@@ -97,16 +96,16 @@ def check_spelling(tables: Tables, commit: Commit, names: Collection[str]) -> No
         publish.check_spelling((one.name for one in tables[table].at(commit.versions[table]).schema().fields), names)
 
 
-def check_fingerprint(definition: Definition, stored: Commit | Plan | None, otherwise: str | None = None) -> None:
+def check_fingerprint(definition: Definition, found: Commit | Plan | None, otherwise: str | None = None) -> None:
     """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done.
 
     None stands for a migration.
     """
-    if stored is None or continues(definition, stored.definition, stored.fingerprint):
+    if found is None or continues(definition, found.stored, found.fingerprint):
         return
     migrate = f"have the tables built again under the new definition: `{migrate_command(definition.file)}`"
     raise StateMismatch(
-        f"{definition.root} was written by another definition: {edited(definition, stored)}."
+        f"{definition.root} was written by another definition: {edited(definition, found)}."
         f" Undo the change in {definition.file}, or {otherwise or migrate}."
     )
 
@@ -122,15 +121,15 @@ def other_terms(definition: Definition, found: Plan) -> str | None:
     A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
     """
     if not found.files or found.rerun:
-        definition = as_stored(definition, json.loads(found.definition))  # it adds no column
-    if not is_of(definition, found.definition, found.fingerprint):
+        definition = as_stored(definition, found.stored)  # it adds no column
+    if not is_of(definition, found.stored, found.fingerprint):
         return edited(definition, found)
     return None if found.terms is None else changed(found.terms, terms_of(definition))
 
 
 def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
     """How the allowed lateness of a plan's batch differs from the one before it, in words; None where it does not."""
-    if commit is None or not lateness_changed_with(plan.definition, plan.batch_id):
+    if commit is None or not lateness_changed_with(plan.stored, plan.batch_id):
         return None
     then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))
     [said] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
@@ -140,7 +139,7 @@ def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
 
 def columns_added(plan: Plan) -> list[str]:
     """The columns that a plan's batch is the first to have, in words."""
-    added = added_with(plan.definition, plan.batch_id)
+    added = added_with(plan.stored, plan.batch_id)
     return [f"aggregates.{name} was added, from batch {plan.batch_id} on: {_lacks(of)}" for name, of in added.items()]
 
 
@@ -152,9 +151,9 @@ def _lacks(filled_since: int) -> str:
 
 def columns_to_add(definition: Definition, commit: Commit | None) -> list[str]:
     """The columns of a definition that the next batch with a file adds to those of the newest one, in words."""
-    if commit is None or not continues(definition, commit.definition, commit.fingerprint):
+    if commit is None or not continues(definition, commit.stored, commit.fingerprint):
         return []
-    then = json.loads(commit.definition)["aggregates"]
+    then = commit.stored["aggregates"]
     return [
         f"aggregates.{name} is new: it comes with the next batch that reads files"
         for name in definition.semantics()["aggregates"]
@@ -166,11 +165,11 @@ def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]
     """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
     if commit is None:
         return []
-    then, now = (one["aggregates"] for one in (json.loads(commit.definition), definition.semantics()))
+    then, now = (one["aggregates"] for one in (commit.stored, definition.semantics()))
     return [*differences({"aggregates": then}, {"aggregates": {name: now.get(name) for name in then}})]
 
 
-def edited(definition: Definition, stored: Commit | Plan) -> str:
+def edited(definition: Definition, found: Commit | Plan) -> str:
     """How the definition differs from that of a commit or plan, in words."""
-    then, now = json.loads(stored.definition), definition.semantics()
+    then, now = found.stored, definition.semantics()
     return "; ".join(differences(compared(then, now), now))

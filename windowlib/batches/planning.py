@@ -127,7 +127,7 @@ def next_plan(
     if arrived.removal:
         return _removing(definition, tables, state, arrived, arrived.removal)
     if commit:
-        then, reads = json.loads(commit.definition), bool(arrived.files)
+        then, reads = commit.stored, bool(arrived.files)
         definition = formulas.planned(definition, then, state.last_batch_id + 1, reads=reads)
         check_spelling(tables, commit, [name for name in definition.added if name not in then["aggregates"]])
     frozen = _frozen(definition, tables, state, arrived)
@@ -154,7 +154,7 @@ def _arrived(
     fresh = source.new_files(of, tables, commit, arrived)
     new = fresh if finish else source.settled_files(of, fresh, clock())
     files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
-    pinned = json.loads(commit.definition).get("source_types") if commit else None
+    pinned = commit.stored.get("source_types") if commit else None
     removal = None if fresh else arrived.removal
     types = None if removal else check_readable(of, definition.uses, files, pinned)
     return _Arrived(clock(), cursor, before, since, arrived.files, fresh, files, types, removal)
@@ -173,7 +173,7 @@ def _removing(definition: Definition, tables: Tables, state: LedgerState, arrive
 def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived) -> Plan:
     """The plan of a batch that reads what has arrived, with what is kept of its source."""
     check_types(definition.engine, definition.source, definition.uses, arrived.types)
-    then = json.loads(state.commit.definition) if state.commit else {}
+    then = state.commit.stored if state.commit else {}
     cursor = source.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
     left_at = arrived.marker(definition.source)
     place = place_of(definition.source, definition.root)
@@ -198,10 +198,10 @@ def rerun_plan(
     if commit is None:
         first = to_paste("run", definition.file)
         raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `{first}`")
-    definition = as_stored(definition, json.loads(commit.definition))
+    definition = as_stored(definition, commit.stored)
     check_place(definition.source, definition.root, commit)
     check_can_rerun(definition.source, definition.never_rerun, rerun)
-    types = json.loads(commit.definition).get("source_types")
+    types = commit.stored.get("source_types")
     check_types(definition.engine, definition.source, definition.uses, types)
     plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
     reader = taking.Reader.of(definition, tables, commit)
@@ -220,7 +220,7 @@ def decided_plan(definition: Definition, state: LedgerState, decision: Decision,
 
 def _without_files(definition: Definition, state: LedgerState, commit: Commit, time_ms: int) -> Plan:
     """The plan of a batch that reads no new file."""
-    then = json.loads(commit.definition)
+    then = commit.stored
     return _of_next_batch(as_stored(definition, then), state, then, time_ms)
 
 
@@ -233,7 +233,7 @@ def _of_next_batch(
 ) -> Plan:
     """The plan of the batch after the newest one; `kept` is what it keeps apart from the meaning of the definition."""
     commit, batch_id = state.commit, state.last_batch_id + 1
-    then = json.loads(commit.definition) if commit else None
+    then = commit.stored if commit else None
     meaning = formulas.semantics(definition, then, batch_id)
     return Plan(
         batch_id=batch_id,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_out_ms: int) -> Step:
     """The step of a plan that moves time from one watermark to another; needs no Spark."""
     window = definition.window
-    lateness_changed = definition.spec.time == "event" and lateness_changed_with(plan.definition, plan.batch_id)
+    lateness_changed = definition.spec.time == "event" and lateness_changed_with(plan.stored, plan.batch_id)
     return Step(
         assigner=definition.plan.assigner(definition.spec),
         keys=definition.source.key,

@@ -189,7 +189,7 @@ def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str
 def _with(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     aside = files_set_aside(reader.tables.root)
     fresh = [file for file in removal.fresh if file.path not in aside]
-    kept = {**json.loads(plan.definition), CURSOR: Cursor(removal.last, table=table_id(reader.source)).to_json()}
+    kept = {**plan.stored, CURSOR: Cursor(removal.last, table=table_id(reader.source)).to_json()}
     return replace(
         plan,
         files=tuple(listing.numbered(fresh, plan.from_sequence)),

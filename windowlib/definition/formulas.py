@@ -14,7 +14,6 @@ no such change refuse what they find then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +36,11 @@ OF_BATCHES = (SINCE, ADDED_SINCE)
 Stored = Mapping[str, Any]
 
 
-def continues(definition: Definition, definition_json: str, fingerprint: str) -> bool:
+def continues(definition: Definition, stored: Stored, fingerprint: str) -> bool:
     """Whether the definition has the same state as a stored one, or more, and so with the columns of results."""
     if fingerprint == definition.fingerprint:
         return True
-    stored, now = json.loads(definition_json), definition.semantics()
+    now = definition.semantics()
     then = compared(stored, now)
     then[WINDOW], now[WINDOW] = ({**one[WINDOW], LATENESS: None} for one in (then, now))
     others = all(then[name] == now.get(name) for name in then if name != AGGREGATES)
@@ -80,11 +79,11 @@ def compared(stored: Stored, now: Stored) -> dict[str, Any]:
     return {**then, WINDOW: {name: value for name, value in stored[WINDOW].items() if name not in OF_BATCHES}}
 
 
-def is_of(definition: Definition, definition_json: str, fingerprint: str) -> bool:
+def is_of(definition: Definition, stored: Stored, fingerprint: str) -> bool:
     """Whether a batch was planned with exactly this definition."""
     if fingerprint == definition.fingerprint:
         return True
-    stored, now = json.loads(definition_json), definition.semantics()
+    now = definition.semantics()
     return any(name in stored[WINDOW] for name in OF_BATCHES) and compared(stored, now) == now
 
 
@@ -99,18 +98,17 @@ def semantics(definition: Definition, stored: Stored | None, batch_id: int) -> d
     return {**now, WINDOW: {**now[WINDOW], **{name: value for name, value in marks.items() if value is not None}}}
 
 
-def lateness_changed_with(definition_json: str, batch_id: int) -> bool:
+def lateness_changed_with(stored: Stored, batch_id: int) -> bool:
     """Whether a batch is the first with another allowed lateness than those before it."""
-    found: bool = json.loads(definition_json)[WINDOW].get(SINCE) == batch_id
+    found: bool = stored[WINDOW].get(SINCE) == batch_id
     return found
 
 
-def added_with(definition_json: str, batch_id: int) -> dict[str, int]:
+def added_with(stored: Stored, batch_id: int) -> dict[str, int]:
     """The columns that a batch is the first to have, and for each the batch whose events and later ones fill it.
 
     That is 0 where it is computed of what was stored already: every window that fires has it.
     """
-    stored = json.loads(definition_json)
     added = [name for name, batch in stored.get(ADDED, {}).items() if batch == batch_id]
     return {name: batch for name, batch in filled_since(stored).items() if name in added}
 

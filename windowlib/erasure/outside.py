@@ -25,9 +25,10 @@ from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
 from windowlib.tables import data_files, delta_commits, disk, last_error
 from windowlib.tables.delta import Table, Tables
-from windowlib.tables.ledger_rows import BY_ITSELF, rerun_of
+from windowlib.tables.ledger_rows import BY_ITSELF
 from windowlib.tables.meaning import LEDGER, TABLES
 from windowlib.tables.outside import NOTICES, PREVIEWS, VERIFICATIONS
+from windowlib.tables.rerun import rerun_of
 
 FOLDERS = ("checks", "gx", "pages", "logs")
 FILES = "files next to the tables"

@@ -5,7 +5,6 @@ Rows are found as a run reads them, once by their values and once by the hash by
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -71,7 +70,7 @@ class Held:
 
 def held(definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession) -> Held:
     """What the source holds of a key, in files that were read and in new ones. Raises `HashesDiffer`."""
-    types: Mapping[str, str] | None = json.loads(commit.definition).get("source_types")
+    types: Mapping[str, str] | None = commit.stored.get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
     if not files:
         return Held(not_looked_at=not_looked_at)

@@ -129,7 +129,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
-        same_definition=commit is None or continues(definition, commit.definition, commit.fingerprint),
+        same_definition=commit is None or continues(definition, commit.stored, commit.fingerprint),
         commits=newest_commits(ledger.tables, state) if whole else [],
         time=_time(definition, ledger.tables, commit),
         windows_in_flight=sum(file.rows for file in windows),

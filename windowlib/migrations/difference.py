@@ -6,7 +6,6 @@ definitions have other keys, or another kind of window, no window is of both: al
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -63,7 +62,7 @@ class Side:
 
     @property
     def stored(self) -> Mapping[str, Any]:
-        stored: Mapping[str, Any] = json.loads(self.commit.definition)
+        stored: Mapping[str, Any] = self.commit.stored
         return stored
 
     @property

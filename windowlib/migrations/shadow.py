@@ -11,7 +11,6 @@ file has changed that was built in, all is built again: no rerun corrects tables
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -176,8 +175,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
         raise NothingToMigrate(
             f"nothing has been run yet: there is nothing to migrate; `{to_paste('run', definition.file)}`"
         )
-    goes_on = continues(definition, commit.definition, commit.fingerprint)
-    if goes_on and not columns_to_add(definition, commit) and ADDED not in json.loads(commit.definition):
+    goes_on = continues(definition, commit.stored, commit.fingerprint)
+    if goes_on and not columns_to_add(definition, commit) and ADDED not in commit.stored:
         raise NothingToMigrate(
             f"{definition.root} is of this definition already, or goes on with it: `{to_paste('run', definition.file)}`"
         )

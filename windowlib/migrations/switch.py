@@ -150,7 +150,7 @@ def _switched(definition: Definition, pipeline: AtRest, shadow: Shadow, spark: S
             "migrate", asked.who, asked.reason, migration=migration.id, changed=migration.changed, cuts=cuts
         )
         place = place_of(definition.source, definition.root)
-        stored = json.dumps({**json.loads(built.definition), PLACE: place, MIGRATED: batch_id}, sort_keys=True)
+        stored = json.dumps({**built.stored, PLACE: place, MIGRATED: batch_id}, sort_keys=True)
         target = replace(built, definition=stored)
         made = fix(pipeline, publication(batch_id, pipeline.state, target, decision, changes, found))
     publish(ledger, pipeline.claim, made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -85,7 +84,7 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
     ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state, error = ledger.state(), last_error.last(definition.root)
     return Looked(
-        definition=of_tables(definition, json.loads(state.commit.definition)) if state.commit else definition,
+        definition=of_tables(definition, state.commit.stored) if state.commit else definition,
         now_ms=now_ms,
         tables=ledger.tables,
         ledger=state,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -90,7 +89,7 @@ def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[Know
 def _look(inputs: Inputs, files: Sequence[KnownFile]) -> Seen:
     """What files hold that are read again."""
     assert inputs.before is not None
-    pinned = json.loads(inputs.before.definition).get("source_types")
+    pinned = inputs.before.stored.get("source_types")
     now = [file.now for file in files if file.now]
     read = {file.path for file in now} - {file.path for file in inputs.plan.files}
     check_readable(inputs.source, inputs.definition.uses, now, pinned, read)

@@ -9,9 +9,8 @@ says what becomes of it. OPTIMIZE and VACUUM change no row: passed over.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -45,9 +44,9 @@ class Cursor:
     table: str | None = None
 
     @classmethod
-    def of(cls, definition_json: str) -> Cursor:
+    def of(cls, stored: Mapping[str, Any]) -> Cursor:
         """The cursor that a commit keeps; the log's beginning where a release wrote it that kept none."""
-        return cls(**json.loads(definition_json).get(CURSOR, {}))
+        return cls(**stored.get(CURSOR, {}))
 
     def to_json(self) -> dict[str, int | str | None]:
         """For the ledger."""

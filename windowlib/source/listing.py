@@ -169,7 +169,7 @@ def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:
     """Where to read a Delta source on from; None of other sources. Earlier releases read a log from its beginning."""
     if source.format != "delta":
         return None
-    return Cursor.of(commit.definition) if commit else beginning(source)
+    return Cursor.of(commit.stored) if commit else beginning(source)
 
 
 def next_cursor(

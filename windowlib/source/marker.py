@@ -79,7 +79,7 @@ class FullListing:
 def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marker | None:
     """The marker that a batch left, or a planned one leaves; None where everything must be listed."""
     by = source.sorted_by_time
-    if by is None or commit is None or (kept := json.loads(commit.definition).get(MARKER)) is None:
+    if by is None or commit is None or (kept := commit.stored.get(MARKER)) is None:
         return None
     marker = Marker(**kept)
     if marker.by != by or marker.chosen != patterns(source):

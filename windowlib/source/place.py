@@ -7,7 +7,6 @@ source that were moved together are where they were, seen from each other.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +31,7 @@ def check_place(source: Source, root: Path, commit: Commit | None) -> None:
 
     Earlier releases did not keep which folder was read.
     """
-    then = json.loads(commit.definition).get(PLACE) if commit else None
+    then = commit.stored.get(PLACE) if commit else None
     now = place_of(source, root)
     if then is None or then["path"] == now["path"] or then["from_tables"] == now["from_tables"]:
         return

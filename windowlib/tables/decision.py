@@ -79,3 +79,7 @@ class Decision:
                 f"a decision in the ledger is of a kind that is not known here: {values['kind']}. {NEWER}"
             )
         return cls(**{**values, "cuts": tuple(values.get("cuts", ()))})
+
+
+def decision_of(row: Mapping[str, Any]) -> Decision | None:
+    return Decision.from_json(row["decision"]) if row["decision"] else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from windowlib.tables.decision import Decision
+from windowlib.tables.decision import Decision, decision_of
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_read import rows_of_kinds
-from windowlib.tables.ledger_rows import OF_COMMITS, Commit, at_ms_of, commit_of, decision_of, rerun_of
+from windowlib.tables.ledger_rows import OF_COMMITS, Commit, at_ms_of, commit_of
 from windowlib.tables.meaning import LEDGER
+from windowlib.tables.rerun import rerun_of
 
 
 def commits_of(tables: Tables, since_batch: int = 0) -> list[Commit]:

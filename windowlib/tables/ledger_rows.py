@@ -5,6 +5,7 @@ How they are read: `windowlib.tables.ledger_read`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,9 +13,9 @@ from typing import Any
 from windowlib.definition.instants import time_of
 from windowlib.model.errors import StateMismatch
 from windowlib.tables import late
-from windowlib.tables.decision import NEWER, Decision
+from windowlib.tables.decision import NEWER, Decision, decision_of
 from windowlib.tables.prepare import Prepared
-from windowlib.tables.rerun import Rerun
+from windowlib.tables.rerun import Rerun, rerun_of
 
 OF_CLAIMS = ("claim", "heartbeat", "release")
 KINDS = (
@@ -52,8 +53,19 @@ class SourceFile:
     sequence: int
 
 
+class _OfADefinition:
+    """What is planned or committed with a definition: `definition` is the JSON of what is kept of that."""
+
+    __slots__ = ()
+    definition: str
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        return dict(json.loads(self.definition))
+
+
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(_OfADefinition):
     """What one batch will do, frozen before any work. The source range is `(from_sequence, to_sequence]`."""
 
     batch_id: int
@@ -86,7 +98,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(_OfADefinition):
     """A run that exists: the versions of all tables, the watermark and the source position it left."""
 
     batch_id: int
@@ -282,11 +294,3 @@ def commit_of(row: Mapping[str, Any], at_ms: int) -> Commit:
         decision=decision_of(row),
         recorded_late_out_ms=row["late_out_ms"],
     )
-
-
-def decision_of(row: Mapping[str, Any]) -> Decision | None:
-    return Decision.from_json(row["decision"]) if row["decision"] else None
-
-
-def rerun_of(row: Mapping[str, Any]) -> Rerun | None:
-    return Rerun.from_json(row["correction"]) if row["correction"] else None

@@ -189,7 +189,7 @@ def migrated_by(commit: Commit | None) -> int:
     """The batch of the migration since which a pipeline has the definition of a commit; 0 without one."""
     if commit is None or MIGRATED not in commit.definition:
         return 0
-    return int(json.loads(commit.definition).get(MIGRATED, 0))
+    return int(commit.stored.get(MIGRATED, 0))
 
 
 def pipeline_of(root: Path) -> Path:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from windowlib.definition.instants import instant, time_of
@@ -160,3 +161,7 @@ def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime
             f" in {first.isoformat()}"
         )
     return first
+
+
+def rerun_of(row: Mapping[str, Any]) -> Rerun | None:
+    return Rerun.from_json(row["correction"]) if row["correction"] else None

@@ -4,7 +4,6 @@ the tables lack, because the definition was edited.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,9 +19,9 @@ def check_columns(definition: Definition, commit: Commit | None, *, outputs: boo
     """Raises `CannotLook` where the tables of the newest batch have another key than the definition, which was edited;
     with `outputs` also where they lack one of its aggregates.
     """
-    if commit is None or continues(definition, commit.definition, commit.fingerprint):
+    if commit is None or continues(definition, commit.stored, commit.fingerprint):
         return
-    stored = json.loads(commit.definition)
+    stored = commit.stored
     lacking = outputs and definition.expressions.keys() - stored[AGGREGATES].keys()
     if lacking or {*definition.source.key} != {*stored["key"]}:
         raise CannotLook(
@@ -39,7 +38,7 @@ def not_filled(definition: Definition, commit: Commit | None, published: Sequenc
     """
     if commit is None or not published:
         return
-    stored, row = json.loads(commit.definition), published[-1]
+    stored, row = commit.stored, published[-1]
     filled = f", {row.get(FILLED) or ''}, "
     added = filled_since(stored)
     for name in definition.outputs:

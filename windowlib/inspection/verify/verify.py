@@ -7,7 +7,6 @@ the ledger recorded of each batch, by rules of their own and not by the plans of
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -84,8 +83,8 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     then = cut(definition, commit.batch_id if commit else None)
     assert commit is not None, "`cut` raises where no batch is committed"
     check_fingerprint(definition, commit)
-    definition = in_force(definition, json.loads(commit.definition))
-    if not is_of(definition, commit.definition, commit.fingerprint):
+    definition = in_force(definition, commit.stored)
+    if not is_of(definition, commit.stored, commit.fingerprint):
         raise StateMismatch(
             f"{definition.file} is not the definition that batch {commit.batch_id} was computed with. Nothing was"
             " compared: give that definition, or verify after the next batch"
@@ -112,7 +111,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
 def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared]) -> Verified:
     read, expected = _expected(inputs, past, asked)
     step, by_time = expected.step, inputs.definition.plan.windows_end
-    stored: dict[str, Any] = json.loads(inputs.plan.definition)
+    stored: dict[str, Any] = inputs.plan.stored
     found, reformulated, added = dict(others), stored.get(REFORMULATED, {}), filled_since(stored)
     for table, rows, look in (
         ("results", expected.results, tables.results),
