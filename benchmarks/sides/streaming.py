@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from benchmarks.query import Count, Query, no_results, normal
 from benchmarks.sides.side import Task, Work
 from windowlib.model.assigners import Session, Sliding, Tumbling
+from windowlib.tables.delta import Table
 from windowlib.tables.read import snapshot
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def published(task: Task, query: Query) -> pa.Table:
     folder = task.folder / f"{query.name}_sink"
     if not DeltaTable.is_deltatable(str(folder)):
         return no_results(query)
-    return normal(snapshot(folder, DeltaTable(str(folder)).version()), query)
+    return normal(snapshot(Table(folder), DeltaTable(str(folder)).version()), query)
 
 
 def refuses(query: Query) -> str | None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import grpc
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
+from windowlib.definition.commands import to_paste
+from windowlib.engines.connect import EngineLost
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.bounds import TOO_MANY
 from windowlib.runs.spark_errors import explained
@@ -18,7 +22,7 @@ def refused(message: str) -> str:
     """What is said of an error of Spark's."""
     with (
         pytest.raises(InvalidSpec) as said,
-        explained(FILE, {"pages": "collect_list(tags)"}, "local[*]"),
+        explained(FILE, {"pages": "collect_list(tags)"}, "Sail"),
     ):
         raise AnalysisException(message)
     return str(said.value)
@@ -36,3 +40,17 @@ def test_a_plan_that_is_shown_with_an_error_is_not_the_error() -> None:
 def test_a_window_that_keeps_too_many_values_is_named() -> None:
     said = refused(f"[USER_RAISED_EXCEPTION] {TOO_MANY}: a window of key a keeps more than 10 values SQLSTATE: P0001")
     assert "a window of key a keeps more than 10 values; set storage.max_kept_values higher" in said
+
+
+@pytest.mark.parametrize(
+    ("of_a_batch", "then"),
+    [
+        (True, f"nothing of the batch was committed: run `{to_paste('run', FILE)}` again"),
+        (False, "nothing was changed: give the command again"),
+    ],
+)
+def test_an_engine_that_ends_is_named_and_so_is_what_to_do(of_a_batch: bool, then: str) -> None:
+    gone = SparkConnectGrpcException("no answer", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
+    with pytest.raises(EngineLost) as said, explained(FILE, {}, "Sail", of_a_batch=of_a_batch):
+        raise gone
+    assert str(said.value) == f"Sail ended, or dropped the session, in the middle of the work; {then}"

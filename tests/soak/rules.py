@@ -78,5 +78,5 @@ def gap_of(definition: str) -> int:
 def ledger_rows(root: Path) -> Iterator[dict[str, Any]]:
     """The rows of the ledger of the pipeline in a folder, if it has any."""
     version = Tables(root)[LEDGER.name].version()
-    rows = pa.table({}) if version is None else snapshot(root / LEDGER.name, version).select(COLUMNS)
+    rows = pa.table({}) if version is None else snapshot(Tables(root)[LEDGER.name], version).select(COLUMNS)
     yield from rows.to_pylist()

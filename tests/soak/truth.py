@@ -13,6 +13,7 @@ from tests.soak.events import Row
 from tests.soak.rules import gap_of
 from windowlib.definition.definition import load_definition
 from windowlib.definition.instants import time_of
+from windowlib.tables.delta import Table
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.meaning import RESULTS
 from windowlib.tables.read import read_table, snapshot
@@ -47,7 +48,7 @@ def check_one_rule(root: Path, rows: Iterable[Row]) -> None:
     if commit is None or RESULTS.name not in commit.versions:
         return
     gap_ms, events = gap_of(commit.definition), {(row.user, row.at_ms) for row in rows}
-    for window in _windows(snapshot(root / RESULTS.name, commit.versions[RESULTS.name])):
+    for window in _windows(snapshot(Table(root / RESULTS.name), commit.versions[RESULTS.name])):
         ends = {(window.user, window.start_ms), (window.user, window.end_ms - gap_ms)}
         assert ends <= events, f"{window} of batch {commit.batch_id} is not of gap {gap_ms}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from deltalake import DeltaTable, Schema
 
 from windowlib.tables import checkpoints, delta, delta_commits, log, small
 from windowlib.tables.delta import Table, Tables
-from windowlib.tables.log import CutLog
+from windowlib.tables.log import CutLog, DamagedLog
 
 SCHEMA = Schema.from_arrow(pa.schema([("number", pa.int64())]))
 
@@ -161,3 +162,36 @@ def test_a_log_that_was_shortened_meanwhile_is_not_a_missing_file(table: Table) 
     log.file_of(table.folder, 4).unlink()
     with pytest.raises(FileNotFoundError):
         delta_commits.lasting(asleep, 4)
+
+
+@pytest.mark.fault(
+    "another program gives a table a format that is not known here, or a schema that cannot be read",
+    "the command ends with the table, the reason, and the way back",
+)
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "reason"),
+    [
+        ("protocol", "minReaderVersion", 99, "minimum reader version 99"),
+        ("metaData", "schemaString", "{no schema", "key must be a string"),
+    ],
+)
+def test_a_table_of_an_unknown_format_is_named(table: Table, kind: str, name: str, value: object, reason: str) -> None:
+    first = log.file_of(table.folder, 0)
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    changed = [{of: {**said, name: value} if of == kind else said for of, said in one.items()} for one in actions]
+    first.write_text("".join(f"{json.dumps(one)}\n" for one in changed))
+    for ask in (lambda: Table(table.folder).version(), lambda: Table(table.folder).files(0)):
+        with pytest.raises(DamagedLog, match=rf"table {table.folder.name} cannot be opened \(.*{reason}.*Restore /"):
+            ask()
+
+
+@pytest.mark.parametrize("left", ["nothing", "a file", "an empty folder"])
+def test_a_version_of_a_table_that_is_gone_is_named(table: Table, left: str) -> None:
+    assert table.version() is not None
+    shutil.rmtree(table.folder)
+    if left == "a file":
+        table.folder.touch()
+    elif left == "an empty folder":
+        table.folder.mkdir()
+    with pytest.raises(DamagedLog, match=rf"table {table.folder.name} does not exist: version 0 is needed. Restore /"):
+        table.files(0)

@@ -79,7 +79,7 @@ class TestReaders:
         folder = pipeline.file.parent / MAINTAINED / table
         rows = seen_by_spark(pipeline, f"{MAINTAINED} {table}")
         assert rows
-        assert in_order(rows) == in_order(snapshot(folder, DeltaTable(folder).version()).to_pylist())
+        assert in_order(rows) == in_order(snapshot(Table(folder), DeltaTable(folder).version()).to_pylist())
         assert all((folder / path).exists() for path in removed(folder))  # the files that VACUUM would look for
 
     @pytest.mark.parametrize("table", ["results", "open_windows", "result_changes", "late_events"])
@@ -111,7 +111,7 @@ class TestReaders:
         sizes = []
         for version in range(newest + 1):
             then = seen_by_spark(pipeline, f"version {version}")
-            assert in_order(then) == in_order(snapshot(folder, version).to_pylist())
+            assert in_order(then) == in_order(snapshot(Table(folder), version).to_pylist())
             sizes.append(len(then))
         assert sizes == sorted(set(sizes))
 

@@ -113,6 +113,11 @@ class Definition(DefinitionFile):
         return max(MIN_TIME_MS, min(watermark_ms, first_start_ms if lasts else watermark_ms) - self.dedup_horizon_ms)
 
     @property
+    def computed_by(self) -> str:
+        """The engine, and where it is, in words."""
+        return "Sail" if self.engine == "sail" else f"the Spark engine ({self.spark.master})"
+
+    @property
     def furthest_ahead_ms(self) -> int:
         """How far ahead of the clock a rerun may have to reach: as far as events are admitted, and a day more where
         the footers of Parquet have their times as clocks of a zone show them.

@@ -158,6 +158,11 @@ def migration_of(definition: Definition, ledger: Ledger) -> str | None:
     undo = to_paste("migrate", definition.file, "--undo", *WHY)
     if not begun:
         return None
+    state = ledger.state()
+    plan = state.plan if state.prepared else None
+    if plan and plan.decision and plan.decision.switches:
+        what = f"batch {plan.batch_id} is prepared ({plan.decision.title})"
+        return f"{what}: the next run publishes it; `{to_paste('abandon', definition.file, *WHY)}` drops it"
     if done := switched(ledger):
         number, migration = done
         what = f"the migration of batch {number} ({migration.changed}) can be undone"

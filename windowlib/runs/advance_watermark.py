@@ -72,7 +72,7 @@ def _notes(ledger: Ledger, state: LedgerState, to_ms: int) -> Iterator[str]:
     now_ms, version = state.commit.watermark_out_ms, state.pinned(OPEN_WINDOWS.name)
     yield f"the watermark is {instant(now_ms)} now"
     if version is not None:
-        rows = snapshot(ledger.tables[OPEN_WINDOWS.name].folder, version)
+        rows = snapshot(ledger.tables[OPEN_WINDOWS.name], version)
         if "window_end_ms" in rows.column_names:
             ends = (end for end in rows["window_end_ms"].to_pylist() if end is not None)
             due = sum(now_ms < end - 1 <= to_ms for end in ends)

@@ -204,7 +204,7 @@ def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
     ledger, of = run.ledger, run.definition
     waits = due.plan.rerun is None  # a rerun is given up at once
-    explains = explained(of.file, of.expressions, of.spark.master, of_a_batch=waits)
+    explains = explained(of.file, of.expressions, of.computed_by, of_a_batch=waits)
     with explains, superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         try:
             with disk.refusals_named(ledger.root, due.plan.batch_id):

@@ -46,6 +46,7 @@ TYPES = (
 )
 FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 NOT_UTF8 = "INVALID_UTF8_STRING"
+AGAIN = "nothing was changed: give the command again"
 
 _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
@@ -64,11 +65,11 @@ class WorkerError(WindowError):
 
 
 @contextmanager
-def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_batch: bool = True) -> Iterator[None]:
+def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_batch: bool = True) -> Iterator[None]:
     """Raises `InvalidSpec` or `SourceError` where the user can correct what Spark fails at, or `EngineLost`.
 
     What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped. Named
-    are the definition's file, its aggregates, and the address of its engine.
+    are the definition's file, its aggregates, and its engine.
     """
     try:
         yield
@@ -78,10 +79,8 @@ def explained(file: Path, expressions: Mapping[str, str], master: str, *, of_a_b
         raise
     except Exception as error:
         if lost(error):
-            raise EngineLost(
-                f"the Spark engine ({master}) ended, or dropped this run's session, in the middle of a"
-                f" batch; nothing of it was committed: run `{to_paste('run', file)}` again"
-            ) from error
+            again = f"nothing of the batch was committed: run `{to_paste('run', file)}` again" if of_a_batch else AGAIN
+            raise EngineLost(f"{engine} ended, or dropped the session, in the middle of the work; {again}") from error
         then = _then(file) if of_a_batch else "nothing was changed."
         text = str(error) if _is_sparks(error) else ""
         mistake = _of_a_file(file, text, of_a_batch) or _mistake(file, expressions, text, then)

@@ -121,7 +121,7 @@ def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T
     """As `with_spark`, where `work` waits for others or makes many batches: it bounds its parts itself."""
     engine = spark_sessions(definition)
     try:
-        with explained(definition.file, definition.expressions, definition.spark.master, of_a_batch=False):
+        with explained(definition.file, definition.expressions, definition.computed_by, of_a_batch=False):
             spark = _announced(engine, definition, say)()
             with saying(say, "computing", spark):
                 return work(spark)

@@ -22,9 +22,19 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from windowlib.tables import data_files
+from windowlib.model.errors import reason_of
+from windowlib.tables import data_files, disk
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.log import check, check_can_open, check_entries, check_later, entry, file_of, last_checkpoint
+from windowlib.tables.log import (
+    DamagedLog,
+    check,
+    check_can_open,
+    check_entries,
+    check_later,
+    entry,
+    file_of,
+    last_checkpoint,
+)
 
 
 @dataclass(slots=True)
@@ -60,7 +70,10 @@ class Table:
         `log.CutLog` if the log was shortened past it.
         """
         table = self.newest()
-        if table is not None and table.version() == version:
+        if table is None:
+            said = f"table {self.folder.name} does not exist: version {version} is needed"
+            raise DamagedLog(f"{said}. {_back(self.folder)}")
+        if table.version() == version:
             return table
         with explained(self.folder, version):
             return DeltaTable(str(self.folder), version=version)
@@ -178,14 +191,23 @@ class Tables:
 
 @contextmanager
 def explained(folder: Path, version: int | None = None) -> Iterator[None]:
-    """Where the block cannot read a table's log (up to `version`): raises `log.DamagedLog` for the entry to blame, or
-    `log.CutLog`.
+    """Where the block cannot read a table's log (up to `version`): raises `log.DamagedLog`, for the entry to blame if
+    one is, or `log.CutLog`. What the storage fails at is raised as it is.
     """
     try:
         yield
-    except DeltaError:
+    except DeltaError as error:
         check(folder)
         if version is not None:
             check_can_open(folder, version)
             entry(folder, version)
-        raise
+        if disk.numbers_in(error):
+            raise
+        raise DamagedLog(
+            f"table {folder.name} cannot be opened ({reason_of(error)}): its log is damaged, or another program has"
+            f" made it what this version of windowlib cannot read. {_back(folder)}"
+        ) from error
+
+
+def _back(folder: Path) -> str:
+    return f"Restore {folder} from a backup of the warehouse"

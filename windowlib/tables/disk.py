@@ -104,13 +104,20 @@ def _reason(error: BaseException, root: Path) -> int | None:
     ours = any(_below(root, error))
     wanted: tuple[int, ...] = (*FULL, *READ_ONLY, *TOO_LARGE, *(DENIED if ours else ()))
     for seen in _chain(error):
-        numbers = {*map(int, _NUMBERED.findall(str(seen)))}
-        if isinstance(seen, OSError) and seen.errno is not None:
-            numbers.add(seen.errno)
-        numbers |= {number for number in wanted if os.strerror(number) in str(seen)}
+        numbers = numbers_in(seen) | {number for number in wanted if os.strerror(number) in str(seen)}
         if found := [number for number in wanted if number in numbers]:
             return found[0]
     return None
+
+
+def numbers_in(error: BaseException) -> set[int]:
+    """The numbers of the system's errors that an error says.
+
+    >>> numbers_in(OSError(5, "Input/output error")), numbers_in(RuntimeError("No entry (os error 2)"))
+    ({5}, {2})
+    """
+    said = {*map(int, _NUMBERED.findall(str(error)))}
+    return {*said, error.errno} if isinstance(error, OSError) and error.errno is not None else said
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

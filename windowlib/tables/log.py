@@ -28,7 +28,7 @@ REMOVED = ("num_removed_files", "numFilesRemoved", "numRemovedFiles")
 
 
 class DamagedLog(WindowError):
-    """An entry of a table's log, or a checkpoint, is empty, cut, or not there."""
+    """A table's log cannot be read: an entry or a checkpoint is empty, cut, or not there, or another program's."""
 
 
 class CutLog(WindowError):

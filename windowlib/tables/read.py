@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyarrow import fs
 
 from windowlib.definition.commands import to_paste
@@ -35,12 +33,12 @@ def read_table(definition: Definition, table: str) -> pa.Table:
         raise UnknownTable(f"no table {table!r}; the tables are {', '.join(TABLES)}")
     ledger = Ledger(definition.root, wall_clock_ms)
     state = ledger.state()
-    folder = definition.root / table
+    found = ledger.tables[table]
     if table == "ledger" and state.version is not None:
-        return snapshot(folder, state.version)
+        return snapshot(found, state.version)
     if table in OUTSIDE and table != "ledger":
-        newest = ledger.tables[table].version()
-        return TABLES[table].empty() if newest is None else snapshot(folder, newest)
+        newest = found.version()
+        return TABLES[table].empty() if newest is None else snapshot(found, newest)
     if state.commit is None:
         raise UnknownTable(
             f"nothing is committed in {definition.root} yet; run `{to_paste('run', definition.file)}` first"
@@ -48,7 +46,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     version = state.commit.versions.get(table)
     if version is None:
         return TABLES[table].empty()
-    return snapshot(folder, version)
+    return snapshot(found, version)
 
 
 def table_versions(definition: Definition) -> dict[str, int]:
@@ -66,9 +64,9 @@ def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list
 
     versions = table_versions(definition)
     for name, version in versions.items():
-        folder = definition.root / name
-        table, files = _opened(folder, version)
-        connection.register(name, dataset(table, Table(folder).files(version), files))
+        table = Table(definition.root / name)
+        files = table.files(version)
+        connection.register(name, dataset(table.at(version), files, _files_of(table)))
     return list(versions)
 
 
@@ -81,16 +79,14 @@ def spark_views(spark: SparkSession, definition: Definition) -> list[str]:
     return list(versions)
 
 
-def snapshot(folder: Path, version: int) -> pa.Table:
-    """The rows of the table in `folder` at `version`."""
-    table, files = _opened(folder, version)
-    return table.to_pyarrow_table(filesystem=files)
+def snapshot(table: Table, version: int) -> pa.Table:
+    """The rows of a table at a version."""
+    return table.at(version).to_pyarrow_table(filesystem=_files_of(table))
 
 
-def _opened(folder: Path, version: int) -> tuple[DeltaTable, fs.FileSystem]:
-    """A table, and what Arrow reads its files with.
+def _files_of(table: Table) -> fs.FileSystem:
+    """What Arrow reads a table's files with.
 
     deltalake's own file system is called from Arrow's threads, which now and then abort the process when it ends.
     """
-    files = fs.SubTreeFileSystem(str(folder.absolute()), fs.LocalFileSystem())
-    return DeltaTable(str(folder), version=version), files
+    return fs.SubTreeFileSystem(str(table.folder.absolute()), fs.LocalFileSystem())

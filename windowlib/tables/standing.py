@@ -138,7 +138,10 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     if newest == pinned:
         return _Seen(newest)
     if newest is None:
-        raise log.DamagedLog(f"table {table.folder.name} does not exist: the newest run left it at version {pinned}")
+        raise log.DamagedLog(
+            f"table {table.folder.name} does not exist: the newest run left it at version {pinned}."
+            f" Restore {table.folder} from a backup of the warehouse"
+        )
     check_unconstrained(table, newest)
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
