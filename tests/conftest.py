@@ -1,7 +1,7 @@
 """What several tests share: one session, started by the first test that asks for it.
 
-`pytest --engine sail` gives them a session on Sail; what only Spark itself has is marked `classic` and left out. With
-`WINDOWLIB_TEST_REMOTE` it is one on the Spark Connect server there.
+`pytest --engine sail` gives them a session on Sail. What only Spark itself has is marked `classic`, what only Sail has
+`sail`, and left out on the other. With `WINDOWLIB_TEST_REMOTE` it is one on the Spark Connect server there.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):  # one of several workers, which are handed files in this order
         longest_first(items)
-    if config.getoption("--engine") == "sail":
-        why = pytest.mark.skip(reason="needs what only Spark itself has")
-        for item in items:
-            if item.get_closest_marker("classic"):
-                item.add_marker(why)
+    lacks, of = ("classic", "Spark") if config.getoption("--engine") == "sail" else ("sail", "Sail")
+    why = pytest.mark.skip(reason=f"needs what only {of} itself has")
+    for item in items:
+        if item.get_closest_marker(lacks):
+            item.add_marker(why)
 
 
 def pytest_collection_finish() -> None:

@@ -135,9 +135,12 @@ def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow
     assert [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()] == [3]
 
 
+@pytest.mark.usefixtures("first_run")
 @pytest.mark.long("a rerun that is applied makes the same preview, and test_dags holds the order of tasks")
 def test_a_dry_run_ends_with_its_preview(folder: Path, airflow: Airflow) -> None:
     definition = load_definition(folder / "small.toml")
+    pq.write_table(pa.table({"user": ["a"], "ts": [6]}), folder / "incoming" / "3.parquet")
+    airflow("dags", "test", "windows_small")  # late
     versions = table_versions(definition)
     dry_run = airflow("dags", "test", "rerun_windows", "--conf", json.dumps(FORM))
     assert "a dry run ends with its preview" in dry_run

@@ -193,6 +193,7 @@ def test_a_window_whose_first_firing_had_no_row_can_have_one(windows: str, spark
     assert (row["change"], row["cause"], row["firing"], row["timing"]) == ("enter", "late", 1, "late")
 
 
+@pytest.mark.sail
 @pytest.mark.long("above, in make test, one whose first firing had no row gets its first result")
 def test_a_window_that_names_a_result_that_never_was_gets_its_first(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

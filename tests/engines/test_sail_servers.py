@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from windowlib.engines import sail
 
-pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+pytestmark = [pytest.mark.spark, pytest.mark.embedded, pytest.mark.sail]
 
 
 PAUSE = """

@@ -116,7 +116,8 @@ def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Pat
     """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept under `staging`."""
     if source.format == "json":
         read = _decoded(_json(spark, source, paths, staging), source, list(source.columns))
-        return read.withColumns({name: F.col(_path(path)) for name, path in source.nested.items()})
+        nested = {name: F.col(_path(path)) for name, path in source.nested.items()}
+        return read.withColumns(nested) if nested else read  # Spark Connect refuses none
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for path in paths:
         of_file = quotes.may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
