@@ -19,6 +19,7 @@ from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate
 from windowlib.plans.mergeable.basic import greatest
 from windowlib.plans.mergeable.function import TIMESTAMP, Add, Fold, Value
+from windowlib.plans.returned import copied
 
 ARGUMENT = names.internal("argument_")
 
@@ -90,7 +91,7 @@ class Folds:
             if x is not None:
                 accumulator[at] = add(accumulator[at], x, value)
         if self.own is not None:
-            accumulator[-1] = self.own.add(accumulator[-1], value)
+            accumulator[-1] = self.own.add(accumulator[-1], copied(value))
         return accumulator
 
     def merge(self, a: list[Any], b: list[Any]) -> list[Any]:
@@ -101,7 +102,7 @@ class Folds:
     def get_result(self, accumulator: list[Any]) -> list[Any]:
         if self.own is None:
             return accumulator.copy()
-        return [*accumulator[:-1], self.own.get_result(accumulator[-1])]
+        return [*accumulator[:-1], copied(self.own.get_result(accumulator[-1]))]
 
 
 def finished(of: Sequence[Aggregate], accumulator: Sequence[Any]) -> list[Any]:

@@ -23,7 +23,6 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StructField, Struct
 
 from windowlib.model.assigners import DynamicSession
 from windowlib.model.errors import InvalidSpec
-from windowlib.model.functions import ProcessContext, ProcessFunction
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS
@@ -33,13 +32,14 @@ from windowlib.plans.aggregate_set import operand
 from windowlib.plans.aggregates import finishes
 from windowlib.plans.bounds import within_bounds
 from windowlib.plans.engine import Counters
-from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable, finished
+from windowlib.plans.folds import ARGUMENT, Folds, argument, check_foldable
 from windowlib.plans.functions import quoted
 from windowlib.plans.guarded import ordered_as_spark
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
+from windowlib.plans.own import OwnCode, evictor_of
 from windowlib.plans.partitions import PARTITION
-from windowlib.plans.returned import OUTPUT, rows_given
+from windowlib.plans.returned import OUTPUT
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, GONE, WINDOWS, Step, with_instant
 from windowlib.plans.stream import (
     CHUNK_ROW,
@@ -100,32 +100,8 @@ def program(
     if outputs is not None:
         given = tuple(column.name for column in aggregates.columns)
         process = OwnCode(spec.process, aggregates.aggregates if by_sql else None, given)
-    return Program(replace(spec, aggregate=folds, process=process), tuple(reads), outputs)
-
-
-@dataclass(frozen=True)
-class OwnCode:
-    """A user's process function, or the result of a user's aggregate, with the two columns that every result has."""
-
-    of: ProcessFunction | None
-    aggregates: Any
-    names: tuple[str, ...]
-
-    def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
-        """One result: (elements, last_event_ms, the rows)."""
-        if contents and isinstance(contents[0], dict):
-            times = [value[TIMESTAMP] for value in contents if value[TIMESTAMP] is not None]
-            elements, last_event_ms, given = len(contents), max(times, default=None), contents
-        else:
-            elements, last_event_ms = contents[:2] if contents else (0, None)
-            given = contents[-1] if contents else []
-            if self.aggregates is not None:
-                given = dict(zip(self.names, finished(self.aggregates, contents), strict=True))
-        return [(elements, last_event_ms, [given] if self.of is None else rows_given(self.of.process(given, context)))]
-
-    def clear(self, context: ProcessContext) -> None:
-        if self.of is not None:
-            self.of.clear(context)
+    made = replace(spec, aggregate=folds, evictor=evictor_of(spec.evictor), process=process)
+    return Program(made, tuple(reads), outputs)
 
 
 def advance(given: Given, step: Step, counters: Counters, *, run: Program) -> DataFrame:

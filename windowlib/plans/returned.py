@@ -6,10 +6,12 @@ key 5, which the next batch then does not find.
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +24,9 @@ OUTPUT = "_o_"  # prefix of the columns of a function's result
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
+_PLAIN = frozenset((int, float, str, bytes, bool, type(None), Decimal, date, datetime, time, timedelta))
+
+
 class FunctionFailed(WindowError):
     """Code of the user's raised an error, or gave what it had not declared."""
 
@@ -29,6 +34,30 @@ class FunctionFailed(WindowError):
 def failed(key: Any, error: BaseException) -> FunctionFailed:
     """The error for one that code of the author's raised for the windows of a key."""
     return FunctionFailed(f"code for the windows of key {key!r} failed: {in_words(error)}")
+
+
+def copied(value: Any) -> Any:
+    """A value that nothing done to the one given changes. What cannot be copied is refused by its type later on.
+
+    >>> given = {"pages": ["a"]}
+    >>> kept = copied(given)
+    >>> given["pages"].append("b")
+    >>> kept
+    {'pages': ['a']}
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is dict:
+        return {key: one if type(one) in _PLAIN else copied(one) for key, one in value.items()}
+    if kind is list:
+        return [one if type(one) in _PLAIN else copied(one) for one in value]
+    try:
+        return copy.deepcopy(value)
+    except RecursionError:
+        raise
+    except Exception:
+        return value
 
 
 def rows_given(given: Any) -> list[Any]:
@@ -41,7 +70,7 @@ def rows_given(given: Any) -> list[Any]:
         raise FunctionFailed(
             f"the function's process returned {_shown(given)}; need its rows: a list of them, empty for none, or yield"
         )
-    return list(given)
+    return [copied(row) for row in given]  # each as it is yielded
 
 
 def output_row(result: Any, outputs: Sequence[str]) -> Row:
