@@ -16,6 +16,7 @@ from tests.window_toml import AGGREGATES, FUNCTION, GLOBAL, SESSION, TUMBLING, d
 from windowlib import CountTrigger, PurgingTrigger, TimeWindow, TriggerResult
 from windowlib.definition import own_code
 from windowlib.definition.definition import Definition, InvalidDefinition
+from windowlib.model.errors import InvalidSpec
 
 OWN = """
 from windowlib import TimeWindow, TriggerResult
@@ -371,8 +372,7 @@ def test_shipped_code_runs_where_its_file_is_not(folder: Path, module: str) -> N
     found = definition(folder, GLOBAL + trigger)
     spec = found.spec
     by_name = pickle.dumps(spec)
-    for reference in found.own_classes:
-        own_code.ship(reference)
+    own_code.ship(found.own_classes, spec)
     by_value = cloudpickle.dumps(spec)  # type: ignore[no-untyped-call]
     elsewhere = folder.parent / "elsewhere"
     elsewhere.mkdir()
@@ -389,9 +389,45 @@ def _run(pickled: bytes, folder: Path) -> tuple[int, str]:
 def test_shipping_leaves_installed_modules_where_they_are(folder: Path) -> None:
     from pyspark import cloudpickle
 
-    definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec  # noqa: B018
-    own_code.ship("own:Spike")
+    spec = definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec
+    own_code.ship(["own:Spike"], spec)
     shipped = cloudpickle.list_registry_pickle_by_value()
     assert "own" in shipped
     assert not {"windowlib", "tests"} & shipped
     assert b"windowlib.model.triggers" in cloudpickle.dumps(TriggerResult.FIRE)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        "import threading\nLOCK = threading.Lock()\n"
+        + OWN.replace("self.limit = limit", "self.limit = limit\n\n    def held(self):\n        return LOCK"),
+        "import threading\n" + OWN.replace("self.limit = limit", "self.limit = threading.Lock()"),
+    ],
+    ids=["of the module", "of the object"],
+)
+def test_what_cannot_be_sent_is_named(folder: Path, own: str) -> None:
+    (folder / "own.py").write_text(own, encoding="utf-8")
+    spec = definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec
+    with pytest.raises(
+        InvalidSpec, match=r"^own:Spike cannot be sent to Spark's workers: .*lock.* A lock, a connection"
+    ):
+        own_code.ship(["own:Spike"], spec)
+
+
+def test_what_a_module_prints_goes_to_standard_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "own.py").write_text(
+        "print('loaded')\n" + OWN.replace("self.limit = limit", "print('made')"), encoding="utf-8"
+    )
+    definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec  # noqa: B018
+    assert capsys.readouterr() == ("", "loaded\nmade\n")
+
+
+def test_code_of_the_same_name_in_another_folder_is_not_ours(folder: Path) -> None:
+    other = folder.parent / "other"
+    other.mkdir()
+    for place in (folder, other):
+        (place / "own.py").write_text(OWN, encoding="utf-8")
+        definition(place, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec  # noqa: B018
+    for place in (folder, other):
+        assert [file.parent for file in own_code.code_files(["own:Spike"], place)] == [place]

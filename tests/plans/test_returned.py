@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from windowlib import TimeWindow
-from windowlib.plans.returned import FunctionFailed, as_json, output_row, rows_given, typed
+from windowlib.plans.returned import FunctionFailed, as_json, failed, output_row, rows_given, typed
 from windowlib.plans.stream import bounds_of
 
 WHOLE, INSTANT = pa.int64(), pa.timestamp("us", tz="UTC")
@@ -90,17 +91,46 @@ def test_a_row_with_unknown_names() -> None:
         output_row({"a": 1, "c": 2, 5: 3}, ["a", "b"])
 
 
-@pytest.mark.parametrize("state", [{"own": {5: 1}}, {"own": [[{None: 1}]]}, {"own": {True: 1}}, {"own": {1}}])
-def test_state_that_would_come_back_as_another(state: Any) -> None:
-    with pytest.raises(FunctionFailed, match=r"^state of triggers and functions must be JSON "):
-        as_json(state)
+@pytest.mark.parametrize(
+    ("state", "what"),
+    [
+        ({"own": {5: 1}}, "the accumulator"),
+        ({"own": [[{None: 1}]]}, "the accumulator"),
+        ({"own": 1, "trigger": {"seen": {True: 1}}}, "what the trigger remembers"),
+        ({"window": {"seen": {1}}}, "context.window_state"),
+        ({"key_state": {"at": datetime(2026, 3, 2)}}, "context.key_state"),
+        ({"own": 1, "event_timers": [[np.int64(9), [0, 10]]]}, "the bounds of windows and the times of timers"),
+    ],
+)
+def test_state_that_would_come_back_as_another(state: Any, what: str) -> None:
+    with pytest.raises(FunctionFailed, match=rf"^{what}, of key 'ann', must be JSON "):
+        as_json(state, "ann")
 
 
 def test_state_that_holds_itself() -> None:
     state: dict[str, Any] = {"a": 1}
     state["own"] = state
     with pytest.raises(FunctionFailed, match="Circular"):
-        as_json(state)
+        as_json(state, "ann")
+
+
+def test_errors_say_what_can_be_done_about_them() -> None:
+    def rows() -> Iterator[Any]:
+        yield next(iter(()))
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    with pytest.raises(RuntimeError) as raised:
+        list(rows())
+    assert str(failed("ann", raised.value)).startswith(
+        f"code for the windows of key 'ann' failed: StopIteration: next() has found nothing ({__file__}, line "
+    )
+    assert str(failed("ann", Silent())).endswith("failed: Silent: (its text cannot be shown)")
+    assert str(failed("ann", ModuleNotFoundError("No module named 'helper'"))).endswith(
+        "No module named 'helper'; Spark's workers get what a module imports at its top"
+    )
 
 
 @pytest.mark.parametrize("window", [TimeWindow(10, 0), TimeWindow(5, 5)])

@@ -91,8 +91,8 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Win
     )
     if given.events is None and given.rewritten is None and given.read is None:
         return Windows(replaced, reached=reached)
-    for reference in inputs.definition.own_classes:
-        own_code.ship(reference)
+    if own := inputs.definition.own_classes:
+        own_code.ship(own, inputs.definition.spec)
     elements, parts = step.engine.counters(), step.engine.counters()
     made = counted_by_part(kind.advance(given, step, elements), parts, with_events=kind.shares_slices)
     inputs.staged.write(made, "windows", "part", PARTITION)

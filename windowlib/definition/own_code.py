@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,7 @@ INSTALLED = sorted(
 )  # where packages are put
 
 _found_in: dict[str, Path] = {}  # top-level module → the definition's folder that it was loaded from
+_files: dict[tuple[str, Path], Path] = {}  # module, and the folder of a definition that names it → its file
 
 
 class StandIn:
@@ -60,8 +62,11 @@ def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path
         classes = [n for n, value in vars(module).items() if isinstance(value, type) and value.__module__ == name]
         there = ", ".join(classes) or "no class"
         raise InvalidSpec(f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; there: {there}")
+    if module.__file__:
+        _files[name, folder] = Path(module.__file__)
     try:
-        made = made_by(**parameters)
+        with redirect_stdout(sys.stderr):  # what commands print there may be JSON
+            made = made_by(**parameters)
     except (Exception, SystemExit) as error:
         made_with = ", ".join(f"{key} = {given(value)}" for key, value in parameters.items()) or "no parameters"
         raise InvalidSpec(f"{reference} cannot be made with {made_with}: {in_words(error)}") from error
@@ -69,26 +74,37 @@ def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path
     return made
 
 
-def ship(reference: str) -> None:
-    """Lets Spark's workers have the code of a loaded class, and of the modules next to it."""
+def ship(references: Collection[str], made: Any) -> None:
+    """Lets Spark's workers have the code of loaded classes, and of the modules next to them.
+
+    `made` holds their objects; raises InvalidSpec where they, or what their code uses, cannot be sent.
+    """
     from pyspark import cloudpickle
 
-    top = _top(reference.partition(":")[0])
-    together = [name for name, folder in _found_in.items() if folder == _found_in.get(top)]
-    for name in {top, *together} & sys.modules.keys():
-        cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+    for reference in references:
+        top = _top(reference.partition(":")[0])
+        together = [name for name, folder in _found_in.items() if folder == _found_in.get(top)]
+        for name in {top, *together} & sys.modules.keys():
+            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+    try:
+        cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise InvalidSpec(
+            f"{', '.join(references)} cannot be sent to Spark's workers: {error}. A lock, a connection or an open file"
+            " must be made by the method that uses it, not when the module is imported or the object made"
+        ) from error
 
 
 def code_files(references: Iterable[str], folder: Path) -> list[Path]:
     """The files that hold the code of classes that were loaded: every module in the definition's folder and in the
     packages there, and those modules that lie elsewhere. None where no class is named.
     """
-    modules = [sys.modules[reference.partition(":")[0]] for reference in references]
+    modules = {reference.partition(":")[0] for reference in references}
     if not modules:
         return []
     packages = [file.parent for file in folder.glob("*/__init__.py")]
     nearby = [*folder.glob("*.py"), *(file for package in packages for file in package.rglob("*.py"))]
-    return sorted({*nearby, *(Path(module.__file__) for module in modules if module.__file__)})
+    return sorted({*nearby, *(_files[name, folder] for name in modules if (name, folder) in _files)})
 
 
 def _require_members(made: Any, role: Role, reference: str) -> None:
@@ -112,7 +128,8 @@ def _module(name: str, folder: Path) -> Any:
     sys.path.insert(0, str(folder))
     try:
         importlib.invalidate_caches()
-        return importlib.import_module(name)
+        with redirect_stdout(sys.stderr):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if not f"{name}.".startswith(f"{error.name}."):
             raise InvalidSpec(f"{name} cannot be imported: {error}") from error

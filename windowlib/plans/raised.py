@@ -19,8 +19,18 @@ def in_words(error: BaseException) -> str:
     >>> in_words(ValueError("no limit"))
     'ValueError: no limit'
     """
-    said = type(error).__name__ + (f": {error}" if str(error) else "")
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):  # raised in a generator
+        return f"StopIteration: next() has found nothing{_place(error.__cause__)}"
+    text = _text(error)
+    said = type(error).__name__ + (f": {text}" if text else "")
     return said if isinstance(error, SyntaxError) else said + _place(error)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be shown)"
 
 
 def _place(error: BaseException) -> str:

@@ -24,6 +24,14 @@ OUTPUT = "_o_"  # prefix of the columns of a function's result
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
+_KEPT = {
+    "own": "the accumulator",
+    "trigger": "what the trigger remembers",
+    "window": "context.window_state",
+    "key_state": "context.key_state",
+    "event_timers": "the bounds of windows and the times of timers",
+    "processing_timers": "the bounds of windows and the times of timers",
+}
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None), Decimal, date, datetime, time, timedelta))
 
 
@@ -33,7 +41,9 @@ class FunctionFailed(WindowError):
 
 def failed(key: Any, error: BaseException) -> FunctionFailed:
     """The error for one that code of the author's raised for the windows of a key."""
-    return FunctionFailed(f"code for the windows of key {key!r} failed: {in_words(error)}")
+    said = f"code for the windows of key {key!r} failed: {in_words(error)}"
+    lacks = isinstance(error, ModuleNotFoundError)
+    return FunctionFailed(f"{said}; Spark's workers get what a module imports at its top" if lacks else said)
 
 
 def copied(value: Any) -> Any:
@@ -109,17 +119,30 @@ def typed(column: pa.Field, values: list[Any]) -> pa.Array:
         raise FunctionFailed(f"a value of {name} does not fit its type {column.type}: {error}") from error
 
 
-def as_json(state: Mapping[str, Any]) -> str:
-    """The state of triggers and functions as it is stored. Raises FunctionFailed."""
+def as_json(state: Mapping[str, Any], key: Any) -> str:
+    """What code of the author's keeps for the windows of a key, as it is stored. Raises FunctionFailed."""
     try:
-        text = _ENCODER.encode(state)
-        _require_texts_as_keys(state)
+        return _encoded(state)
     except (TypeError, ValueError, RecursionError) as error:
+        unfit = next((what for name, what in _KEPT.items() if name in state and not _is_json(state[name])), "state")
         raise FunctionFailed(
-            "state of triggers and functions must be JSON (numbers, texts, lists, dictionaries with texts as keys,"
-            f" None): {error}"
+            f"{unfit}, of key {key!r}, must be JSON (numbers, texts, lists, dictionaries with texts as keys, None):"
+            f" {error}"
         ) from error
+
+
+def _encoded(state: Any) -> str:
+    text = _ENCODER.encode(state)
+    _require_texts_as_keys(state)
     return text
+
+
+def _is_json(state: Any) -> bool:
+    try:
+        _encoded(state)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _require_texts_as_keys(state: Any) -> None:

@@ -215,7 +215,7 @@ class Worker:
             **bounds_of(state_window, "state_"),
             **columns,
             end_partition=self.partition(state_window),
-            state=as_json({name: value for name, value in state.items() if value or name == "own"}),
+            state=as_json({name: value for name, value in state.items() if value or name == "own"}, key),
             fired=[{**bounds_of(TimeWindow(start, end)), "firing": number} for start, end, number in row["fired"]],
             next_event_ms=event_ms,
             next_processing_ms=processing_ms,
@@ -229,7 +229,7 @@ class Worker:
         bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
         never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
         placed = {PARTITION: self.partition(GLOBAL_WINDOW)}
-        out.add(OPEN, key, **bounds, **never, **placed, state=as_json({"key_state": key_state}))
+        out.add(OPEN, key, **bounds, **never, **placed, state=as_json({"key_state": key_state}, key))
 
     def partition(self, state_window: TimeWindow) -> int:
         """The partition of the state that holds a state window, its row of the map and its contents."""
