@@ -431,3 +431,27 @@ def test_code_of_the_same_name_in_another_folder_is_not_ours(folder: Path) -> No
         definition(place, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec  # noqa: B018
     for place in (folder, other):
         assert [file.parent for file in own_code.code_files(["own:Spike"], place)] == [place]
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        ("set()", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): Object of type set"),
+        ("{1: 0}", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): 1 is the key"),
+        ("1 // 0", "cannot be made: ZeroDivisionError"),
+    ],
+)
+def test_an_accumulator_that_cannot_be_kept_is_refused_before_any_batch(folder: Path, first: str, why: str) -> None:
+    own = f"""
+class Seen:
+    def create_accumulator(self):
+        return {first}
+    def add(self, accumulator, value): ...
+    def merge(self, a, b): ...
+    def get_result(self, accumulator): ...
+"""
+    (folder / "own.py").write_text(own, encoding="utf-8")
+    problem = refused(
+        definition(folder, f'{TUMBLING}function = "own:Seen"\nreads = ["page"]\noutput = {{n = "bigint"}}')
+    )
+    assert f"window.function: the first accumulator of own:Seen {why}" in problem

@@ -20,6 +20,8 @@ from windowlib.model.assigners import Global
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.aggregate_set import Aggregate
 from windowlib.plans.folds import check_foldable
+from windowlib.plans.raised import in_words
+from windowlib.plans.returned import why_not_json
 
 
 def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> Iterator[Mistake]:
@@ -33,6 +35,8 @@ def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) ->
     if parts.folds_own and expressions:
         problem = f"has no meaning with {window.function}, which is an aggregate itself; leave one of the two out"
         yield Mistake("aggregates", problem)
+    if parts.folds_own:
+        yield from _not_kept(str(window.function), parts.function)
     if misfit := _misfit(window, parts):
         yield misfit
     elif not isinstance(parts.assigner, StandIn):
@@ -99,6 +103,16 @@ def _not_foldable(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator
             check_foldable(read_aggregates({name: sql}).aggregates)
         except InvalidSpec as error:
             yield Mistake(f"aggregates.{name}", f"{error} ({'; '.join(why_element_by_element(window))})")
+
+
+def _not_kept(function: str, own: Any) -> Iterator[Mistake]:
+    """An aggregate whose accumulators cannot be stored: only a window that stays would show it, batches later."""
+    try:
+        why = why_not_json(own.create_accumulator())
+    except Exception as error:
+        why = f"cannot be made: {in_words(error)}"
+    if why:
+        yield Mistake("window.function", f"the first accumulator of {function} {why}")
 
 
 def _not_alone(function: str, expressions: Mapping[str, str]) -> Iterator[Mistake]:

@@ -121,28 +121,24 @@ def typed(column: pa.Field, values: list[Any]) -> pa.Array:
 
 def as_json(state: Mapping[str, Any], key: Any) -> str:
     """What code of the author's keeps for the windows of a key, as it is stored. Raises FunctionFailed."""
+    if why := why_not_json(state):
+        unfit = next((what for name, what in _KEPT.items() if name in state and why_not_json(state[name])), "state")
+        raise FunctionFailed(f"{unfit}, of key {key!r}, {why}")
+    return _ENCODER.encode(state)
+
+
+def why_not_json(state: Any) -> str | None:
+    """Why something cannot be kept as JSON; None where it can.
+
+    >>> why_not_json({"seen": [1, None]}) is None, why_not_json({1})[-43:]
+    (True, 'Object of type set is not JSON serializable')
+    """
     try:
-        return _encoded(state)
+        _ENCODER.encode(state)
+        _require_texts_as_keys(state)
     except (TypeError, ValueError, RecursionError) as error:
-        unfit = next((what for name, what in _KEPT.items() if name in state and not _is_json(state[name])), "state")
-        raise FunctionFailed(
-            f"{unfit}, of key {key!r}, must be JSON (numbers, texts, lists, dictionaries with texts as keys, None):"
-            f" {error}"
-        ) from error
-
-
-def _encoded(state: Any) -> str:
-    text = _ENCODER.encode(state)
-    _require_texts_as_keys(state)
-    return text
-
-
-def _is_json(state: Any) -> bool:
-    try:
-        _encoded(state)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
+        return f"must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): {error}"
+    return None
 
 
 def _require_texts_as_keys(state: Any) -> None:
