@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal
 from typing import Any
@@ -234,3 +235,15 @@ def test_values_of_several_columns_are_one_whatever_the_bits_of_their_zeros(spar
     found = with_internal(rows).agg(*partials(aggregates.aggregates))
     [row] = found.selectExpr(*(f"{sql} AS {name}" for name, sql in finishes(aggregates).items())).collect()
     assert (row["pairs"], row["lists"], row["most"]) == (3, 2, 0.0)
+
+
+def test_values_are_stored_to_order_by_with_one_zero_and_one_nan(spark: SparkSession) -> None:
+    """So that an engine to which -0.0 is less than 0.0 continues what another has stored."""
+    known = "(-0.0D, 5L), (0.0D, 2L), (-double('NaN'), 9L), (double('NaN'), 1L)"
+    columns = "cast(timestamp_ms as bigint) AS timestamp_ms, 0L AS arrival, d, isnan(d) AS k"
+    rows = with_internal(spark.sql(f"SELECT {columns} FROM VALUES {known} AS rows(d, timestamp_ms)"))
+    aggregates = typed(read_aggregates({"at": "max_by(timestamp_ms, d)"}), rows, guarded=wraps(rows))
+    stored = rows.groupBy("k").agg(*partials(aggregates.aggregates, guarded=wraps(rows)))
+    held = {row["k"]: row["p0_held"] for row in stored.collect()}
+    assert (held[False]["value"], math.copysign(1, held[False]["by"])) == (5, 1)
+    assert (held[True]["value"], math.isnan(held[True]["by"])) == (9, True)

@@ -22,7 +22,7 @@ from windowlib.plans.aggregate_set import Aggregate, AggregateSet
 from windowlib.plans.averages import WIDEST, average_of_wide_decimals
 from windowlib.plans.functions import F
 from windowlib.plans.guarded import average_of_decimals, extreme, ordered_as_spark, sum_of_longs
-from windowlib.plans.guarded_sql import guarded_sql, kind_of
+from windowlib.plans.guarded_sql import guarded_sql
 from windowlib.plans.mergeable.basic import SUM
 from windowlib.plans.mergeable.function import Part
 
@@ -35,11 +35,16 @@ def typed(aggregates: AggregateSet, events: DataFrame, *, guarded: bool = False)
     if guarded:
         columns = {field.name.casefold(): field.dataType.simpleString() for field in events.schema}
         aggregates = replace(aggregates, aggregates=tuple(_guarded(one, columns) for one in aggregates.aggregates))
-    wanted = dict.fromkeys(filter(None, map(_typed_by, aggregates.aggregates)))
+    ordering = [
+        f"first({sql})" for one in aggregates.aggregates if FUNCTIONS[one.function].orders_by for sql in one.more_sql
+    ]
+    wanted = dict.fromkeys([*filter(None, map(_typed_by, aggregates.aggregates)), *ordering])
     selected = [F.expr(sql).alias(f"of_{number}") for number, sql in enumerate(wanted)]
     fields = events.select(*selected).schema if selected else ()
     types = {sql: field.dataType.simpleString() for sql, field in zip(wanted, fields, strict=True)}
-    return _with_types(aggregates, [types.get(_typed_by(one) or "") for one in aggregates.aggregates], guarded)
+    found = [types.get(_typed_by(one) or "") for one in aggregates.aggregates]
+    ordered = tuple(_ordering(one, types) for one in aggregates.aggregates)
+    return _with_types(replace(aggregates, aggregates=ordered), found, guarded)
 
 
 def typed_as_stored(aggregates: AggregateSet, state: DataFrame, *, guarded: bool = False) -> AggregateSet:
@@ -80,9 +85,15 @@ def _with_types(aggregates: AggregateSet, types: Sequence[str | None], guarded: 
 def _guarded(aggregate: Aggregate, columns: Mapping[str, str]) -> Aggregate:
     argument, where = (sql and guarded_sql(sql, columns) for sql in (aggregate.argument_sql, aggregate.where_sql))
     more = tuple(guarded_sql(sql, columns) for sql in aggregate.more_sql)
-    if FUNCTIONS[aggregate.function].orders_by:
-        more = tuple(ordered_as_spark(sql, kind_of(sql, columns)) for sql in more)
     return replace(aggregate, argument_sql=argument, where_sql=where, more_sql=more)
+
+
+def _ordering(aggregate: Aggregate, types: Mapping[str, str]) -> Aggregate:
+    """An aggregate whose stored values to order by are those of any engine: with one zero, and one NaN."""
+    if not FUNCTIONS[aggregate.function].orders_by:
+        return aggregate
+    ordered = (ordered_as_spark(sql, types.get(f"first({sql})")) for sql in aggregate.more_sql)
+    return replace(aggregate, more_sql=tuple(ordered))
 
 
 def _marked(sql: str) -> str:
