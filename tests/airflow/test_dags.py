@@ -211,9 +211,10 @@ class RunOf:
         self.form |= {"dry_run": False, "approval": True, "accept_gap": False, "preview": None} | form
         self.returned = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
         self.checked: dict[str, Any] | None = None
+        self.answer: dict[str, Any] | None = None
 
     def xcom_pull(self, task_ids: str) -> Any:
-        return {"preview": self.returned, "check": self.checked}.get(task_ids)
+        return {"preview": self.returned, "check": self.checked, "approve": self.answer}.get(task_ids)
 
     @property
     def context(self) -> dict[str, Any]:
@@ -291,11 +292,17 @@ def test_four_eyes_of_the_deployment(asking: None, monkeypatch: pytest.MonkeyPat
         check.execute(RunOf().context)
 
 
-def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
-    """What comes of an answer to the question about a preview, in a run that ann has triggered."""
+def rerun_tasks(policy: str = "asked") -> Any:
+    """The DAG for reruns of a pipeline with this policy about approvals."""
     folder = Path(os.environ["WINDOWLIB_PIPELINES"])
     text = DEFINITION.format(name="one") + f'[airflow]\napproval = "{policy}"\n'
     (folder / "one.toml").write_text(text, encoding="utf-8")
+    return dag_bag().dags["rerun_windows"]
+
+
+def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
+    """What comes of an answer to the question about a preview, in a run that ann has triggered."""
+    approve = rerun_tasks(policy).get_task("approve")
     event = {
         "chosen_options": [choice],
         "params_input": {"why": why},
@@ -303,7 +310,6 @@ def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
         "responded_by_user": {"id": "7", "name": who},
         "timedout": False,
     }
-    approve = dag_bag().dags["rerun_windows"].get_task("approve")
     return approve.execute_complete(RunOf(approval=policy == "asked").context, event)
 
 
@@ -336,6 +342,50 @@ def test_a_rejected_rerun_fails_with_who_and_why(asking: None) -> None:
         answered("asked", "Reject", "ann", " the wrong day ")
     with pytest.raises(Asked):
         answered("asked", "Reject", "ann", " ")
+
+
+def applied(policy: str, run: RunOf, program: str = "") -> list[str]:
+    """The options of the command that applies the preview; `program` runs in its place."""
+    apply, asked = rerun_tasks(policy).get_task("apply"), list[str]()
+
+    def prepare(name: str, context: Any, *options: str) -> None:
+        asked.extend(options)
+        apply.command = [sys.executable, "-c", program]
+
+    apply.prepare = prepare
+    apply.execute(run.context)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("policy", "form", "who", "refused"),
+    [
+        ("asked", {"approval": False}, None, None),
+        ("asked", {}, "ann", None),
+        ("another user", {}, "bob", None),
+        ("asked", {}, None, "no one has answered"),
+        ("required", {"approval": False}, None, "no one has answered"),
+        ("another user", {"approval": False}, None, "no one has answered"),
+        ("another user", {}, "ann", "ann triggered this run"),
+    ],
+)
+def test_nothing_is_applied_without_an_approval_that_counts(
+    pipelines: Path, policy: str, form: dict[str, bool], who: str | None, refused: str | None
+) -> None:
+    """A task approve that was marked as success holds none."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    run = RunOf(**form)
+    run.answer = who and {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": who}}
+    if refused is None:
+        approved = f"ann, approved by {who}" if who else "ann"
+        assert applied(policy, run) == ["--apply", "p1", "--who", approved, "--wait", "1h"]
+        return
+    with pytest.raises(AirflowFailException) as raised:
+        applied(policy, run)
+    said = " ".join(str(raised.value).split())
+    assert f"needs an approval, and has none that counts: {refused}" in said
+    assert "clear approve, with what comes after it" in said
 
 
 @pytest.mark.parametrize("policy", ["required", "another user"])
@@ -430,17 +480,13 @@ def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: p
 
 
 @pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")
-def test_a_rerun_that_meets_another_run_is_tried_again(tmp_path: Path) -> None:
+def test_a_rerun_that_meets_another_run_is_tried_again(pipelines: Path) -> None:
     """A skipped task would look as if there had been nothing to do."""
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-    from windowlib.airflow.rerun_operators import Apply
-
     program = "import sys; print('error: another run holds this pipeline', file=sys.stderr); sys.exit(4)"
-    apply = Apply(task_id="apply", pipelines={"one": "one.toml"})
-    apply.prepare = lambda *arguments: setattr(apply, "command", [sys.executable, "-c", program])  # type: ignore[method-assign]
     with pytest.raises(AirflowException, match="exit code 4: another run holds this pipeline") as raised:
-        apply.execute(RunOf().context)
+        applied("asked", RunOf(approval=False), program)
     assert not isinstance(raised.value, AirflowSkipException)
 
 

@@ -44,9 +44,9 @@ def text_of(event: Mapping[str, Any], key: str) -> str:
     return given.strip() if isinstance(given, str) else ""
 
 
-def must_ask(definition: Definition) -> bool:
-    """Whether a rerun waits for approval whatever its form says."""
-    return policy(definition) != "asked"
+def must_ask(definition: Definition, form: Mapping[str, Any]) -> bool:
+    """Whether a rerun waits for approval: its form asks for one, or the pipeline does whatever the form says."""
+    return bool(form["approval"]) or policy(definition) != "asked"
 
 
 def waits_for_decision(definition: Definition, batch_id: int, decide: str) -> str:
@@ -68,3 +68,10 @@ def refused_answer(definition: Definition, who: str | None, context: Context) ->
     if policy(definition) == "another user" and who == asked_by(context):
         return f'{who} triggered this run, and the approval must be that of "another user"'
     return None
+
+
+def lacks_approval(definition: Definition, answer: Mapping[str, Any] | None, context: Context) -> str | None:
+    """Why a rerun may not be applied, or None: none is asked for, or the recorded `answer` is one that counts."""
+    if not must_ask(definition, context["params"]):
+        return None
+    return refused_answer(definition, responder(answer), context) if answer else "no one has answered"

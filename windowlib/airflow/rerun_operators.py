@@ -11,7 +11,15 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.addresses import preview_of
-from windowlib.airflow.approval import asked_by, must_ask, policy, refused_answer, responder, text_of
+from windowlib.airflow.approval import (
+    asked_by,
+    lacks_approval,
+    must_ask,
+    policy,
+    refused_answer,
+    responder,
+    text_of,
+)
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
 from windowlib.airflow.lineage import Traced
@@ -139,7 +147,7 @@ class Approve(ApprovalOperator):
                 f" preview {found['preview_id']}, or run:\n"
                 + to_paste("rerun", self._file(context), "--apply", found["preview_id"])
             )
-        if not params["approval"] and not must_ask(self._definition(context)):
+        if not must_ask(self._definition(context), params):
             self.log.info("the form asks for no approval")
             return None
         return super().execute(context)
@@ -170,14 +178,19 @@ class Approve(ApprovalOperator):
 
 
 class Apply(Traced, OfPipeline):
-    """Does exactly what the preview showed; waits while a scheduled run is in progress."""
+    """Does exactly what the preview showed; waits while a scheduled run is in progress.
+
+    Judges the recorded answer itself: a task that was marked as success has none.
+    """
 
     def execute(self, context: Context) -> list[Record]:
+        file, answer = _file(self.pipelines, context["params"]["pipeline"]), context["ti"].xcom_pull(task_ids="approve")
+        _refuse_unapproved(file, answer, context)
         preview_id = context["ti"].xcom_pull(task_ids="preview")[0]["preview_id"]
-        approved = responder(context["ti"].xcom_pull(task_ids="approve"))
+        approved = responder(answer)
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
-        self.file = _file(self.pipelines, context["params"]["pipeline"])
+        self.file = file
         records, lines, code = self.run_command(context)
         # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
         raise_for(code, last_words(lines), retried=True)
@@ -208,6 +221,19 @@ def _file(pipelines: Mapping[str, str], name: str) -> str:
     if name not in pipelines:
         raise Final(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
     return str(Path(pipelines[name]))
+
+
+def _refuse_unapproved(file: str, answer: Mapping[str, Any] | None, context: Context) -> None:
+    """Raises `Final` where an approval is asked for and the answer of *approve* is none that counts."""
+    from windowlib.definition.definition import load_definition
+
+    if why_not := lacks_approval(load_definition(Path(file)), answer, context):
+        raise Final(
+            in_lines(
+                f"this rerun needs an approval, and has none that counts: {why_not}. Nothing was changed; clear"
+                " approve, with what comes after it: it asks again"
+            )
+        )
 
 
 def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
