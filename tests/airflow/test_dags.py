@@ -244,21 +244,23 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
 
 
 @pytest.mark.parametrize(
-    ("run", "says"),
+    ("form", "says"),
     [
         (
-            RunOf(dry_run=True),
+            {"dry_run": True},
             "a dry run ends with its preview: .* and the preview p1, or run:\n.*windowlib rerun .*one.toml --apply p1",
         ),
-        (RunOf(changes_nothing=True), "the preview changes nothing"),
+        ({"changes_nothing": True}, "the preview changes nothing"),
     ],
 )
-def test_nothing_is_applied_without_need(pipelines: Path, run: RunOf, says: str) -> None:
+@pytest.mark.parametrize("task", ["approve", "apply"])
+def test_nothing_is_applied_without_need(pipelines: Path, form: dict[str, bool], says: str, task: str) -> None:
+    """Nor where approve was marked as success, and apply cleared."""
     from airflow.sdk.exceptions import AirflowSkipException
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     with pytest.raises(AirflowSkipException, match=says):
-        dag_bag().dags["rerun_windows"].get_task("approve").execute(run.context)
+        dag_bag().dags["rerun_windows"].get_task(task).execute(RunOf(approval=False, **form).context)
 
 
 def test_approval_can_be_switched_off(pipelines: Path) -> None:

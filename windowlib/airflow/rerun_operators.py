@@ -138,16 +138,8 @@ class Approve(ApprovalOperator):
         self.pipelines = dict(pipelines)
 
     def execute(self, context: Context) -> Any:
-        params, found = context["params"], context["ti"].xcom_pull(task_ids="preview")[0]
-        if found["changes_nothing"]:
-            raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
-        if params["dry_run"]:
-            raise AirflowSkipException(
-                "a dry run ends with its preview: to apply it, trigger again with the dry run switched off and the"
-                f" preview {found['preview_id']}, or run:\n"
-                + to_paste("rerun", self._file(context), "--apply", found["preview_id"])
-            )
-        if not must_ask(self._definition(context), params):
+        _to_apply(self._file(context), context)
+        if not must_ask(self._definition(context), context["params"]):
             self.log.info("the form asks for no approval")
             return None
         return super().execute(context)
@@ -180,13 +172,13 @@ class Approve(ApprovalOperator):
 class Apply(Traced, OfPipeline):
     """Does exactly what the preview showed; waits while a scheduled run is in progress.
 
-    Judges the recorded answer itself: a task that was marked as success has none.
+    Judges itself whether it may: tasks before it may have been marked as success.
     """
 
     def execute(self, context: Context) -> list[Record]:
         file, answer = _file(self.pipelines, context["params"]["pipeline"]), context["ti"].xcom_pull(task_ids="approve")
+        preview_id = _to_apply(file, context)
         _refuse_unapproved(file, answer, context)
-        preview_id = context["ti"].xcom_pull(task_ids="preview")[0]["preview_id"]
         approved = responder(answer)
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
@@ -221,6 +213,20 @@ def _file(pipelines: Mapping[str, str], name: str) -> str:
     if name not in pipelines:
         raise Final(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
     return str(Path(pipelines[name]))
+
+
+def _to_apply(file: str, context: Context) -> str:
+    """The id of the preview to apply; skips the task where none is: a dry run, or one that changes nothing."""
+    found = context["ti"].xcom_pull(task_ids="preview")[0]
+    preview_id = str(found["preview_id"])
+    if found["changes_nothing"]:
+        raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
+    if context["params"]["dry_run"]:
+        raise AirflowSkipException(
+            "a dry run ends with its preview: to apply it, trigger again with the dry run switched off and the"
+            f" preview {preview_id}, or run:\n" + to_paste("rerun", file, "--apply", preview_id)
+        )
+    return preview_id
 
 
 def _refuse_unapproved(file: str, answer: Mapping[str, Any] | None, context: Context) -> None:
