@@ -210,6 +210,7 @@ class RunOf:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
         self.form |= {"dry_run": False, "approval": True, "accept_gap": False, "preview": None} | form
         self.returned = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
+        self.conf: dict[str, Any] | None = form
         self.checked: dict[str, Any] | None = None
         self.answer: dict[str, Any] | None = None
 
@@ -218,7 +219,7 @@ class RunOf:
 
     @property
     def context(self) -> dict[str, Any]:
-        run = type("Run", (), {"triggering_user_name": "ann"})()
+        run = type("Run", (), {"triggering_user_name": "ann", "conf": self.conf})()
         return {"params": self.form, "ti": self, "dag_run": run}
 
 
@@ -241,6 +242,22 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
     assert check.execute(RunOf().context)["what"] == "rerun 2026-03-02 00:00:00 UTC to 2026-03-03 00:00:00 UTC"
     with pytest.raises(AirflowFailException, match=says):
         check.execute(RunOf(**form).context)
+
+
+def test_a_misspelt_field_is_refused(pipelines: Path) -> None:
+    """It was ignored, and all of the data rerun."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    check, run = dag_bag().dags["rerun_windows"].get_task("check"), RunOf()
+    run.conf = {"pipeline": "one", "form": "2026-03-02T00:00Z", "until": "2026-03-03T00:00Z"}
+    with pytest.raises(AirflowFailException, match="not a field of this form: 'form', 'until'; allowed:") as raised:
+        check.execute(run.context)
+    allowed = "accept_gap, approval, dry_run, from, pipeline, preview, reason, to. Nothing was changed"
+    assert allowed in " ".join(str(raised.value).split())
+    for fine in (None, {"pipeline": "one", "openlineage": {"parentRunId": "1"}}):
+        run.conf = fine
+        check.execute(run.context)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,25 +11,17 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.addresses import preview_of
-from windowlib.airflow.approval import (
-    asked_by,
-    lacks_approval,
-    must_ask,
-    policy,
-    refused_answer,
-    responder,
-    text_of,
-)
+from windowlib.airflow.approval import asked_by, lacks_approval, must_ask, policy, refused_answer, responder, text_of
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
 from windowlib.airflow.lineage import Traced
 from windowlib.airflow.pools import FIRST
+from windowlib.airflow.rerun_form import asked_for, file_of, preview_named, refuse_unknown
 from windowlib.airflow.sentences import Final
 from windowlib.definition.commands import to_paste
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
-    from windowlib.tables.rerun import Rerun
 
 WHY = "why"  # the field of the question about a preview
 APPLY, DID_SOMETHING = "apply", ("success", "failed")
@@ -37,7 +29,7 @@ CHECK, PROPOSED = "check", "proposed"  # the task that fixes the range; the key 
 
 
 class Check(BaseOperator):
-    """Refuses a range that cannot be rerun, before anything starts; says in words what will be done.
+    """Refuses a form, or a range, that cannot be rerun, before anything starts; says in words what will be done.
 
     An empty from or to is the data's own: what is proposed is said here, and in the text that is approved.
     """
@@ -55,8 +47,9 @@ class Check(BaseOperator):
 
         params = context["params"]
         try:
-            definition = load_definition(_file(self.pipelines, params["pipeline"]))
-            wanted, proposed = _asked(definition, params, _who(context))
+            refuse_unknown(context["dag_run"].conf or {}, self.dag.params)
+            definition = load_definition(file_of(self.pipelines, params["pipeline"]))
+            wanted, proposed = asked_for(definition, params, _who(context))
             check_can_rerun(definition.source, definition.never_rerun, wanted)
             policy(definition)
         except WindowError as error:
@@ -87,7 +80,7 @@ class OfPipeline(Job):
 
     def prepare(self, name: str, context: Context, *options: str) -> None:
         """Sets the command line of `windowlib NAME`."""
-        file = _file(self.pipelines, context["params"]["pipeline"])
+        file = file_of(self.pipelines, context["params"]["pipeline"])
         self.command = command(name, file, *options)
 
 
@@ -103,7 +96,7 @@ class PreviewRerun(OfPipeline):
         from windowlib.reruns.words import markdown
 
         params = context["params"]
-        definition, preview_id = load_definition(_file(self.pipelines, params["pipeline"])), _preview_id(params)
+        definition, preview_id = load_definition(file_of(self.pipelines, params["pipeline"])), preview_named(params)
         checked = context["ti"].xcom_pull(task_ids=CHECK) or {}
         if not preview_id:
             options = ["--from", checked["from"], "--to", checked["to"], "--reason", params["reason"]]
@@ -166,7 +159,7 @@ class Approve(ApprovalOperator):
         return load_definition(Path(self._file(context)))
 
     def _file(self, context: Context) -> str:
-        return _file(self.pipelines, context["params"]["pipeline"])
+        return file_of(self.pipelines, context["params"]["pipeline"])
 
 
 class Apply(Traced, OfPipeline):
@@ -176,7 +169,8 @@ class Apply(Traced, OfPipeline):
     """
 
     def execute(self, context: Context) -> list[Record]:
-        file, answer = _file(self.pipelines, context["params"]["pipeline"]), context["ti"].xcom_pull(task_ids="approve")
+        file = file_of(self.pipelines, context["params"]["pipeline"])
+        answer = context["ti"].xcom_pull(task_ids="approve")
         preview_id = _to_apply(file, context)
         _refuse_unapproved(file, answer, context)
         approved = responder(answer)
@@ -208,13 +202,6 @@ class ReportRerun(OfPipeline):
         return super().execute(context)
 
 
-def _file(pipelines: Mapping[str, str], name: str) -> str:
-    """Where a pipeline is defined. Raises `Final` for one that the form does not offer."""
-    if name not in pipelines:
-        raise Final(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
-    return str(Path(pipelines[name]))
-
-
 def _to_apply(file: str, context: Context) -> str:
     """The id of the preview to apply; skips the task where none is: a dry run, or one that changes nothing."""
     found = context["ti"].xcom_pull(task_ids="preview")[0]
@@ -240,44 +227,6 @@ def _refuse_unapproved(file: str, answer: Mapping[str, Any] | None, context: Con
                 " approve, with what comes after it: it asks again"
             )
         )
-
-
-def _asked(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
-    """What the form asks for, and a sentence for each end of the range that it leaves empty. Raises `RerunRefused`."""
-    from windowlib.batches.planning import ledger_of
-    from windowlib.reruns.previews import load
-    from windowlib.tables.data_range import asked_range, data_range
-    from windowlib.tables.rerun import Rerun
-
-    if preview_id := _preview_id(params):
-        kept = load(definition.root, preview_id).rerun
-        _refuse_other(params, preview_id, kept)
-        return kept, ()
-    ledger, bounds = ledger_of(definition), [str(params[name] or "") for name in ("from", "to")]
-    data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
-    asked = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
-    return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
-
-
-def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
-    """Raises `RerunRefused` where the form differs from the preview that it names, which is applied as it is."""
-    from windowlib.definition.instants import instant
-    from windowlib.tables.rerun import RerunRefused, time_ms
-
-    own = {"from": instant(kept.from_ms), "to": instant(kept.to_ms), "reason": repr(kept.reason)}
-    for name, its in own.items():
-        text = str(params[name] or "").strip()
-        said = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
-        if text and said != its:
-            raise RerunRefused(
-                f"{name} is {text!r}, and preview {preview_id} was made with {its}: it is applied exactly as it was"
-                f" made; leave {name} empty, or leave the preview out to make another one"
-            )
-
-
-def _preview_id(params: Mapping[str, Any]) -> str:
-    """The preview that the form names, or an empty text."""
-    return (params.get("preview") or "").strip()
 
 
 def _who(context: Context) -> str:

@@ -1,0 +1,75 @@
+"""The form of the DAG `rerun_windows`: which pipeline, range and preview it names, and what it may say at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.airflow.sentences import Final
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.tables.rerun import Rerun
+
+OF_AIRFLOW = {"openlineage"}  # what its TriggerDagRunOperator adds
+
+
+def refuse_unknown(given: Collection[str], fields: Collection[str]) -> None:
+    """Raises `RerunRefused` where a run was triggered with a name that no field has: its value would be ignored, and a
+    range that is not given is all of the data.
+
+    >>> refuse_unknown({"from": "2026-03-03T00:00Z", "openlineage": {}}, ["from", "to"])
+    """
+    from windowlib.tables.rerun import RerunRefused
+
+    if unknown := sorted(set(given) - set(fields) - OF_AIRFLOW):
+        raise RerunRefused(
+            f"not a field of this form: {', '.join(map(repr, unknown))}; allowed: {', '.join(sorted(fields))}. Nothing"
+            " was changed; trigger again with the right names"
+        )
+
+
+def file_of(pipelines: Mapping[str, str], name: str) -> str:
+    """Where a pipeline is defined. Raises `Final` for one that the form does not offer."""
+    if name not in pipelines:
+        raise Final(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
+    return str(Path(pipelines[name]))
+
+
+def asked_for(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
+    """What the form asks for, and a sentence for each end of the range that it leaves empty. Raises `RerunRefused`."""
+    from windowlib.batches.planning import ledger_of
+    from windowlib.reruns.previews import load
+    from windowlib.tables.data_range import asked_range, data_range
+    from windowlib.tables.rerun import Rerun
+
+    if preview_id := preview_named(params):
+        kept = load(definition.root, preview_id).rerun
+        _refuse_other(params, preview_id, kept)
+        return kept, ()
+    ledger, bounds = ledger_of(definition), [str(params[name] or "") for name in ("from", "to")]
+    data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
+    asked = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
+    return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
+
+
+def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
+    """Raises `RerunRefused` where the form differs from the preview that it names, which is applied as it is."""
+    from windowlib.definition.instants import instant
+    from windowlib.tables.rerun import RerunRefused, time_ms
+
+    own = {"from": instant(kept.from_ms), "to": instant(kept.to_ms), "reason": repr(kept.reason)}
+    for name, its in own.items():
+        text = str(params[name] or "").strip()
+        said = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
+        if text and said != its:
+            raise RerunRefused(
+                f"{name} is {text!r}, and preview {preview_id} was made with {its}: it is applied exactly as it was"
+                f" made; leave {name} empty, or leave the preview out to make another one"
+            )
+
+
+def preview_named(params: Mapping[str, Any]) -> str:
+    """The preview that the form names, or an empty text."""
+    return (params.get("preview") or "").strip()
