@@ -1004,6 +1004,23 @@ def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
     assert events[asset].extra == {"outcome": line, "batches": 2, **RECORD, "batch_id": 8}
 
 
+@pytest.mark.parametrize("kind", ["Advance", "Publish"])
+def test_without_a_batch_there_is_no_asset_event(tmp_path: Path, kind: str) -> None:
+    """A task that was cleared alone was green, and what depends on the results started without an outcome."""
+    from airflow.sdk import Asset
+    from airflow.sdk.exceptions import AirflowSkipException
+
+    from windowlib.airflow import decide, operators
+
+    task = {"Advance": operators.Advance, "Publish": decide.Publish}[kind]
+    asset, events, ti = Asset("results"), Events(), PlanSays(7)
+    with pytest.raises(AirflowSkipException, match="nothing is new: nothing was changed"):
+        task(task_id="it", command=[sys.executable, "-c", ""], outlets=[asset]).execute(
+            {"ti": ti, "outlet_events": events}
+        )
+    assert (events, ti.pushed) == ({}, {})
+
+
 class TogetherSays:
     """A task instance whose `together` returned this."""
 

@@ -86,7 +86,7 @@ def _waiting(file: str, batch_id: int, decide: str) -> str:
 
 
 class Advance(Traced, Job):
-    """Runs the planned batch and those after it; skipped when nothing is planned. Updates the results' asset.
+    """Runs the planned batch and those after it; skipped where nothing is planned or new. Updates the results' asset.
 
     Returns what it did in a line; the outcome of each batch is under the key `batches`. `decide` is skipped then.
     """
@@ -110,11 +110,15 @@ class Advance(Traced, Job):
         return self.published(Job.execute(self, context), context)
 
     def published(self, batches: list[Record], context: Context) -> str:
-        """The outcome in a line; it goes into the event of the results' asset, with the newest of the batches."""
+        """The outcome in a line; it goes into the event of the results' asset, with the newest of the batches.
+
+        Without any the task is skipped, and no event is sent: what depends on the results would start.
+        """
+        if not batches:
+            raise AirflowSkipException("nothing is new: nothing was changed")
         line, self.published_batches = in_a_line(batches), batches
-        if batches:
-            for asset in self.outlets:
-                context["outlet_events"][asset].extra = {"outcome": line, "batches": len(batches), **batches[-1]}
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra = {"outcome": line, "batches": len(batches), **batches[-1]}
         self.log.info("%s", line)
         tags = {"dag_id": getattr(context["ti"], "dag_id", ""), "task_id": self.task_id}
         count(batches, tags)
@@ -161,8 +165,6 @@ class AfterTogether(Advance):
         if end["exit_code"] != 0:
             self.command += catching_up(context)
             batches = Job.execute(self, context)
-        if not batches:  # of a retry, or this task alone was cleared: else together has skipped it
-            raise AirflowSkipException("nothing is new: nothing was changed")
         published = [{k: v for k, v in one.items() if k != "pipeline"} for one in batches]
         done_without(context, self.published(published, context), decide)
 

@@ -9,16 +9,12 @@ from windowlib.quality.firings import windows_fired
 
 
 def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
-    """What some batches did together, from their outcomes (`windowlib.cli.display.batch_record`), oldest first.
+    """What one or more batches did together, from their outcomes (`windowlib.cli.display.batch_record`), oldest first.
 
     >>> one = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00:00Z", "failed_checks": []}
     >>> in_a_line([one, one | {"windows_fired_late": 8, "failed_checks": [{}]}])
     '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00:00Z, 1 check failed'
-    >>> in_a_line([])
-    'nothing was left to do'
     """
-    if not batches:
-        return "nothing was left to do"
     failed = sum(len(one.get("failed_checks") or ()) for one in batches)
     late = sum(_figure(one, "rows_late") for one in batches)
     parts = [
