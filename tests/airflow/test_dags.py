@@ -407,6 +407,24 @@ def test_nothing_is_applied_without_an_approval_that_counts(
     assert "clear approve, with what comes after it" in said
 
 
+@pytest.mark.parametrize(
+    ("task", "before", "form"),
+    [
+        ("preview", "check", {}),
+        ("preview", "check", {"preview": "p1"}),
+        ("approve", "preview", {}),
+        ("apply", "preview", {"approval": False}),
+    ],
+)
+def test_after_a_task_that_was_marked_as_success(pipelines: Path, task: str, before: str, form: dict[str, Any]) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    run = RunOf(**form)
+    run.returned = []
+    with pytest.raises(AirflowFailException, match=f"^there is no outcome of {before}: clear it, with what comes"):
+        rerun_tasks().get_task(task).execute(run.context)
+
+
 @pytest.mark.parametrize("policy", ["required", "another user"])
 def test_a_deployment_that_wants_approvals_gets_them(asking: None, pipelines: Path, policy: str) -> None:
     text = DEFINITION.format(name="one") + f'[airflow]\napproval = "{policy}"\n'
@@ -426,7 +444,8 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
     asked = Rerun(1_772_496_000_000, 1_772_582_400_000, "euros", "bob")
     keep(definition.root, Preview("p1", 1_772_600_000_000, asked, 3, None, summary))
     dag, run = dag_bag().dags["rerun_windows"], RunOf(preview="p1", reason="", **{"from": None, "to": None})
-    assert dag.get_task("check").execute(run.context)["what"] == asked.title
+    run.checked = dag.get_task("check").execute(run.context)
+    assert run.checked["what"] == asked.title
     preview = dag.get_task("preview")
     [shown] = preview.execute(run.context)  # it has no command: one would fail
     assert (shown["preview_id"], shown["changes_nothing"]) == ("p1", False)
@@ -939,7 +958,7 @@ class PlanSays:
     """A task instance whose plan returned this."""
 
     def __init__(self, batch_id: int | None) -> None:
-        self.planned = [{"batch_id": batch_id, "files": 0}]
+        self.planned: list[dict[str, Any]] | None = [{"batch_id": batch_id, "files": 0}]
         self.pushed = dict[str, Any]()
 
     def xcom_pull(self, task_ids: str) -> Any:
@@ -991,13 +1010,17 @@ RECORD = batch_record(BatchReport(7, {"rows_read": 5, "rows_admitted": 5, "rows_
 ONE_BATCH = "1 batch, 0 results, watermark 1970-01-01T00:00:00Z"
 
 
-def test_the_asset_event_carries_the_last_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("marked", [False, True])
+def test_the_asset_event_carries_the_last_batch(tmp_path: Path, marked: bool) -> None:
+    """Also where plan was marked as success: the command plans for itself."""
     from airflow.sdk import Asset
 
     program = outcomes(*({**RECORD, "batch_id": batch_id} for batch_id in (7, 8)))
     asset, events = Asset("results"), Events()
     advance = job(tmp_path, program, "Advance", outlets=[asset])
     ti = PlanSays(7)
+    if marked:
+        ti.planned = None
     line = "2 batches, 0 results, watermark 1970-01-01T00:00:00Z"
     assert done(advance, ti, outlet_events=events) == (line, ["decide"])
     assert [batch["batch_id"] for batch in ti.pushed["batches"]] == [7, 8]

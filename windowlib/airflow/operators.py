@@ -98,8 +98,8 @@ class Advance(Traced, Job):
         self.file = None if file is None else str(file)
 
     def execute(self, context: Context) -> Any:
-        planned = context["ti"].xcom_pull(task_ids=PLAN)
-        if planned[-1]["batch_id"] is None:  # this task alone was cleared: else plan has skipped it
+        planned = context["ti"].xcom_pull(task_ids=PLAN)  # None where plan was marked as success: the command plans
+        if planned and planned[-1]["batch_id"] is None:  # this task alone was cleared: else plan has skipped it
             raise AirflowSkipException("nothing was planned: nothing was changed")
         done_without(context, self.run_pipeline(context), DECIDE)
 

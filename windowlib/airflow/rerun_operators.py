@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 WHY = "why"  # the field of the question about a preview
-APPLY, DID_SOMETHING = "apply", ("success", "failed")
-CHECK, PROPOSED = "check", "proposed"  # the task that fixes the range; the key of what it has put for an empty end
+CHECK, PREVIEW, APPROVE, APPLY = "check", "preview", "approve", "apply"  # the tasks
+PROPOSED = "proposed"  # the key of what check has put for an empty end
+DID_SOMETHING = "success", "failed"
 
 
 class Check(BaseOperator):
@@ -97,7 +98,7 @@ class PreviewRerun(OfPipeline):
 
         params = context["params"]
         definition, preview_id = load_definition(file_of(self.pipelines, params["pipeline"])), preview_named(params)
-        checked = context["ti"].xcom_pull(task_ids=CHECK) or {}
+        checked = _outcome_of(CHECK, context)
         if not preview_id:
             options = ["--from", checked["from"], "--to", checked["to"], "--reason", params["reason"]]
             options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
@@ -106,7 +107,7 @@ class PreviewRerun(OfPipeline):
         found = load(definition.root, preview_id)
         text = markdown(found, definition.source.key, definition.pages.hide)
         self.page = preview_of(definition.name, found.preview_id)
-        said = "".join(f"{one[0].upper()}{one[1:]}.\n\n" for one in checked.get(PROPOSED, ()))
+        said = "".join(f"{one[0].upper()}{one[1:]}.\n\n" for one in checked[PROPOSED])
         text = f"{said}{text}\n\n[As a page]({self.page})"
         return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]
 
@@ -125,7 +126,6 @@ class Approve(ApprovalOperator):
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(
             subject="Rerun of {{ params.pipeline }}: apply what the preview shows?",
-            body="{{ ti.xcom_pull(task_ids='preview')[0]['markdown'] }}",
             **kwargs,
         )
         self.pipelines = dict(pipelines)
@@ -135,7 +135,7 @@ class Approve(ApprovalOperator):
         if not must_ask(self._definition(context), context["params"]):
             self.log.info("the form asks for no approval")
             return None
-        return super().execute(context)
+        return self._ask(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Done where it is approved; fails where it is rejected; asks again where the answer does not count."""
@@ -148,10 +148,15 @@ class Approve(ApprovalOperator):
             why_not = None if why else "there is no reason"
         if why_not:
             self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
-            return super().execute(context)
+            return self._ask(context)
         if choice == self.REJECT:
             raise Final(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
         return answer
+
+    def _ask(self, context: Context) -> Any:
+        [found] = _outcome_of(PREVIEW, context)
+        self.body = found["markdown"]
+        return super().execute(context)
 
     def _definition(self, context: Context) -> Definition:
         from windowlib.definition.definition import load_definition
@@ -170,7 +175,7 @@ class Apply(Traced, OfPipeline):
 
     def execute(self, context: Context) -> list[Record]:
         file = file_of(self.pipelines, context["params"]["pipeline"])
-        answer = context["ti"].xcom_pull(task_ids="approve")
+        answer = context["ti"].xcom_pull(task_ids=APPROVE)
         preview_id = _to_apply(file, context)
         _refuse_unapproved(file, answer, context)
         approved = responder(answer)
@@ -202,9 +207,17 @@ class ReportRerun(OfPipeline):
         return super().execute(context)
 
 
+def _outcome_of(task: str, context: Context) -> Any:
+    """What a task before this one has returned. Raises `Final` where it has not: it was marked as success."""
+    found = context["ti"].xcom_pull(task_ids=task)
+    if not found:
+        raise Final(f"there is no outcome of {task}: clear it, with what comes after it")
+    return found
+
+
 def _to_apply(file: str, context: Context) -> str:
     """The id of the preview to apply; skips the task where none is: a dry run, or one that changes nothing."""
-    found = context["ti"].xcom_pull(task_ids="preview")[0]
+    [found] = _outcome_of(PREVIEW, context)
     preview_id = str(found["preview_id"])
     if found["changes_nothing"]:
         raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
