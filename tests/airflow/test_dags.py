@@ -213,8 +213,15 @@ class RunOf:
         self.conf: dict[str, Any] | None = form
         self.checked: dict[str, Any] | None = None
         self.answer: dict[str, Any] | None = None
+        self.shown: str | None = None
 
-    def xcom_pull(self, task_ids: str) -> Any:
+    def xcom_push(self, key: str, value: Any) -> None:
+        assert key == "preview_id"
+        self.shown = value
+
+    def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
+        if key == "preview_id":
+            return self.shown
         return {"preview": self.returned, "check": self.checked, "approve": self.answer}.get(task_ids)
 
     @property
@@ -396,6 +403,7 @@ def test_nothing_is_applied_without_an_approval_that_counts(
 
     run = RunOf(**form)
     run.answer = who and {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": who}}
+    run.shown = who and "p1"
     if refused is None:
         approved = f"ann, approved by {who}" if who else "ann"
         assert applied(policy, run) == ["--apply", "p1", "--who", approved, "--wait", "1h"]
@@ -405,6 +413,20 @@ def test_nothing_is_applied_without_an_approval_that_counts(
     said = " ".join(str(raised.value).split())
     assert f"needs an approval, and has none that counts: {refused}" in said
     assert "clear approve, with what comes after it" in said
+
+
+def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None:
+    """Where preview alone was cleared, another one would be applied."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    run = RunOf()
+    with pytest.raises(Asked):
+        rerun_tasks().get_task("approve").execute(run.context)
+    run.answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": "bob"}}
+    assert applied("asked", run)[:2] == ["--apply", "p1"]
+    run.returned[0]["preview_id"] = "p2"
+    with pytest.raises(AirflowFailException, match=r"the answer is\sabout the preview p1, and this is p2"):
+        applied("asked", run)
 
 
 @pytest.mark.parametrize(

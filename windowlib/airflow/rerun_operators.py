@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WHY = "why"  # the field of the question about a preview
 CHECK, PREVIEW, APPROVE, APPLY = "check", "preview", "approve", "apply"  # the tasks
 PROPOSED = "proposed"  # the key of what check has put for an empty end
+SHOWN = "preview_id"  # the key of the preview that approve has asked about
 DID_SOMETHING = "success", "failed"
 
 
@@ -156,6 +157,7 @@ class Approve(ApprovalOperator):
     def _ask(self, context: Context) -> Any:
         [found] = _outcome_of(PREVIEW, context)
         self.body = found["markdown"]
+        context["ti"].xcom_push(key=SHOWN, value=found["preview_id"])
         return super().execute(context)
 
     def _definition(self, context: Context) -> Definition:
@@ -175,9 +177,9 @@ class Apply(Traced, OfPipeline):
 
     def execute(self, context: Context) -> list[Record]:
         file = file_of(self.pipelines, context["params"]["pipeline"])
-        answer = context["ti"].xcom_pull(task_ids=APPROVE)
         preview_id = _to_apply(file, context)
-        _refuse_unapproved(file, answer, context)
+        answer = context["ti"].xcom_pull(task_ids=APPROVE)
+        _refuse_unapproved(file, preview_id, answer, context)
         approved = responder(answer)
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
@@ -229,11 +231,15 @@ def _to_apply(file: str, context: Context) -> str:
     return preview_id
 
 
-def _refuse_unapproved(file: str, answer: Mapping[str, Any] | None, context: Context) -> None:
-    """Raises `Final` where an approval is asked for and the answer of *approve* is none that counts."""
+def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | None, context: Context) -> None:
+    """Raises `Final` where an approval is asked for and the answer of *approve* does not count for this preview."""
     from windowlib.definition.definition import load_definition
 
-    if why_not := lacks_approval(load_definition(Path(file)), answer, context):
+    why_not = lacks_approval(load_definition(Path(file)), answer, context)
+    shown = context["ti"].xcom_pull(task_ids=APPROVE, key=SHOWN)
+    if answer and not why_not and shown != preview_id:
+        why_not = f"the answer is about the preview {shown}, and this is {preview_id}"
+    if why_not:
         raise Final(
             in_lines(
                 f"this rerun needs an approval, and has none that counts: {why_not}. Nothing was changed; clear"
