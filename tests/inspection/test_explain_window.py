@@ -314,14 +314,24 @@ def test_files_that_are_gone_or_changed(played: Callable[[str], Ran], tmp_path: 
     assert {event.file for event in damaged.events} == set(files) - {changed}
     assert any(note.startswith(changed) and "cannot be read" in note for note in damaged.notes)
     (tmp_path / "incoming" / gone).unlink()
-    os.utime(tmp_path / "incoming" / changed, ns=(10**9, 10**9))
+    (tmp_path / "incoming" / changed).write_bytes(b"PAR1")
     window = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
     assert [dict(one["values"]) for one in window.published] == [values]
     assert {event.file for event in window.events} == set(files) - {gone, changed}
     assert any(note.startswith(gone) and "is gone" in note for note in window.notes)
     assert any(note.startswith(changed) and "has changed since it was read" in note for note in window.notes)
-    (tmp_path / "incoming" / changed).write_bytes(b"PAR1")
     assert call(ran.definition.file, "--key", user, "--at", "2026-03-02T03:00Z").exit_code == 0
+
+
+def test_files_with_the_content_that_was_read_are_those(played: Callable[[str], Ran], tmp_path: Path) -> None:
+    ran = copied(played("sliding"), tmp_path)
+    user, wanted, _ = max(published(ran), key=lambda one: one[2]["clicks"])
+    whole = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
+    touched, moved = sorted({event.file for event in whole.events})[:2]
+    os.utime(tmp_path / "incoming" / touched, ns=(10**9, 10**9))
+    (tmp_path / "incoming" / moved).rename(tmp_path / "incoming" / "moved.parquet")
+    again = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
+    assert (again.events, again.notes) == (whole.events, whole.notes)
 
 
 def test_what_the_terminal_and_machines_see(sessions: Ran) -> None:
@@ -490,6 +500,7 @@ def test_text_is_read_as_a_run_reads_it(kind: str, spark: Any, tmp_path: Path) -
         os.utime(path, ns=(number, number))
         if number > 1:
             advance(definition, lambda: spark, clock=clock)
+    (tmp_path / "incoming" / f"1.{kind}").rename(tmp_path / "incoming" / f"renamed.{kind}")
     found = explain_window(definition, ["ann"], time_of(datetime(2026, 3, 2, 9, 15, tzinfo=UTC)))
     [window] = found.windows
     assert [(event.file, event.row, event.values["id"]) for event in window.events] == [

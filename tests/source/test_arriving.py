@@ -267,7 +267,7 @@ def test_a_rerun_reads_a_renamed_file_under_its_new_name(after_a_batch: Definiti
     (folder / "2.parquet").rename(folder / "renamed.parquet")
     os.utime(folder / "1.parquet")
     try:
-        known = known_files(definition.source, ledger.tables, commit)
+        known = known_files(definition.source, ledger.tables, commit.versions)
     finally:
         (folder / "renamed.parquet").rename(folder / "2.parquet")
     assert [(file.path, file.now and file.now.path, file.changed) for file in known] == [

@@ -86,7 +86,7 @@ def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
     """The files that can be read, numbered, and why others cannot."""
-    known = known_files(definition.source, tables, commit)
+    known = known_files(definition.source, tables, commit.versions)
     read = {file.now.path: file.now for file in known if file.now}
     changed = [file.now for file in known if file.now and file.rewritten]
     waiting = listing.waiting_files(definition.source, tables, commit, check=False)

@@ -115,7 +115,7 @@ def _changed(shadow: Shadow) -> KnownFile | None:
     commit, of = shadow.ledger.state().commit, shadow.definition.source
     if commit is None or of.format == "delta":
         return None
-    return next((one for one in known_files(of, shadow.ledger.tables, commit) if one.rewritten), None)
+    return next((one for one in known_files(of, shadow.ledger.tables, commit.versions) if one.rewritten), None)
 
 
 @contextmanager
@@ -214,7 +214,7 @@ def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> 
     """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
     if definition.source.format == "delta":
         return
-    known = known_files(definition.source, ledger.tables, commit)
+    known = known_files(definition.source, ledger.tables, commit.versions)
     gone = [one for one in known if one.now is None and not one.replaced]
     if gone:
         rows = counted(sum(one.rows for one in gone), "row")
@@ -236,8 +236,8 @@ def check_read_all(definition: Definition, ledger: Ledger, commit: Commit, shado
     """Raises `MigrationRefused` where the old tables have read a file that the new ones have not."""
     if definition.source.format == "delta":
         return
-    new = known_files(definition.source, shadow.ledger.tables, shadow.commit)
-    known, there = known_files(definition.source, ledger.tables, commit), {one.place for one in new}
+    new = known_files(definition.source, shadow.ledger.tables, shadow.commit.versions)
+    known, there = known_files(definition.source, ledger.tables, commit.versions), {one.place for one in new}
     lacking = [one for one in known if one.now and one.place not in there]
     if lacking:
         raise MigrationRefused(

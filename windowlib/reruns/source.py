@@ -100,7 +100,7 @@ def files_of(of: Source, tables: Tables, commit: Commit, plan: Plan) -> list[Kno
     gone = {*plan.replaces}
     known = [
         replace(file, now=None, replaced=True) if file.path in gone else file
-        for file in known_files(of, tables, commit)
+        for file in known_files(of, tables, commit.versions)
     ]
     return [
         *known,
@@ -108,9 +108,12 @@ def files_of(of: Source, tables: Tables, commit: Commit, plan: Plan) -> list[Kno
     ]
 
 
-def known_files(of: Source, tables: Tables, commit: Commit) -> list[KnownFile]:
-    """Every file that was read, in arrival order; one that was unpacked again as it is there now."""
-    table, at = tables[SOURCE_FILES.name], commit.versions.get(SOURCE_FILES.name)
+def known_files(of: Source, tables: Tables, versions: Mapping[str, int]) -> list[KnownFile]:
+    """Every file that was read up to these versions of the tables, in arrival order.
+
+    One that was unpacked again is as it is there now.
+    """
+    table, at = tables[SOURCE_FILES.name], versions.get(SOURCE_FILES.name)
     before = known_paths(tables, at)
     there = _there(of, before)
     known = []

@@ -1,7 +1,8 @@
 """The events of one key, read from the source's files: which file, which row, what they say.
 
 Only files that were read, and had an admitted event in the span, are opened. One that is gone, or is not the one that
-was read, is not shown: what it holds now may not be what the windows were made of.
+was read, is not shown: what it holds now may not be what the windows were made of. One that was renamed is read where
+it is now, and named as the tables know it (`windowlib.reruns.source.KnownFile`).
 
 Parquet is read here, without Spark; JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`).
 Rows count from 0, as everywhere in the tables (`windowlib.source.rows.Rows`).
@@ -26,10 +27,14 @@ from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
 from windowlib.model.times import floored_ms
 from windowlib.plans.partitions import folder_values
-from windowlib.source.listing import is_unchanged
+from windowlib.reruns.source import KnownFile, known_files
+from windowlib.source.found import SourceError
+from windowlib.source.listing import change_of
 from windowlib.source.rows import WHOLE_NUMBER
 from windowlib.tables import erasures
 from windowlib.tables.data_files import rows_of
+from windowlib.tables.delta import Tables
+from windowlib.tables.ledger_rows import SourceFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +62,21 @@ def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = Tr
     Without `by_event_time` the time of an event is the plan time of the batch that read it.
     """
     found = Read()
-    files: dict[str, Mapping[str, Any]] = {}
-    for file in _files(cut, span, by_event_time):
-        if problem := _problem(cut.definition, cut.definition.source.path / file["path"], file):
-            found.problems.append(f"{file['path']} (batch {file['batch_id']}) {problem}")
+    rows = _files(cut, span, by_event_time)
+    batches = {row["path"]: row["batch_id"] for row in rows}
+    files = dict[str, KnownFile]()
+    for file in _known(cut, rows, found.problems):
+        named = f"{file.path} (batch {batches[file.path]})"
+        if problem := _problem(file):
+            found.problems.append(f"{named} {problem}")
         else:
-            files[file["path"]] = file
+            files[named] = file
     erased = erasures.erased(cut.definition.root)
     erased_until_ms = erased.until_of(key.python_values()) if erased else None
     if erased_until_ms is not None:
         found.problems.append(f"events of this key up to {instant(erased_until_ms)} were erased")
     for name, row, time_ms, values in _rows(cut.definition, files, key, found.problems):
-        batch_id = files[name]["batch_id"]
+        batch_id = batches[name]
         if erased_until_ms is not None and time_ms <= erased_until_ms:
             continue
         shown_ms = time_ms if by_event_time else cut.batches[batch_id].plan_time_ms
@@ -78,19 +86,22 @@ def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = Tr
 
 
 def _rows(
-    definition: Definition, files: Mapping[str, Mapping[str, Any]], key: Key, problems: list[str]
+    definition: Definition, files: Mapping[str, KnownFile], key: Key, problems: list[str]
 ) -> Iterator[tuple[str, int, int, Mapping[str, Any]]]:
-    """File, row, event time and values of the rows with this key and an event time."""
+    """File, row, event time and values of the rows with this key and an event time; `files` by what names them."""
     if definition.source.is_text:
-        yield from text_rows(definition, list(files.values()), key, shown_columns(definition))
+        names = {file.place: file.path for file in files.values()}
+        there = [file.now for file in files.values() if file.now]
+        for place, row, time_ms, values in text_rows(definition, there, key, shown_columns(definition)):
+            yield names[place], row, time_ms, values
         return
-    for name, file in files.items():
+    for named, file in files.items():
         try:
-            for row, time_ms, values in _parquet(definition, definition.source.path / name, name, key):
-                yield name, row, time_ms, values
+            for row, time_ms, values in _parquet(definition, definition.source.path / file.place, file.path, key):
+                yield file.path, row, time_ms, values
         except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
             why = error.why if isinstance(error, UnreadableRows) else error
-            problems.append(f"{name} (batch {file['batch_id']}) cannot be read: {why}")
+            problems.append(f"{named} cannot be read: {why}")
 
 
 def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any]]:
@@ -108,12 +119,26 @@ def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any
     return sorted(rows, key=lambda row: row["sequence"])
 
 
-def _problem(definition: Definition, path: Path, known: Mapping[str, Any]) -> str | None:
+def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> list[KnownFile]:
+    """The files of these rows as they are there now. The source is listed only where one is not as it was known."""
+    source = cut.definition.source
+    then = [SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"]) for row in rows]
+    there = {file.path: file if change_of(source, [file]) is None else None for file in then}
+    if None in there.values():
+        try:
+            known = {file.path: file for file in known_files(source, Tables(cut.definition.root), cut.batch.versions)}
+            return [known[row["path"]] for row in rows]
+        except SourceError as error:
+            problems.append(str(error))
+    return [KnownFile(file, there[file.path], row["rows"], None, None) for file, row in zip(then, rows, strict=True)]
+
+
+def _problem(file: KnownFile) -> str | None:
     """Why a file is not what was read."""
-    rows = counted(known["rows"], "row")
-    if not path.is_file():
+    rows = counted(file.rows, "row")
+    if file.now is None:
         return f"is gone: which of its {rows} were events of this window cannot be shown"
-    if not is_unchanged(definition.source, path, known["size_bytes"], known["modified_ns"]):
+    if file.rewritten:
         return f"has changed since it was read: which of the {rows} it had were events of this window cannot be shown"
     return None
 

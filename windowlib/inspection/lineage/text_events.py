@@ -24,20 +24,17 @@ if TYPE_CHECKING:
 TextRow = tuple[str, int, int, Mapping[str, Any]]
 
 
-def text_rows(
-    definition: Definition, files: Sequence[Mapping[str, Any]], key: Key, columns: Sequence[str]
-) -> list[TextRow]:
+def text_rows(definition: Definition, files: Sequence[SourceFile], key: Key, columns: Sequence[str]) -> list[TextRow]:
     """File, row, event time in ms and the values of `columns`, of the rows with this key and an event time.
 
-    `files` are rows of `source_files`. Malformed rows are among them where their key and time could be read.
+    Malformed rows are among them where their key and time could be read.
     """
     if not files:
         return []
-    known = [SourceFile(f["path"], f["size_bytes"], f["modified_ns"], f["sequence"]) for f in files]
 
     def read(spark: SparkSession) -> list[TextRow]:
         with tempfile.TemporaryDirectory() as staging:
-            return _read(spark, definition, known, key, columns, Path(staging))
+            return _read(spark, definition, files, key, columns, Path(staging))
 
     return with_spark(definition, "reading the source's rows", read, lambda what: None)
 
