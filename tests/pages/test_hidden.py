@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import PLAN_TIME_MS, START_MS, clicks, clock
+from tests.clicks import CLICKS, PLAN_TIME_MS, START_MS, clicks, clock
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.verify.report import Difference
 from windowlib.pages.looked import looked
@@ -59,6 +59,29 @@ def test_a_key_is_not_in_why_a_rerun_was_given_up(folder: Path, spark: SparkSess
         assert given_up.what == "abandon batch 4"
         assert ("key u99" in given_up.reason) is is_shown
         assert ("u99" in report(definition, NOW_MS).read_text(encoding="utf-8")) is is_shown
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("name", ["value", "VALUE"])
+def test_aggregates_of_a_hidden_column_are_in_no_result(name: str, folder: Path) -> None:
+    found = pipeline(looked(hiding(folder, name), NOW_MS)).results
+    columns = {column: {cells[place] for cells in found.cells} for place, column in enumerate(found.columns)}
+    assert columns["total"] == columns["first"] == {"hidden"}
+    assert "hidden" not in columns["clicks"] | columns["user"]
+
+
+@pytest.mark.parametrize(
+    ("hide", "expected"), [("value", ["value", "top"]), ("other", ["other"]), ("user", ["user", "top"])]
+)
+def test_a_function_of_the_authors_own_may_show_any_column_in_use(
+    tmp_path: Path, hide: str, expected: list[str]
+) -> None:
+    (tmp_path / "own.py").write_text("class Top:\n    def process(self, key, window, elements):\n        yield ()\n")
+    function = 'function = "own:Top"\nreads = ["value"]\noutput = { top = "double" }\n'
+    text = CLICKS.partition("[aggregates]")[0].replace("[window]", f"[window]\n{function}")
+    definition = clicks(tmp_path, files=0, definition=f'{text}[pages]\nhide = ["{hide}"]\n')
+    assert definition.hidden == {*expected}
 
 
 def test_a_difference_has_no_value_of_a_hidden_column(tmp_path: Path) -> None:

@@ -80,6 +80,13 @@ def test_what_would_not_change_is_left_out() -> None:
     assert dict(words.facts(preview(in_flight=[3, 0])))["in flight"] == "3 before, 0 after"
 
 
+def test_sums_of_a_hidden_column_are_not_shown() -> None:
+    made = preview(sums={"events": [10, 12], "cost": [4711, 4712]})
+    said = dict(words.facts(made, ["cost"]))
+    assert (said["events"], said["cost"]) == ("10 before, 12 after (+2)", "hidden")
+    assert "4,711" not in words.markdown(made, ["user"], ["cost"])
+
+
 @pytest.mark.parametrize(
     ("waiting", "begins"),
     [

@@ -124,5 +124,5 @@ def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> s
 
 def _key(definition: Definition, asked: Mapping[str, str]) -> dict[str, str]:
     """What the form has for each key column that may be asked for."""
-    columns = (name for name in definition.source.key if name not in definition.pages.hide)
+    columns = (name for name in definition.source.key if name not in definition.hidden)
     return {name: asked.get(f"{KEY}{name}", "") for name in columns}

@@ -56,7 +56,7 @@ class Check(BaseOperator):
             policy(definition)
         except WindowError as error:
             raise Final(in_lines(str(error))) from None
-        what = title(wanted, definition.source.key, definition.pages.hide)
+        what = title(wanted, definition.source.key, definition.hidden)
         for one in [*proposed, f"{definition.name}: {what}"]:
             self.log.info("%s", one)
         bounds = {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms)}
@@ -106,7 +106,7 @@ class PreviewRerun(OfPipeline):
             self.prepare("rerun", context, *options)
             preview_id = super().execute(context)[-1]["preview_id"]
         found = load(definition.root, preview_id)
-        text = markdown(found, definition.source.key, definition.pages.hide)
+        text = markdown(found, definition.source.key, definition.hidden)
         self.page = preview_of(definition.name, found.preview_id)
         said = "".join(f"{one[0].upper()}{one[1:]}.\n\n" for one in checked[PROPOSED])
         text = f"{said}{text}\n\n[As a page]({self.page})"

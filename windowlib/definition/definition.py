@@ -62,6 +62,19 @@ class Definition(DefinitionFile):
         """The columns of `results` that hold values: those of [window.output], else one of each aggregate."""
         return [*self.window.output] if self.window.function else [*self.expressions]
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The columns whose values no page shows: those of `[pages] hide`, and the outputs that read one of them.
+
+        Of a function of the author's own each output counts as reading every column in use.
+        """
+        hide = {name.casefold() for name in self.pages.hide}
+        used = {name: columns_used(sql) for name, sql in self.expressions.items()}
+        if self.window.function:
+            used = dict.fromkeys(self.outputs, self.uses.columns)
+        reading = (name for name, columns in used.items() if any(one.casefold() in hide for one in columns))
+        return frozenset([*self.pages.hide, *reading])
+
     def with_fields(self, **others: Any) -> Self:
         """The same with other fields, such as `partials`; what was computed from them is computed again."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}

@@ -123,7 +123,8 @@ class Pages(Section):
 
     hide: KeyColumns = Field(
         default=(),
-        description='columns such as ["user_id"] whose values no page shows; then none shows rows of the source',
+        description='columns such as ["user_id"] whose values no page shows, nor those of any aggregate that reads one;'
+        " then none shows rows of the source",
     )
 
 

@@ -148,7 +148,7 @@ def _listed(definition: Definition, run: Run, found: Mark | None) -> Listed:
 def _title(definition: Definition, run: Run) -> str | None:
     """What an operator asked for or decided, without what `[pages]` hides."""
     if run.rerun:
-        return title(run.rerun, definition.source.key, definition.pages.hide)
+        return title(run.rerun, definition.source.key, definition.hidden)
     return run.decision.title if run.decision else None
 
 

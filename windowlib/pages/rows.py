@@ -118,7 +118,7 @@ def results(
 
 def explain_commands(definition: Definition, found: Sequence[Mapping[str, Any]]) -> list[str]:
     """For each result what says of which events it is made; none where windows have no start, or keys are not shown."""
-    if {*definition.source.key} & {*definition.pages.hide} or any(row.get("window_start") is None for row in found):
+    if {*definition.source.key} & definition.hidden or any(row.get("window_start") is None for row in found):
         return []
     keys = ([part for name in definition.source.key for part in ("--key", key_text(row[name]))] for row in found)
     times = (str(iso_instant(time_of(row["window_start"]))) for row in found)
@@ -216,7 +216,7 @@ def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Se
 
     A key stands as it is to be given where a key is asked for.
     """
-    hidden = {*definition.pages.hide, *(["raw"] if definition.pages.hide else [])}
+    hidden = {*definition.hidden, *(["raw"] if definition.pages.hide else [])}
     keys = {*definition.source.key}
 
     def cell(name: str, value: Any) -> str:

@@ -43,7 +43,7 @@ def verified(definition: Definition, last: Verification | None) -> Verified | No
 
 def _differences(definition: Definition, last: Verification) -> Rows:
     keys = definition.source.key
-    found = [_row(json.loads(one), definition.pages.hide) for one in last.differences[:SHOWN]]
+    found = [_row(json.loads(one), definition.hidden) for one in last.differences[:SHOWN]]
     return shown(definition, found, ["difference", "table", *keys, "window", "column", "expected", "found"])
 
 

@@ -21,17 +21,17 @@ PAGE = "index.html"
 
 def preview_page(definition: Definition, preview: Preview) -> str:
     """The page as text."""
-    columns, rows = largest(preview, definition.source.key, definition.pages.hide)
+    columns, rows = largest(preview, definition.source.key, definition.hidden)
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
-        title=title(preview.rerun, definition.source.key, definition.pages.hide),
+        title=title(preview.rerun, definition.source.key, definition.hidden),
         apply=to_paste("rerun", definition.file, "--apply", preview.preview_id),
         preview=preview,
         made=instant(preview.at_ms),
         watermark=instant(preview.watermark_ms),
         nothing=f"{NOTHING[0].upper()}{NOTHING[1:]}.",
-        facts=list(facts(preview)),
+        facts=list(facts(preview, definition.hidden)),
         notes=notes(preview),
         columns=columns,
         rows=rows,

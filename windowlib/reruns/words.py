@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.instants import instant
@@ -22,8 +22,8 @@ _MARKUP = re.compile(
 NOTHING = "no published window would change: the windows of this range already agree with the source"
 
 
-def facts(preview: Preview) -> Iterator[tuple[str, str]]:
-    """What would change: a name, and the sentence about it."""
+def facts(preview: Preview, hide: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """What would change: a name, and the sentence about it. Sums of columns in `hide` are not in it."""
     summary = preview.summary
     read = f"{counted(summary.files_read, 'file')}, {size(summary.bytes_read)}"
     if summary.files_missing:
@@ -38,12 +38,13 @@ def facts(preview: Preview) -> Iterator[tuple[str, str]]:
     if before or after:
         yield "in flight", f"{before:,} before, {after:,} after"
     for name, (was, now) in summary.sums.items():
-        yield name, f"{_number(was)} before, {_number(now)} after ({_change(was, now)})"
+        said = f"{_number(was)} before, {_number(now)} after ({_change(was, now)})"
+        yield name, HIDDEN if name in hide else said
     rows = summary.rows_to_write
     yield "rows", ", ".join(f"{count:,} into {table}" for table, count in rows.items() if count) or "none"
 
 
-def title(rerun: Rerun, keys: Sequence[str], hide: Sequence[str] = ()) -> str:
+def title(rerun: Rerun, keys: Sequence[str], hide: Collection[str] = ()) -> str:
     """What a rerun does; without the values of its key where a key column is in `hide`."""
     return rerun.titled(HIDDEN) if {*keys} & {*hide} else rerun.title
 
@@ -59,7 +60,7 @@ def notes(preview: Preview) -> list[str]:
     return []
 
 
-def largest(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
+def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> tuple[list[str], list[list[str]]]:
     """The largest changes as a table: names of columns, and cells. Values of columns in `hide` are not in it."""
     rows = preview.summary.largest
     outputs = list(next(((r["after"] or r["before"]) for r in rows), {}))
@@ -79,7 +80,7 @@ def largest(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> 
     return names, [[HIDDEN if name in hide else cell for name, cell in zip(names, row, strict=True)] for row in cells]
 
 
-def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) -> str:
+def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> str:
     """A preview as a page; without values of columns in `hide`."""
     rerun, what = preview.rerun, title(preview.rerun, keys, hide)
     lines = [
@@ -91,7 +92,7 @@ def markdown(preview: Preview, keys: Sequence[str], hide: Sequence[str] = ()) ->
     ]
     if preview.summary.is_empty:
         lines += [f"**{NOTHING[0].upper()}{NOTHING[1:]}.**", ""]
-    lines += ["| | |", "|---|---|", *(f"| {name} | {escaped(text)} |" for name, text in facts(preview)), ""]
+    lines += ["| | |", "|---|---|", *(f"| {name} | {escaped(text)} |" for name, text in facts(preview, hide)), ""]
     if preview.summary.largest:
         names, rows = largest(preview, keys, hide)
         lines += ["### Largest changes", "", _row(names), "|" + "---|" * len(names), *map(_row, rows), ""]
