@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.clicks import CLICKS, SCHEMA, START_MS, arrive, clicks, clock
+from windowlib.cli.display import show_rows
 from windowlib.cli.main import app
 from windowlib.runs.advance import advance
 
@@ -42,6 +49,29 @@ def test_times_after_the_year_9999_are_shown_as_texts(
     out = tmp_path / "results.json"
     assert CliRunner().invoke(app, ["read", str(definition.file), "results", "--out", str(out)]).exit_code == 0
     assert [one["total"] for one in json.loads(out.read_text())] == [FAR]
+
+
+@pytest.fixture(params=["UTC", "America/New_York"])
+def zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The time zone of the machine."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+def test_times_without_a_zone_are_shown_as_they_are() -> None:
+    times = [datetime(1, 1, 1), datetime(2026, 3, 29, 2, 30, 0, 999_999)]
+    kinds = {"local": pa.timestamp("us"), "utc": pa.timestamp("us", "UTC")}
+    screen = Console(width=200, record=True, file=io.StringIO())
+    show_rows(screen, pa.table({name: pa.array(times, kind) for name, kind in kinds.items()}))
+    shown = [re.split(r" {2,}", line.strip()) for line in screen.export_text().splitlines()]
+    assert shown[1:3] == [
+        ["0001-01-01 00:00:00", "0001-01-01 00:00:00 UTC"],
+        ["2026-03-29 02:30:00.999", "2026-03-29 02:30:00.999 UTC"],
+    ]
 
 
 @pytest.mark.parametrize(

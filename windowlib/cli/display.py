@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from windowlib.cli.json_text import as_json
-from windowlib.definition.instants import instant, iso_instant
+from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.definition.plurals import counted
 from windowlib.quality.firings import windows_fired
 
@@ -155,12 +155,15 @@ def readable(value: Any) -> str:
 
     >>> readable(Decimal("1566.02")), readable(Decimal("0E-10")), readable(date(2026, 3, 2)), readable(["a"])
     ('1566.02', '0.0000000000', '2026-03-02', '["a"]')
+    >>> readable(datetime(2026, 3, 29, 2, 30))  # without a zone
+    '2026-03-29 02:30:00'
     """
     match value:
         case str():
             return value
         case datetime():
-            return instant(round(value.timestamp() * 1000))
+            shown = instant(time_of(value))
+            return shown if value.tzinfo else shown.removesuffix(" UTC")
         case date():
             return value.isoformat()
         case Decimal():

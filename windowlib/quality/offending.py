@@ -59,11 +59,13 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     >>> _plain({"user": "ann", "window_start": datetime(2026, 3, 5, tzinfo=UTC), "n": None})
     {'user': 'ann', 'window_start': '2026-03-05T00:00:00+00:00', 'n': None}
+    >>> _plain({"local": datetime.min})
+    {'local': '0001-01-01T00:00:00'}
     """
     return {name: _as_json(value) for name, value in row.items()}
 
 
 def _as_json(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
+        return (value.astimezone(UTC) if value.tzinfo else value).isoformat()
     return value if value is None or isinstance(value, str | int | float) else str(value)
