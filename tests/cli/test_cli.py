@@ -238,6 +238,23 @@ def test_several_pipelines_without_news(pipeline: Path) -> None:
     assert "are one pipeline, clicks; name it once" in twice.stderr
 
 
+@pytest.mark.parametrize(("count", "wait"), [(1, "1 file is {} and waits"), (2, "2 files are {} and wait")])
+def test_files_that_are_too_young_wait(pipeline: Path, count: int, wait: str) -> None:
+    pipeline.write_text(DEFINITION.replace("[source]", '[source]\nmin_file_age = "1h"'))
+    for number in range(count):
+        (pipeline.parent / "incoming" / f"{number}.parquet").write_bytes(b"")
+    said = wait.format("younger than source.min_file_age (1h)")
+    assert call("run", pipeline).stdout == f"nothing new: {said}\n"
+    other = pipeline.parent / "hours.toml"
+    other.write_text(pipeline.read_text().replace('"clicks"', '"hours"'))
+    assert call("run", pipeline, other).stdout.splitlines() == [
+        f"{n}  nothing new: {said}" for n in ("clicks", "hours")
+    ]
+    planned = call("plan", pipeline).stdout
+    assert planned.startswith(f"nothing to do: {said}, and no window that the watermark has passed\n")
+    assert json.loads(call("plan", pipeline, "--json").stdout)["files_waiting"] == count
+
+
 def test_nothing_new(pipeline: Path) -> None:
     assert call("run", pipeline).stdout == "nothing new: there is nothing left to read\n"
     assert call("run", pipeline, "--json").stdout == ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from windowlib.cli.display import batch_line, batch_record, console, not_read
+from windowlib.cli.nothing_new import files_waiting, nothing_new, wait
 from windowlib.cli.notifying import keep_metrics, keep_page, notify_of, notifying
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from windowlib.runs.attempt import BatchReport
     from windowlib.runs.run import Run, Say
     from windowlib.tables.ledger_rows import Plan
-
-NOTHING_NEW = "nothing new: there is nothing left to read"
-
 
 NO_WAIT = "0s"
 
@@ -71,7 +69,7 @@ def run(
     with progress(console(quiet=as_json)) as say:
         shown = _run_shown(Run.of(definition, finish=finish, note=show_note, say=say), limits, as_json)
     if not shown and not as_json:
-        typer.echo(NOTHING_NEW)
+        typer.echo(nothing_new(definition))
 
 
 def plan(pipeline: Pipeline, as_json: Json = False) -> None:
@@ -97,7 +95,8 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     commit = ledger_of(definition).state().commit
     since = marker_of(definition.source, definition.root, frozen or commit)
     out, changed = left_out(definition.source, since), formulas_changed(definition, commit)
-    lines = [_plan_line(definition, frozen), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
+    young = 0 if frozen else files_waiting(definition)
+    lines = [_plan_line(definition, frozen, young), _guards(definition), *([f"  {not_read(out)}"] if out else [])]
     lines += [f"  {words(definition.source, since)}"] if since else []
     lines += [f"  {formula}, from this batch on: what is published stays as it is" for formula in changed]
     added = (columns_added(frozen) if frozen else []) or columns_to_add(definition, commit)
@@ -108,6 +107,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     lines += [f"  {note}" for note in notes]
     record = _plan_record(definition, frozen) | ({"notes": notes} if notes else {}) | ({"left_out": out} if out else {})
     record |= {"listing": words(definition.source, since)} if since else {}
+    record |= {"files_waiting": young} if young else {}
     record |= {"formulas_changed": changed} if changed else {}
     record |= {"columns_added": added} if added else {}
     record |= {"lateness_changed": lateness} if lateness else {}
@@ -147,9 +147,10 @@ def _horizon(horizon_ms: int | None) -> str | None:
     return None if horizon_ms is None else format_duration(horizon_ms)
 
 
-def _plan_line(definition: Definition, frozen: Plan | None) -> str:
+def _plan_line(definition: Definition, frozen: Plan | None, young: int) -> str:
     if frozen is None:
-        return "nothing to do: no new file, and no window that the watermark has passed"
+        new = wait(definition, young) if young else "no new file"
+        return f"nothing to do: {new}, and no window that the watermark has passed"
     count = len(frozen.files)
     files = f"{count} new {'file' if count == 1 else 'files'}" if count else "no new file, but time advances"
     if count and count == definition.source.max_files_per_run:
@@ -275,5 +276,5 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
         ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}
-        show_outcome(ended, None if end.reports or end.error else f"{name}  {NOTHING_NEW}", as_json)
+        show_outcome(ended, None if end.reports or end.error else f"{name}  {nothing_new(end.definition)}", as_json)
     return codes

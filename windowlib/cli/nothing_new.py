@@ -1,0 +1,34 @@
+"""What `windowlib run` and `plan` say where they have found nothing to read: that no file is new, or how many wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windowlib.definition.durations import format_duration
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+
+def nothing_new(definition: Definition) -> str:
+    """What a run says that has found nothing to do."""
+    young = files_waiting(definition)
+    return f"nothing new: {wait(definition, young) if young else 'there is nothing left to read'}"
+
+
+def files_waiting(definition: Definition) -> int:
+    """How many files were left for later, where nothing else was to be read."""
+    from windowlib.source.listing import WAITS_MS, waiting_files
+
+    if definition.source.min_file_age_ms <= WAITS_MS:
+        return 0  # the plan has waited for them: the source need not be listed again
+    from windowlib.batches.planning import ledger_of
+
+    ledger = ledger_of(definition)
+    return len(waiting_files(definition.source, ledger.tables, ledger.state().commit, check=False))
+
+
+def wait(definition: Definition, files: int) -> str:
+    """That files are too young to be read, in words."""
+    younger = f"younger than source.min_file_age ({format_duration(definition.source.min_file_age_ms)})"
+    return f"1 file is {younger} and waits" if files == 1 else f"{files:,} files are {younger} and wait"
