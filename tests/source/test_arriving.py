@@ -27,7 +27,7 @@ from windowlib.source import contents, listing
 from windowlib.source.found import SourceError
 from windowlib.source.listing import FilesChanged, waiting_files
 from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import NothingToDecide, Superseded, wall_clock_ms
+from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.read import read_table
 from windowlib.tables.set_aside import SetAside, decide, files_set_aside
@@ -346,6 +346,19 @@ def test_what_is_taken_back_is_read_and_nothing_is_lost(spark: SparkSession, tmp
     with pytest.raises(SourceError, match=r"2\.parquet has been read already") as raised:
         set_aside(definition, str(path), "ann", "wrong")
     assert exit_code(raised.value) == USER
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_file_of_a_batch_that_waits_for_approval_is_not_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    few = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "rows_read", "max_value": 0}}
+    (tmp_path / "few.json").write_text(json.dumps({"expectations": [{**few, "severity": "critical"}]}))
+    definition = clicks(tmp_path, 1, f'{EVERYTHING}[checks]\nfigures_suite = "few.json"\n')
+    with pytest.raises(Rejected):
+        advance(definition, lambda: spark, clock=clock)
+    with pytest.raises(Rejected, match=r"has read 1\.parquet and is prepared: `\S*windowlib approve") as refused:
+        set_aside(definition, "1.parquet", "ann", "wrong")
+    assert "windowlib run" not in str(refused.value)
 
 
 def test_a_run_that_is_at_work_keeps_its_files(tmp_path: Path) -> None:

@@ -52,6 +52,17 @@ def why_it_waits(file: Path, state: LedgerState) -> str | None:
     )
 
 
+def way_on(file: Path, state: LedgerState) -> str:
+    """What can be done about a batch that is planned and not committed, in commands."""
+    assert state.plan is not None, "there is such a batch"
+    if state.rejection and not state.approved_by:
+        return (
+            f"`{decision_command('approve', file, state.plan)}` lets the next run publish it anyway;"
+            f" `{decision_command('abandon', file, state.plan)}` drops it, and the next run plans a new one"
+        )
+    return f"`{to_paste('run', file)}` finishes it"
+
+
 def decision_command(command: str, file: Path, waiting: Plan) -> str:
     """What an operator types to decide about a batch that waits."""
     return to_paste(command, file, "--batch", str(waiting.batch_id), *WHY)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from windowlib.batches.may_run import check_fingerprint, decision_command
+from windowlib.batches.may_run import check_fingerprint, way_on
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -132,13 +132,10 @@ def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> 
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
-        how = (
-            f"`{decision_command('approve', definition.file, state.plan)}` publishes it,"
-            f" `{decision_command('abandon', definition.file, state.plan)}` drops it"
-            if state.rejection
-            else f"`{to_paste('run', definition.file)}` finishes it"
+        raise ForgetRefused(
+            f"batch {state.plan.batch_id} is not finished, and may hold the key: {way_on(definition.file, state)};"
+            " then forget"
         )
-        raise ForgetRefused(f"batch {state.plan.batch_id} is not finished, and may hold the key: {how}; then forget")
 
 
 @dataclass(frozen=True, slots=True)

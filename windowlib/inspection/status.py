@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windowlib.batches.may_run import columns_to_add, decision_command
+from windowlib.batches.may_run import columns_to_add, way_on
 from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -29,7 +29,7 @@ from windowlib.tables import data_files
 from windowlib.tables.delta import Tables
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
+from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
 from windowlib.tables.migration import finished, migrations, switched
 from windowlib.tables.set_aside import files_set_aside
@@ -259,19 +259,8 @@ def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> U
         running=running,
         rejection=state.rejection,
         approved_by=state.approved_by,
-        advice=_advice(definition, state, plan, running),
+        advice=f"{running} is working on it" if running else way_on(definition.file, state),
     )
-
-
-def _advice(definition: Definition, state: LedgerState, plan: Plan, running: str | None) -> str:
-    if running:
-        return f"{running} is working on it"
-    if state.rejection and not state.approved_by:
-        return (
-            f"`{decision_command('approve', definition.file, plan)}` lets the next run commit it anyway;"
-            f" `{decision_command('abandon', definition.file, plan)}` drops it, and the next run plans a new one"
-        )
-    return f"`{to_paste('run', definition.file)}` repeats the same work and finishes it"
 
 
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from windowlib.batches.may_run import way_on
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import OPEN, WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -63,7 +64,6 @@ def _check_not_read(definition: Definition, state: LedgerState, path: str, known
         )
     if state.plan and state.prepared and any(one.path == path for one in state.plan.files):
         raise Rejected(
-            f"batch {state.plan.batch_id} has read {path} and is prepared: `{to_paste('run', definition.file)}`"
-            " publishes it; to leave the file out, first drop the batch:"
-            f" {to_paste('abandon', definition.file, *WHY)}"
+            f"batch {state.plan.batch_id} has read {path} and is prepared: {way_on(definition.file, state)};"
+            f" to leave the file out, first drop the batch: {to_paste('abandon', definition.file, *WHY)}"
         )
