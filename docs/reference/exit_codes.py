@@ -22,7 +22,9 @@ asked in Required Actions, in this run or in another that is still open. The tas
 that cannot be seen, on another machine or in another container, counts as in progress once a heartbeat of it has come
 in; the task waits for one, at most `lease_timeout`.
 
-In cron, act on all but 0 and 4. With `--json` the last line names the code of each pipeline where several ran.
+In cron, act on all but 0 and 4. With `--json` a run of several pipelines prints one line for each of them that has
+`exit_code`, with `pipeline` and `batches`; of a definition that cannot be used `pipeline` is null, and `file` and
+`error` say which and why.
 """
 COLUMNS = ("exit code", "situation", "state of Airflow's task", "who learns what")
 

@@ -45,9 +45,21 @@ def test_a_mistake_in_one_definition_does_not_stop_the_others(spark: SparkSessio
     [error] = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
     assert "broken.toml" in error
     ends = [one for one in map(json.loads, ended.stdout.splitlines()) if "exit_code" in one]
-    assert ends == [{"pipeline": name, "batches": 1, "exit_code": 0} for name in ("clicks", "hours")]
+    assert ends[1:] == [{"pipeline": name, "batches": 1, "exit_code": 0} for name in ("clicks", "hours")]
+    assert "window.gap" in (said := ends[0].pop("error"))
+    assert said in error
+    assert ends[0] == {"pipeline": None, "file": str(three[1]), "batches": 0, "exit_code": 2}
     for name in ("clicks", "hours"):
         assert read_table(load_definition(three[0].parent / f"{name}.toml"), "results").num_rows > 0
+
+
+def test_each_definition_that_cannot_be_used_has_an_outcome(three: list[Path]) -> None:
+    missing = three[0].with_name("missing.toml")
+    ended = call("run", three[1], missing, "--json")
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert ended.exit_code == 2
+    assert [(one["file"], one["exit_code"]) for one in lines] == [(str(three[1]), 2), (str(missing), 2)]
+    assert "no such file" in lines[1]["error"]
 
 
 @pytest.mark.spark

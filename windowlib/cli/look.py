@@ -95,7 +95,7 @@ def report(
             out.mkdir(parents=True, exist_ok=True)
     with progress(console(quiet=as_json), "building pages") as say:
         if out and found.definitions:
-            built = site(found.definitions, out, now_ms, found.mistakes)
+            built = site(found.definitions, out, now_ms, {one.file: one.error for one in found.unusable})
         else:
             built = reports(found.definitions, now_ms, say)
     for page in built.pages:

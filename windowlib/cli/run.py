@@ -247,6 +247,9 @@ def _run_several(pipelines: Sequence[Path], chosen: Mapping[str, str], limits: L
         return asked
 
     found = load_each(pipelines, "run", as_asked)
+    for one in found.unusable:
+        ended = {"pipeline": None, "file": str(one.file), "error": one.error}
+        show_outcome({**ended, "batches": 0, "exit_code": one.exit_code}, None, as_json)
     if not found.definitions:
         return worst(found.codes)
     with progress(console(quiet=as_json)) as say:

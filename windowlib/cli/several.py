@@ -14,12 +14,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Unusable:
+    """The file of a definition that cannot be used, the sentence that says why not, and the exit code of that."""
+
+    file: Path
+    error: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
-    """The definitions that can be used; of the others, by file, the sentence that says why not, and the exit codes."""
+    """The definitions that can be used, and the others."""
 
     definitions: list[Definition] = field(default_factory=list)
-    mistakes: dict[Path, str] = field(default_factory=dict)
-    codes: list[int] = field(default_factory=list)
+    unusable: list[Unusable] = field(default_factory=list)
+
+    @property
+    def codes(self) -> list[int]:
+        """The exit codes of those that cannot be used."""
+        return [one.exit_code for one in self.unusable]
 
 
 def load_each(
@@ -38,8 +51,7 @@ def load_each(
         try:
             found.definitions.append(as_asked(load_definition(file)))
         except Exception as error:  # anything at all: the other pipelines must go on
-            found.mistakes[file] = in_a_sentence(error)
-            found.codes.append(print_error(error, command))
+            found.unusable.append(Unusable(file, in_a_sentence(error), print_error(error, command)))
     if found.definitions:
         about(found.definitions[-1], found.definitions[-1].file)
     return found
