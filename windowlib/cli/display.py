@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from windowlib.cli.json_text import as_json
 from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.definition.plurals import counted
 from windowlib.quality.firings import windows_fired
+from windowlib.runs.visible import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,9 +33,17 @@ ROWS_SHOWN = 20
 FILES_SHOWN = 5
 
 
+class Screen(Console):
+    """Prints the control characters of a text, and does not do what they say."""
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """As of a console: all texts that it prints, those in tables too, come through here."""
+        return super().render_str(visible(text), **how)
+
+
 def console(*, quiet: bool = False) -> Console:
     """The screen; without one (a file, a pipe) lines are as long as they are."""
-    return Console(quiet=quiet) if sys.stdout.isatty() else Console(quiet=quiet, width=10_000)
+    return Screen(quiet=quiet) if sys.stdout.isatty() else Screen(quiet=quiet, width=10_000)
 
 
 def say(screen: Console, text: str) -> None:

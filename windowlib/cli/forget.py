@@ -87,11 +87,9 @@ def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool
 
     with progress(console(quiet=as_json)) as show:
         found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), show)
-    show_outcome({**asdict(found), "dry_run": dry_run}, None, as_json)
-    if not as_json:
-        lines = [*_removed(found.removed), *_source(found.source, found.not_looked_at)]
-        lines += [_lost(found.cuts_lost)] if found.cuts_lost else []
-        typer.echo("\n".join([*lines, "nothing was changed"]))
+    lines = [*_removed(found.removed), *_source(found.source, found.not_looked_at)]
+    lines += [_lost(found.cuts_lost)] if found.cuts_lost else []
+    show_outcome({**asdict(found), "dry_run": dry_run}, "\n".join([*lines, "nothing was changed"]), as_json)
 
 
 def _forget(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:
@@ -111,12 +109,10 @@ def _forget(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_js
             return waiting(once, wait_ms, show)
 
         made = with_spark_for_long(definition, erased, show)
-    show_outcome(_record(made), None, as_json)
-    if not as_json:
-        erasure = made.erasure
-        lines = [*_removed(erasure.removed), *_source(erasure.source, erasure.not_looked_at)]
-        lines += [_lost(made.cuts_lost)] if made.cuts_lost else []
-        typer.echo("\n".join([*lines, _done(definition, made)]))
+    erasure = made.erasure
+    lines = [*_removed(erasure.removed), *_source(erasure.source, erasure.not_looked_at)]
+    lines += [_lost(made.cuts_lost)] if made.cuts_lost else []
+    show_outcome(_record(made), "\n".join([*lines, _done(definition, made)]), as_json)
 
 
 def _list(definition: Definition, as_json: bool) -> None:

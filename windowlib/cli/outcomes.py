@@ -17,6 +17,7 @@ from rich.console import Console
 
 from windowlib.cli.display import console
 from windowlib.cli.json_text import as_json as text
+from windowlib.runs.visible import visible
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -36,7 +37,7 @@ def show_outcome(record: Mapping[str, Any], sentence: str | None, as_json: bool)
     if as_json:
         typer.echo(line)
     elif sentence is not None:
-        typer.echo(sentence)
+        typer.echo(visible(sentence))
     if file := os.environ.get(OUTCOMES):
         with Path(file).open("a", encoding="utf-8") as kept:
             kept.write(f"{line}\n")
@@ -63,7 +64,7 @@ def to_notifier(definition: Definition, notice: Mapping[str, Any]) -> dict[str, 
 
 def show_note(note: str) -> None:
     """Prints what an operator should know, on stderr: it is not an outcome."""
-    typer.echo(f"note: {note}", err=True)
+    typer.echo(visible(f"note: {note}"), err=True)
 
 
 def show_found(found: Found, show: Callable[[Console, Found], None], as_json: bool) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from windowlib.definition.durations import format_duration
 from windowlib.model.errors import TryAgain
+from windowlib.runs.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -126,5 +127,5 @@ def _interrupt(spark: SparkSession) -> None:
 
 
 def _end(sentence: str) -> NoReturn:
-    print(f"error: {sentence}", file=sys.stderr, flush=True)
+    print(visible(f"error: {sentence}"), file=sys.stderr, flush=True)
     os._exit(UNEXPECTED)

@@ -27,6 +27,7 @@ from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
 from windowlib.runs import interrupts
 from windowlib.runs.interrupts import INTERRUPTED
+from windowlib.runs.visible import visible
 from windowlib.tables.disk import refusal_of
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def print_error(error: Exception, command: str, whose: str = "") -> int:
     code = exit_code(error)
     unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
     sentence = _unexpected(error, command) if unforeseen else _named(str(error))
-    print(f"error: {whose + ': ' if whose else ''}{sentence}", file=sys.stderr)
+    print(visible(f"error: {whose + ': ' if whose else ''}{sentence}"), file=sys.stderr)
     return code
 
 
