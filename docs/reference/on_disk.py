@@ -153,7 +153,7 @@ PARTS = (
             "migration": "of migrate and migrate_undo: the id of the migration",
             "changed": "of migrate: how the definitions differ, in words",
             "cuts": "of migrate: a list, one for each batch that built the tables",
-            "digest": "of forget: the keyed hash of the key",
+            "digest": "of forget: the keyed hash of the key, as in `erasures`",
         },
         Decision,
     ),
@@ -182,8 +182,8 @@ PARTS = (
     ),
     Part(
         "`ledger.definition`",
-        "what the state depends on. The fingerprint is of the first seven keys, and `rename`; the others are kept with"
-        " it",
+        "what the state depends on. The fingerprint is [a hash](../how-it-works/protocol.md#state) of the first seven"
+        " keys, and `rename`; the others are kept with it",
         {
             "key": "the key columns",
             "timestamp": "the time column",

@@ -29,6 +29,9 @@ exactly it refuses by type, when a batch is planned and before anything is read.
 
 {outcomes}
 
+No definition reaches the cells of Sail with an evictor: windows that the operator computes are
+[refused there](../guides/cluster.md#without-java). Tests alone let them pass.
+
 This page is made from the matrix (`tests/engines/matrix.py`), and from what the last run of all cells came to
 (`make matrix`)."""
 KINDS = {

@@ -1,9 +1,10 @@
 """Admission: which source rows become events, and why the others do not.
 
 An admitted row has all its key columns, an event time that is neither missing nor too far in the future, a gap > 0
-that ends by MAX_TIMESTAMP_MS where elements bring their own, and at least one window. Everything else is refused with
-one reason, the first that applies in the order of `REASONS`; refused rows never move the watermark, but for those in a
-hole between windows, with which nothing is wrong.
+that ends by MAX_TIMESTAMP_MS where elements bring their own, and at least one window, or is late by its own time.
+Everything else is refused with one reason, the first that applies: in the order of `REASONS`, but a hole that can be
+seen here comes before `duplicate`, which is looked for later. Refused rows never move the watermark, but for those in
+a hole between windows, with which nothing is wrong.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ time up to which its events are erased: an event at that time or before is read 
 later ones count. So is a row of it that has no valid time, which would only be quarantined, and what the source held
 of it then with a time that had not come yet.
 
-The text that is hashed is the same on every engine, and in Python: of each column its length, a colon and its value.
+The text that is hashed is the same on every engine, and in Python: of each column its length in characters, a colon and
+its value; a minus alone for null.
 
 >>> message([7, "ann", None])
 '1:73:ann-'

@@ -44,7 +44,8 @@ def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], even
 
     late:    late events with TIMESTAMP_MS, WINDOW_START_MS, WINDOW_END_MS (of the window missed; null in a hole)
     returns: key, event_time, event_id, raw, window_start, window_end, watermark, late_by_ms (how far the watermark was
-             past the cleanup time), batch_id, SOURCE_FILE, source_row, readmitted_by
+             past the cleanup time; in a hole past that of the event's own time), batch_id, SOURCE_FILE, source_row,
+             readmitted_by
     """
     last = F.coalesce(F.col(names.WINDOW_END_MS) - 1, F.col(names.TIMESTAMP_MS))
     return late.select(

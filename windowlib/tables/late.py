@@ -1,7 +1,8 @@
 """What is late before and after a batch, as the ledger records it: rows of earlier releases say it by their definition.
 
 The *late bound* is the greatest max_timestamp_ms of a window that is late. From batch to batch it never falls, so what
-has been cleaned up stays late where a definition allows another lateness; a rollback goes back to that of its cut.
+has been cleaned up stays late where a definition allows another lateness; a rollback, a migration and its undoing take
+that of the batch whose tables they bring.
 """
 
 from __future__ import annotations

@@ -60,13 +60,19 @@ LEDGER = TableSpec(
             " what is right",
         ),
         Column("watermark_in_ms", _LONG, "the watermark before the batch; null before the first event"),
-        Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch"),
+        Column("watermark_out_ms", _LONG, "of a commit: the watermark after the batch; 2^63 - 1 after --finish"),
         Column(
             "late_in_ms",
             _LONG,
-            "of a plan and a commit: windows whose last ms (end - 1) is not above it were late when the batch began",
+            "of a plan and a commit: windows whose last ms (end - 1) is not above it were late when the batch began;"
+            " -2^63 before the first event",
         ),
-        Column("late_out_ms", _LONG, "of a commit: the same when it ended; from batch to batch it never falls"),
+        Column(
+            "late_out_ms",
+            _LONG,
+            "of a commit: the same when it ended; 2^63 - 1 after --finish. It falls with rollback, migrate and"
+            " migrate_undo alone",
+        ),
         Column("from_sequence", _LONG, "the source range (from, to] of the batch: exclusive"),
         Column("to_sequence", _LONG, "the same: inclusive"),
         Column("files", pa.list_(SOURCE_FILE), "of a plan: what it reads"),
@@ -114,13 +120,13 @@ WATERMARKS = TableSpec(
         Column("source", _TEXT, "the name of the source"),
         Column("plan_time", _TIMESTAMP, "when the batch was planned"),
         Column("state", _TEXT, "active, idle or finished"),
-        Column("candidate_ms", _LONG, "largest admitted event time - out_of_orderness - 1, or what an operator said"),
+        Column("candidate_ms", _LONG, "max_event_time_ms - out_of_orderness - 1, or what an operator said"),
         Column("applied_ms", _LONG, "the watermark after the batch"),
         Column("clamped", _BOOL, "the candidate would have moved time back"),
-        Column("max_event_time_ms", _LONG, "the largest admitted event time of the batch"),
+        Column("max_event_time_ms", _LONG, "the largest event time of the batch, of rows admitted or in a hole"),
         Column("source_file", _TEXT, "the file with that event"),
         SOURCE_ROW,
-        Column("active_at_ms", _LONG, "plan time of the last batch that admitted an event"),
+        Column("active_at_ms", _LONG, "plan time of the last batch that had such an event"),
     ),
 )
 
@@ -171,7 +177,7 @@ RESULTS = TableSpec(
         "every window that must fire has fired, with all its events",
         "no window fires again without a new event",
         "`results` has grown by the results that were added less those removed: by each batch",
-        "firing counts the firings of a result from 1, over the results it replaced",
+        "firing counts the firings of a result from 1, over the results it replaced; what a rerun adds, from 1 again",
         "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
         "window_start and window_end are null for the global window",
         "window_day is the day of the window's last millisecond; the global window's, that of its newest event or of"
@@ -194,8 +200,10 @@ RESULT_CHANGES = TableSpec(
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
         "change is enter, change (same window, new values) or withdraw (the row as it was)",
         "cause is firing, late, merge, rerun, migrate or forget",
-        "applied in the order of batch_id to an empty table, the changes give `results`; a removal by forget may be of"
-        " a row that is not there: those before it are erased, and so is it once no cut before it is kept",
+        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id aside once there"
+        " was a migrate or migrate_undo, and without what adopt kept; a removal by forget may be of a row that is not"
+        " there: those before it are erased, and so is it once no cut before it is kept",
+        "a rollback takes the changes of the batches that it undoes out: who has followed one of these begins again",
     ),
     partition_by=("change", "cause", "window_day"),
     described=(

@@ -14,12 +14,12 @@ _TEXT, _LONG, _TIMESTAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
 SOURCE_ROW = Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times")
 LATE_EVENTS = TableSpec(
     "late_events",
-    "the late side output: events whose every window was past its cleanup time",
+    "the late side output: events whose every window was past its cleanup time, and late ones that had none",
     (
         "every late event was written to `late_events`: one row each",
         "no late event was lost: those that a rerun readmitted are still listed, with its batch",
         "every late event missed a window that was past its cleanup time: window_end - 1 ms <= late_in_ms, which the"
-        " ledger has of its batch",
+        " ledger has of its batch; or lay in a hole between windows, both bounds null: event_time <= late_in_ms",
         "readmitted_by is the batch of the rerun since which the event is in a window, null while it is in none",
     ),
     described=(
@@ -27,14 +27,14 @@ LATE_EVENTS = TableSpec(
         Column("event_time", _TIMESTAMP, "when the event happened"),
         Column("event_id", _TEXT, "null without source.event_id"),
         Column("raw", _TEXT, "the source row as JSON"),
-        Column("window_start", _TIMESTAMP, "the window that it missed; null in a hole"),
+        Column("window_start", _TIMESTAMP, "the window that it missed, the last of several; null in a hole"),
         Column("window_end", _TIMESTAMP, "the same"),
-        Column("watermark", _TIMESTAMP, "the watermark that made it late"),
+        Column("watermark", _TIMESTAMP, "the watermark that made it late; after --finish 9998-12-31 23:59:59.999"),
         Column(
             "late_by_ms",
             _LONG,
-            "how far the watermark was past the cleanup time: late_in_ms (at most the greatest time of an event)"
-            " - (window_end - 1 ms)",
+            "how far the watermark was past the cleanup time: late_in_ms (at most 9998-12-31 23:59:59.999)"
+            " - (window_end - 1 ms), in a hole - event_time",
         ),
         Column("batch_id", _LONG, "the batch that wrote the row"),
         Column("source_file", _TEXT, "the file that held it"),
