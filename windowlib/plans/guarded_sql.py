@@ -35,11 +35,6 @@ def guarded_sql(sql: str, types: Mapping[str, str]) -> str:
     return _guarded(tree, types).sql(dialect="spark") if tree.find(*CHANGED) else sql
 
 
-def kind_of(sql: str, types: Mapping[str, str]) -> str | None:
-    """The type of an expression over columns of these types, where it is known."""
-    return _kind(parse_sql(sql), types)
-
-
 def _guarded(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
     made = node.copy()
     for name, part in node.args.items():
