@@ -425,7 +425,7 @@ def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None
     run.answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": "bob"}}
     assert applied("asked", run)[:2] == ["--apply", "p1"]
     run.returned[0]["preview_id"] = "p2"
-    with pytest.raises(AirflowFailException, match=r"the answer is\sabout the preview p1, and this is p2"):
+    with pytest.raises(AirflowFailException, match=r"about(.|\n)*preview\sp1,\sand\sthis\sis\sp2"):
         applied("asked", run)
 
 
