@@ -106,6 +106,8 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         ("/clicks/previews/p1", 200, "what would change"),
         ("/clicks/previews/p2", 404, "clicks has no preview 'p2'"),
         ("/clicks/previews/..%2f..%2fsecret", 404, "Not Found"),
+        ("/clicks/previews/%00", 404, "clicks has no preview"),
+        (f"/clicks/previews/{'x' * 300}", 404, "clicks has no preview"),
     ],
 )
 def test_pages_are_shown(get: Get, address: str, status: int, text: str) -> None:

@@ -80,11 +80,10 @@ def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
     from windowlib.reruns.page import PAGE
     from windowlib.reruns.previews import FOLDER
 
-    folder = (_pipeline(name, user).root / FOLDER).resolve()
-    file = (folder / preview_id / PAGE).resolve()
-    if not file.is_relative_to(folder) or not file.is_file():
+    pages = {page.parent.name: page for page in (_pipeline(name, user).root / FOLDER).glob(f"*/{PAGE}")}
+    if preview_id not in pages:
         raise HTTPException(404, f"{name} has no preview {preview_id!r}; its page is kept for 30 days")
-    return _answer(file.read_text(encoding="utf-8"), PREVIEW_POLICY)
+    return _answer(pages[preview_id].read_text(encoding="utf-8"), PREVIEW_POLICY)
 
 
 @app.get("/{name}/results")
