@@ -929,12 +929,25 @@ def test_an_error_is_one_sentence_in_the_log(tmp_path: Path) -> None:
     assert other["exception"][0]["exc_value"] == "of another team"
 
 
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGTERM, "SIGTERM"), (40, "signal 40")])
+def test_a_signal_is_named(number: int, name: str) -> None:
+    from airflow.sdk.exceptions import AirflowException
+
+    from windowlib.airflow.job import raise_for
+
+    with pytest.raises(AirflowException, match=f"^killed by {name}: the next try") as raised:
+        raise_for(-number, "no output")
+    assert "memory" not in str(raised.value)
+
+
 @pytest.mark.fault("the command of a task is killed", "the task is tried again")
 def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
     from airflow.sdk import exceptions
 
-    with pytest.raises(exceptions.AirflowException, match="exit code -9") as raised:
+    with pytest.raises(exceptions.AirflowException) as raised:
         job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
+    said = "killed by SIGKILL (out of memory?): the next try finishes what this one began. Its last words: no output"
+    assert " ".join(str(raised.value).split()) == said
     assert not isinstance(raised.value, exceptions.AirflowFailException | exceptions.AirflowSkipException)
 
 
@@ -1123,7 +1136,7 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
 def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowException
 
-    with pytest.raises(AirflowException, match="exit code -9"):
+    with pytest.raises(AirflowException, match="killed by SIGKILL"):
         job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
     program = outcomes({"batch_id": 1, **RECORD})
     advance = job(tmp_path, program, "AfterTogether", pipeline="one", file=tmp_path / "one.toml")
@@ -1144,7 +1157,7 @@ def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:
     task = job(tmp_path, program)
     killer = threading.Thread(target=lambda: (wait_for(lambda: pids.exists() and pids.read_text()), task.on_kill()))
     killer.start()
-    with pytest.raises(AirflowException, match=f"exit code -{int(signal.SIGTERM)}"):
+    with pytest.raises(AirflowException, match="killed by SIGTERM: the next try"):
         task.execute({})
     killer.join()
     for pid in map(int, pids.read_text().split()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -167,4 +168,13 @@ def raise_for(code: int, why: str, *, retried: bool = False) -> None:
         case TaskState.FAILED:
             raise Final(in_lines(f"an error that a retry cannot fix: {why}"))
         case TaskState.RETRY:
-            raise Foreseen(in_lines(f"exit code {code}: {why}"))
+            raise Foreseen(in_lines(f"{_ended(code)}: {why}"))
+
+
+def _ended(code: int) -> str:
+    """How a command ended that is tried again: its exit code, or the signal that killed it (a negative code)."""
+    if code >= 0:
+        return f"exit code {code}"
+    name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
+    memory = " (out of memory?)" if -code == signal.SIGKILL else ""
+    return f"killed by {name}{memory}: the next try finishes what this one began. Its last words"
