@@ -18,7 +18,7 @@ from windowlib.model.windows import TimeWindow
 from windowlib.plans.folds import Folds
 from windowlib.plans.mergeable.function import TIMESTAMP
 from windowlib.plans.own import OwnCode
-from windowlib.plans.returned import copied
+from windowlib.plans.own_values import copied
 
 WINDOW = Tumbling(100)
 EACH = CountTrigger(1)

@@ -20,8 +20,8 @@ from windowlib.model.assigners import Global
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.aggregate_set import Aggregate
 from windowlib.plans.folds import check_foldable
+from windowlib.plans.own_values import why_not_json
 from windowlib.plans.raised import in_words
-from windowlib.plans.returned import why_not_json
 
 
 def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> Iterator[Mistake]:

@@ -19,7 +19,7 @@ from windowlib.plans.aggregate_functions import FUNCTIONS
 from windowlib.plans.aggregate_set import Aggregate
 from windowlib.plans.mergeable.basic import greatest
 from windowlib.plans.mergeable.function import TIMESTAMP, Add, Fold, Value
-from windowlib.plans.returned import copied
+from windowlib.plans.own_values import copied
 
 ARGUMENT = names.internal("argument_")
 

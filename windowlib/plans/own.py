@@ -17,7 +17,8 @@ from windowlib.model.functions import ProcessContext, ProcessFunction
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.folds import finished
 from windowlib.plans.mergeable.function import TIMESTAMP
-from windowlib.plans.returned import copied, rows_given
+from windowlib.plans.own_values import copied
+from windowlib.plans.returned import rows_given
 
 
 @dataclass(frozen=True)

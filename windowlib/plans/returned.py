@@ -6,23 +6,19 @@ key 5, which the next batch then does not find.
 
 from __future__ import annotations
 
-import copy
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from windowlib.model.errors import WindowError
 from windowlib.model.state import Row
+from windowlib.plans.own_values import copied, encoded, shown, why_not_json
 from windowlib.plans.raised import in_words
 
 OUTPUT = "_o_"  # prefix of the columns of a function's result
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
-
 
 _KEPT = {
     "own": "the accumulator",
@@ -32,7 +28,6 @@ _KEPT = {
     "event_timers": "the bounds of windows and the times of timers",
     "processing_timers": "the bounds of windows and the times of timers",
 }
-_PLAIN = frozenset((int, float, str, bytes, bool, type(None), Decimal, date, datetime, time, timedelta))
 
 
 class FunctionFailed(WindowError):
@@ -46,30 +41,6 @@ def failed(key: Any, error: BaseException) -> FunctionFailed:
     return FunctionFailed(f"{said}; Spark's workers get what a module imports at its top" if lacks else said)
 
 
-def copied(value: Any) -> Any:
-    """A value that nothing done to the one given changes. What cannot be copied is refused by its type later on.
-
-    >>> given = {"pages": ["a"]}
-    >>> kept = copied(given)
-    >>> given["pages"].append("b")
-    >>> kept
-    {'pages': ['a']}
-    """
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    if kind is dict:
-        return {key: one if type(one) in _PLAIN else copied(one) for key, one in value.items()}
-    if kind is list:
-        return [one if type(one) in _PLAIN else copied(one) for one in value]
-    try:
-        return copy.deepcopy(value)
-    except RecursionError:
-        raise
-    except Exception:
-        return value
-
-
 def rows_given(given: Any) -> list[Any]:
     """The rows that a function gave for one firing. Raises FunctionFailed for what is not a collection of rows.
 
@@ -78,7 +49,7 @@ def rows_given(given: Any) -> list[Any]:
     """
     if isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):
         raise FunctionFailed(
-            f"the function's process returned {_shown(given)}; need its rows: a list of them, empty for none, or yield"
+            f"the function's process returned {shown(given)}; need its rows: a list of them, empty for none, or yield"
         )
     return [copied(row) for row in given]  # each as it is yielded
 
@@ -96,8 +67,7 @@ def output_row(result: Any, outputs: Sequence[str]) -> Row:
         values = result if several else [result]
         if several and len(values) != len(outputs):
             raise FunctionFailed(
-                f"the function returned {len(values)} values, {_shown(result)}; [window.output] has"
-                f" {', '.join(outputs)}"
+                f"the function returned {len(values)} values, {shown(result)}; [window.output] has {', '.join(outputs)}"
             )
         given = dict(zip(outputs, values, strict=False))
     if unknown := given.keys() - set(outputs):
@@ -124,33 +94,7 @@ def as_json(state: Mapping[str, Any], key: Any) -> str:
     if why := why_not_json(state):
         unfit = next((what for name, what in _KEPT.items() if name in state and why_not_json(state[name])), "state")
         raise FunctionFailed(f"{unfit}, of key {key!r}, {why}")
-    return _ENCODER.encode(state)
-
-
-def why_not_json(state: Any) -> str | None:
-    """Why something cannot be kept as JSON; None where it can.
-
-    >>> why_not_json({"seen": [1, None]}) is None, why_not_json({1})[-43:]
-    (True, 'Object of type set is not JSON serializable')
-    """
-    try:
-        _ENCODER.encode(state)
-        _require_texts_as_keys(state)
-    except (TypeError, ValueError, RecursionError) as error:
-        return f"must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): {error}"
-    return None
-
-
-def _require_texts_as_keys(state: Any) -> None:
-    if isinstance(state, dict):
-        for key, value in state.items():
-            if not isinstance(key, str):
-                raise TypeError(f"{_shown(key)} is the key of a dictionary, and would come back as a text")
-            _require_texts_as_keys(value)
-    elif isinstance(state, list | tuple):
-        for value in state:
-            if isinstance(value, dict | list | tuple):
-                _require_texts_as_keys(value)
+    return encoded(state)
 
 
 def _require_exact(value: Any, kind: pa.DataType) -> None:
@@ -159,16 +103,16 @@ def _require_exact(value: Any, kind: pa.DataType) -> None:
         return
     if pa.types.is_integer(kind):
         if not isinstance(value, str | bytes) and value != int(value):
-            raise ValueError(f"{_shown(value)} is not a whole number")
+            raise ValueError(f"{shown(value)} is not a whole number")
     elif pa.types.is_date(kind):
         if not isinstance(value, date) or isinstance(value, datetime):
-            raise ValueError(f"{_shown(value)} is not a date")
+            raise ValueError(f"{shown(value)} is not a date")
     elif pa.types.is_timestamp(kind):
         if not isinstance(value, datetime):
-            raise ValueError(f"{_shown(value)} is not a datetime")
+            raise ValueError(f"{shown(value)} is not a datetime")
     elif pa.types.is_float32(kind):
         if math.isfinite(value) and abs(value) > 3.4028235677973366e38:
-            raise ValueError(f"{_shown(value)} is too large")
+            raise ValueError(f"{shown(value)} is too large")
     elif pa.types.is_nested(kind):
         _require_exact_inside(value, kind)
 
@@ -189,8 +133,3 @@ def _require_exact_inside(value: Any, kind: pa.DataType) -> None:
     else:
         for item in value:
             _require_exact(item, kind.value_type)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
