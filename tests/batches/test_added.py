@@ -525,7 +525,7 @@ def test_windows_that_keep_elements_get_no_aggregate_that_they_lack(tmp_path: Pa
     arrive(tmp_path, 1, events(0))
     frozen = plan(first, clock)
     assert frozen is not None
-    stored = frozen.definition, frozen.fingerprint
+    stored = frozen.stored, frozen.fingerprint
     assert not continues(defined(tmp_path, MORE, "kept"), *stored)
     assert continues(defined(tmp_path, {**PLAIN, "mean": "sum(value) / count(*)"}, "kept"), *stored)
 
