@@ -62,13 +62,15 @@ class Definition(DefinitionFile):
         """The columns of `results` that hold values: those of [window.output], else one of each aggregate."""
         return [*self.window.output] if self.window.function else [*self.expressions]
 
-    @property
+    @cached_property
     def hidden(self) -> frozenset[str]:
         """The columns whose values no page shows: those of `[pages] hide`, and the outputs that read one of them.
 
         Of a function of the author's own each output counts as reading every column in use.
         """
         hide = {name.casefold() for name in self.pages.hide}
+        if not hide:
+            return frozenset()
         used = {name: columns_used(sql) for name, sql in self.expressions.items()}
         if self.window.function:
             used = dict.fromkeys(self.outputs, self.uses.columns)
