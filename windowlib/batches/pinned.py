@@ -53,7 +53,7 @@ class Pinned:
         return self.files_where(table, lambda files: pc.is_in(files["partition.window_day"], wanted))
 
     def files_where(self, table: str, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
-        """The files of a table that `chosen` takes, as `delta.files_where` has it."""
+        """The files of a table that `chosen` takes, as `Table.files_where` has it."""
         return self.opened[table].files_where(self.versions.get(table), chosen)
 
     def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:

@@ -207,7 +207,6 @@ def _show(screen: Console, definition: Definition, shadow: Shadow, found: Differ
 
 
 def _late(shadow: Shadow) -> int:
-
     table = shadow.ledger.tables["late_events"]
     return sum(file.rows for file in table.files(shadow.commit.versions.get("late_events")))
 

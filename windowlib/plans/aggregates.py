@@ -35,9 +35,7 @@ def typed(aggregates: AggregateSet, events: DataFrame, *, guarded: bool = False)
     if guarded:
         columns = {field.name.casefold(): field.dataType.simpleString() for field in events.schema}
         aggregates = replace(aggregates, aggregates=tuple(_guarded(one, columns) for one in aggregates.aggregates))
-    ordering = [
-        f"first({sql})" for one in aggregates.aggregates if FUNCTIONS[one.function].orders_by for sql in one.more_sql
-    ]
+    ordering = [sql for one in aggregates.aggregates for sql in _ordered_by(one)]
     wanted = dict.fromkeys([*filter(None, map(_typed_by, aggregates.aggregates)), *ordering])
     selected = [F.expr(sql).alias(f"of_{number}") for number, sql in enumerate(wanted)]
     fields = events.select(*selected).schema if selected else ()
@@ -90,10 +88,14 @@ def _guarded(aggregate: Aggregate, columns: Mapping[str, str]) -> Aggregate:
 
 def _ordering(aggregate: Aggregate, types: Mapping[str, str]) -> Aggregate:
     """An aggregate whose stored values to order by are those of any engine: with one zero, and one NaN."""
-    if not FUNCTIONS[aggregate.function].orders_by:
-        return aggregate
-    ordered = (ordered_as_spark(sql, types.get(f"first({sql})")) for sql in aggregate.more_sql)
-    return replace(aggregate, more_sql=tuple(ordered))
+    pairs = zip(aggregate.more_sql, _ordered_by(aggregate), strict=False)  # none of those that do not order
+    ordered = tuple(ordered_as_spark(sql, types[asked]) for sql, asked in pairs)
+    return replace(aggregate, more_sql=ordered or aggregate.more_sql)
+
+
+def _ordered_by(aggregate: Aggregate) -> list[str]:
+    """SQL over events, of the type of each value that an aggregate orders by."""
+    return [f"first({sql})" for sql in aggregate.more_sql] if FUNCTIONS[aggregate.function].orders_by else []
 
 
 def _marked(sql: str) -> str:

@@ -69,5 +69,6 @@ class OwnEvictor:
 
 def evictor_of(given: Evictor | None) -> Evictor | None:
     """The evictor that the plan runs: one of windowlib's changes nothing, and needs no copies."""
-    is_ours = given is None or type(given).__module__ == Evictor.__module__
-    return given if is_ours else OwnEvictor(given)  # type: ignore[arg-type]
+    if given is None or type(given).__module__ == Evictor.__module__:
+        return given
+    return OwnEvictor(given)

@@ -8,7 +8,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-encoded = json.JSONEncoder(separators=(",", ":")).encode
+NotJson = (TypeError, ValueError, RecursionError)
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None), Decimal, date, datetime, time, timedelta))
 
 
@@ -26,14 +27,25 @@ def copied(value: Any) -> Any:
         return value
     if kind is dict:
         return {key: one if type(one) in _PLAIN else copied(one) for key, one in value.items()}
-    if kind is list:
-        return [one if type(one) in _PLAIN else copied(one) for one in value]
+    if kind is list or kind is tuple:
+        return kind([one if type(one) in _PLAIN else copied(one) for one in value])
     try:
         return copy.deepcopy(value)
     except RecursionError:
         raise
     except Exception:
         return value
+
+
+def encoded(state: Any) -> str:
+    """What comes back from JSON as it is, but for tuples. Raises `NotJson` for all else.
+
+    >>> encoded({"seen": [1, None]})
+    '{"seen":[1,null]}'
+    """
+    text = _ENCODER.encode(state)
+    _require_texts_as_keys(state)
+    return text
 
 
 def why_not_json(state: Any) -> str | None:
@@ -44,8 +56,7 @@ def why_not_json(state: Any) -> str | None:
     """
     try:
         encoded(state)
-        _require_texts_as_keys(state)
-    except (TypeError, ValueError, RecursionError) as error:
+    except NotJson as error:
         return f"must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): {error}"
     return None
 

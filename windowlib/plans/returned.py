@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windowlib.model.errors import WindowError
 from windowlib.model.state import Row
-from windowlib.plans.own_values import copied, encoded, shown, why_not_json
+from windowlib.plans.own_values import NotJson, copied, encoded, shown, why_not_json
 from windowlib.plans.raised import in_words
 
 OUTPUT = "_o_"  # prefix of the columns of a function's result
@@ -91,10 +91,11 @@ def typed(column: pa.Field, values: list[Any]) -> pa.Array:
 
 def as_json(state: Mapping[str, Any], key: Any) -> str:
     """What code of the author's keeps for the windows of a key, as it is stored. Raises FunctionFailed."""
-    if why := why_not_json(state):
+    try:
+        return encoded(state)
+    except NotJson as error:
         unfit = next((what for name, what in _KEPT.items() if name in state and why_not_json(state[name])), "state")
-        raise FunctionFailed(f"{unfit}, of key {key!r}, {why}")
-    return encoded(state)
+        raise FunctionFailed(f"{unfit}, of key {key!r}, {why_not_json(state)}") from error
 
 
 def _require_exact(value: Any, kind: pa.DataType) -> None:

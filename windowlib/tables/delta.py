@@ -72,7 +72,7 @@ class Table:
         table = self.newest()
         if table is None:
             said = f"table {self.folder.name} does not exist: version {version} is needed"
-            raise DamagedLog(f"{said}. {_back(self.folder)}")
+            raise DamagedLog(f"{said}. {from_backup(self.folder)}")
         if table.version() == version:
             return table
         with explained(self.folder, version):
@@ -205,9 +205,10 @@ def explained(folder: Path, version: int | None = None) -> Iterator[None]:
             raise
         raise DamagedLog(
             f"table {folder.name} cannot be opened ({reason_of(error)}): its log is damaged, or another program has"
-            f" made it what this version of windowlib cannot read. {_back(folder)}"
+            f" made it what this version of windowlib cannot read. {from_backup(folder)}"
         ) from error
 
 
-def _back(folder: Path) -> str:
+def from_backup(folder: Path) -> str:
+    """The way back for a table that nothing here can make whole again."""
     return f"Restore {folder} from a backup of the warehouse"

@@ -21,7 +21,7 @@ from windowlib.model.errors import WindowError
 from windowlib.tables import disk, log
 from windowlib.tables.change import Change, logged
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Table
+from windowlib.tables.delta import Table, from_backup
 from windowlib.tables.log import ACTIONS, IDENTITY
 
 # Old versions stay readable this long for other programs' VACUUM, so that runs can be taken back and looked at as they
@@ -251,5 +251,5 @@ def check_can_restore(table: Table, seen: int, at: int | None) -> None:
         raise LostFiles(
             f"table {table.folder.name} cannot go back to what it held at version {at}, as it must: {gone[0]} is"
             f" deleted ({len(gone)} such files), as by a compaction and VACUUM of another program. Nothing was"
-            f" touched. Restore {table.folder} from a backup of the warehouse"
+            f" touched. {from_backup(table.folder)}"
         )

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from windowlib.tables import delta_commits, disk, log
-from windowlib.tables.delta import Table, Tables
+from windowlib.tables.delta import Table, Tables, from_backup
 from windowlib.tables.delta_commits import RESTORED
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import COMMIT_ORDER
@@ -69,7 +69,7 @@ def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
             raise LostRows(
                 f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id} left"
                 f" {left}: its log was damaged, or another program has lost rows, such as a compaction."
-                f" Restore {tables[name].folder} from a backup of the warehouse"
+                f" {from_backup(tables[name].folder)}"
             )
 
 
@@ -140,7 +140,7 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     if newest is None:
         raise log.DamagedLog(
             f"table {table.folder.name} does not exist: the newest run left it at version {pinned}."
-            f" Restore {table.folder} from a backup of the warehouse"
+            f" {from_backup(table.folder)}"
         )
     check_unconstrained(table, newest)
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))

@@ -61,7 +61,7 @@ def holding_texts(files: Iterable[DataFile], column: str, spans: Iterable[tuple[
 
 
 def may_hold_any(files: pa.Table, column: str, times_ms: NDArray[np.int64]) -> pa.Array:
-    """Which of some files, as `delta.files_where` lists them, may hold one of these times (ascending) in a TIMESTAMP.
+    """Which of some files, as `Table.files_where` lists them, may hold one of these times (ascending) in a TIMESTAMP.
 
     >>> day = pa.timestamp("s", "UTC")
     >>> files = pa.table({"min.at": pa.array([1, 3, None], day), "max.at": pa.array([2, 5, None], day)})
