@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -136,6 +137,13 @@ def test_rows_are_given_as_they_are_when_they_are_yielded() -> None:
     given = folds.get_result(held)
     folds.add(held, {TIMESTAMP: 1, "value": 5})
     assert given[-1] == {"n": 2}
+
+
+def test_a_view_of_a_dictionary_is_copied_as_one() -> None:
+    of = {"pages": ["a"]}
+    kept = copied(MappingProxyType(of))
+    of["pages"].append("b")
+    assert kept == {"pages": ["a"]}
 
 
 def test_what_cannot_be_copied_is_left_to_its_type() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -33,8 +34,8 @@ def copied(value: Any) -> Any:
         return copy.deepcopy(value)
     except RecursionError:
         raise
-    except Exception:
-        return value
+    except Exception:  # a view of a dictionary cannot be copied, but is one
+        return {key: copied(one) for key, one in value.items()} if isinstance(value, Mapping) else value
 
 
 def encoded(state: Any) -> str:
