@@ -161,8 +161,7 @@ def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
 
 
 def test_an_error_that_cannot_be_kept_hides_none(made: Definition, capsys: pytest.CaptureFixture[str]) -> None:
-    made.root.parent.mkdir(parents=True)
-    made.root.touch()  # a file where the folder should be
+    (made.root / last_error.FILE).mkdir(parents=True)  # a folder where the file should be
     with pytest.raises(ValueError, match="what went wrong"), notifying(made, command="run"):
         raise ValueError("what went wrong")
     assert "how this ended could not be kept for its pages" in capsys.readouterr().err

@@ -43,8 +43,11 @@ def notify_of(
 ) -> None:
     """Sends what is due; an error that the caller tries again, or that is another's, is not a failure yet.
 
-    `command`: that whose error is kept for the pages; None: they do not show how this one ended.
+    `command`: that whose error is kept for the pages; None: they do not show how this one ended. Where the pipeline may
+    not have its folder, nothing is kept, and so nothing sent: what lies there is another's.
     """
+    if error is not None and not _has_own_folder(definition):
+        return
     if command:
         _remember(definition, error, command, is_well=is_well)
     if not (definition.notify.has_webhook or definition.notify.airflow):
@@ -77,6 +80,19 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
             last_error.clear(definition.root, over)
     except OSError as refused:
         show_note(f"{definition.name}: how this ended could not be kept for its pages: {refused}")
+
+
+def _has_own_folder(definition: Definition) -> bool:
+    """Whether the pipeline's folder is one that a plan does not refuse."""
+    from windowlib.batches.may_run import check_apart, check_folder
+    from windowlib.model.errors import InvalidSpec
+
+    try:
+        check_folder(definition.file, definition.root)
+        check_apart(definition.source, definition.root)
+    except InvalidSpec:
+        return False
+    return True
 
 
 def _tries_left() -> bool:

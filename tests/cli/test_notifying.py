@@ -1,0 +1,34 @@
+"""What is kept of how a command ended, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.airflow.by_hand import ON_SAIL
+from tests.clicks import clicks
+from windowlib.cli.main import app
+
+NOTIFY = '[notify]\nwebhook = "http://127.0.0.1:9/"\n'
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("place", ["in a table", "in the source"])
+def test_nothing_is_kept_in_a_folder_that_was_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str
+) -> None:
+    """The error, and the notice of it, were files in the table of another pipeline, or in the source."""
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    definition = clicks(tmp_path, 1, definition=ON_SAIL + NOTIFY)
+    if place == "in a table":
+        (definition.root.parent / "_delta_log").mkdir(parents=True)
+    else:
+        text = definition.file.read_text(encoding="utf-8")
+        definition.file.write_text(f'warehouse = "incoming"\n{text}', encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    ended = CliRunner().invoke(app, [command, str(definition.file)])
+    assert ended.exit_code == 2, ended.output
+    assert "Give `warehouse` a folder elsewhere" in " ".join(ended.output.split())
+    assert sorted(tmp_path.rglob("*")) == before
