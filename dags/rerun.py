@@ -15,6 +15,7 @@ from windowlib.airflow.dag_docs import rerun_page
 from windowlib.airflow.pipelines import files_for_reruns, pipelines_folder
 from windowlib.airflow.pools import BY_WEIGHT, LIGHT, RERUNS
 from windowlib.airflow.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
+from windowlib.definition.reasons import LONGEST
 
 FORM = {
     "from": Param(
@@ -32,7 +33,13 @@ FORM = {
         title="To",
         description="Exclusive; empty: to the end of the last result.",
     ),
-    "reason": Param("", type="string", title="Reason", description="Why; kept with the batch."),
+    "reason": Param(
+        "",
+        type="string",
+        maxLength=LONGEST,
+        title="Reason",
+        description=f"Why; kept with the batch: a line of at most {LONGEST:,} characters.",
+    ),
     "dry_run": Param(True, type="boolean", title="Dry run", description="Show what would change, and stop there."),
     "preview": Param(
         None,

@@ -189,6 +189,7 @@ def test_the_dag_for_reruns() -> None:
     assert form["pipeline"].schema["enum"] == ["clicks", "clicks_sliding"]
     assert [form[name].schema["format"] for name in ("from", "to")] == ["date-time", "date-time"]
     assert [dag.params[name] for name in ("dry_run", "approval", "accept_gap")] == [True, True, False]
+    assert form["reason"].schema["maxLength"] == 2_000
 
 
 def test_the_form_offers_what_can_be_rerun(pipelines: Path) -> None:
@@ -239,6 +240,8 @@ class RunOf:
         ({"to": None}, r"^to must be given, each a time(.|\n)*there are no\sresults yet"),
         ({"preview": " p2 ", "from": None, "to": None}, "no preview 'p2' here"),
         ({"pipeline": "four"}, "no pipeline 'four' can be rerun; allowed: one"),
+        ({"reason": "r" * 200_000}, "^the reason: it has 200,000 characters: need at most 2,000$"),
+        ({"reason": "r\0"}, r"^the reason: it has the control character '.x00': need one\sline of text$"),
     ],
 )
 def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, str], says: str) -> None:

@@ -178,6 +178,14 @@ def test_what_the_shell_has_decided_ends_the_question(refused: Definition, askin
         answered(refused, "leave waiting", by=None)
 
 
+@pytest.mark.parametrize("reason", ["", "r" * 2_001, "r\0", "one\ntwo"])
+def test_a_reason_that_cannot_be_kept_is_asked_for_again(refused: Definition, asking: None, reason: str) -> None:
+    before = decisions(refused)
+    with pytest.raises(Put):
+        answered(refused, "approve", reason)
+    assert decisions(refused) == before
+
+
 @pytest.mark.parametrize(("base_url", "under"), [("", ""), ("https://example.org/team/airflow/", "/team/airflow")])
 def test_a_question_leads_to_the_page(
     refused: Definition, asking: None, monkeypatch, base_url: str, under: str

@@ -32,6 +32,7 @@ from windowlib.airflow.operators import Advance, Report, Verify
 from windowlib.airflow.sentences import Final
 from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
+from windowlib.definition.reasons import wrong_with
 
 if TYPE_CHECKING:
     from windowlib.pages.newest import Said
@@ -111,7 +112,7 @@ class Decide(Job, HITLOperator):
         return HITLOperator.execute(self, context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Writes the answer into the ledger; asks again where it lacks a reason, or no one has answered yet."""
+        """Writes the answer into the ledger; asks again where it lacks a reason to keep, or no one has answered yet."""
         from windowlib.definition.definition import load_definition
         from windowlib.model.errors import WindowError
         from windowlib.runs import verdicts
@@ -129,7 +130,8 @@ class Decide(Job, HITLOperator):
             return self._look_again(context, definition, batch_id)
         if choice == LEAVE:
             raise Final(in_lines(_left_waiting(definition, batch_id, who, reason)))
-        why_not = "there is no reason" if not reason else refused_answer(definition, who, context)
+        wrong = wrong_with(reason) if reason else "there is none"
+        why_not = f"the reason: {wrong}" if wrong else refused_answer(definition, who, context)
         if why_not or who is None:
             self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
             return self._look_again(context, definition, batch_id)

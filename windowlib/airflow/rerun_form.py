@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.airflow.sentences import Final
+from windowlib.definition.reasons import wrong_with
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -42,8 +43,10 @@ def asked_for(definition: Definition, params: Mapping[str, Any], who: str) -> tu
     from windowlib.batches.planning import ledger_of
     from windowlib.reruns.previews import load
     from windowlib.tables.data_range import asked_range, data_range
-    from windowlib.tables.rerun import Rerun
+    from windowlib.tables.rerun import Rerun, RerunRefused
 
+    if wrong := wrong_with(params["reason"]):
+        raise RerunRefused(f"the reason: {wrong}")
     if preview_id := preview_named(params):
         kept = load(definition.root, preview_id).rerun
         _refuse_other(params, preview_id, kept)

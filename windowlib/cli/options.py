@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from windowlib.definition import reasons
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.model.errors import InvalidSpec
 
@@ -28,6 +29,15 @@ SETTINGS: Mapping[str, Any] = {
     "rich_markup_mode": "rich",
 }
 """Of every `typer.Typer` of ours."""
+
+WHY = f"Why; recorded in the ledger: a line of at most {reasons.LONGEST:,} characters."
+
+
+def _reason(given: str) -> str:
+    if wrong := reasons.wrong_with(given):
+        raise typer.BadParameter(wrong)
+    return given
+
 
 Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
@@ -64,8 +74,8 @@ Keys = Annotated[
     list[str] | None,
     typer.Option("--key", help="Only this key (for several key columns: once for each, in order).", show_default=False),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.", show_default=False)]
-OptionalReason = Annotated[str, typer.Option("--reason", help="Why; recorded in the ledger.")]
+Reason = Annotated[str, typer.Option("--reason", help=WHY, show_default=False, callback=_reason)]
+OptionalReason = Annotated[str, typer.Option("--reason", help=WHY, callback=_reason)]
 Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
 Batch = Annotated[
     int | None,
