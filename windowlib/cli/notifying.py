@@ -43,10 +43,10 @@ def notify_of(
 ) -> None:
     """Sends what is due; an error that the caller tries again, or that is another's, is not a failure yet.
 
-    `command`: that whose error is kept for the pages; None: they do not show how this one ended. Where the pipeline may
-    not have its folder, nothing is kept, and so nothing sent: what lies there is another's.
+    `command`: that whose error is kept for the pages; None: they do not show how this one ended. Where a pipeline
+    without tables yet may not have its folder, nothing is kept, and so nothing sent: what lies there is another's.
     """
-    if error is not None and not _has_own_folder(definition):
+    if error is not None and not _has_folder(definition):
         return
     if command:
         _remember(definition, error, command, is_well=is_well)
@@ -82,11 +82,14 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
         show_note(f"{definition.name}: how this ended could not be kept for its pages: {refused}")
 
 
-def _has_own_folder(definition: Definition) -> bool:
-    """Whether the pipeline's folder is one that a plan does not refuse."""
+def _has_folder(definition: Definition) -> bool:
+    """Whether the pipeline has its tables, or a plan does not refuse the folder that they would be made in."""
     from windowlib.batches.may_run import check_apart, check_folder
     from windowlib.model.errors import InvalidSpec
+    from windowlib.tables.meaning import LEDGER
 
+    if (definition.root / LEDGER.name).is_dir():
+        return True
     try:
         check_folder(definition.file, definition.root)
         check_apart(definition.source, definition.root)
