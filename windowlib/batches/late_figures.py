@@ -22,10 +22,11 @@ def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> 
     late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if step.specification.time == "event" else None
     folder, files = inputs.tables.folder("late_events"), changes.get("late_events", Changes()).add
     early, late_by = 0, list[pa.ChunkedArray]()
-    for rows in (rows for file in files for rows in rows_of(folder, file, ["window_end", "late_by_ms"])):
+    for rows in (rows for file in files for rows in rows_of(folder, file, ["window_end", "event_time", "late_by_ms"])):
         late_by.append(rows["late_by_ms"])
-        if late_ms is not None:
-            early += pc.sum(pc.greater(pc.subtract(in_ms(rows["window_end"]), 1), late_ms)).as_py() or 0
+        if late_ms is not None:  # without a window, an event is late by its own time
+            last = pc.coalesce(pc.subtract(in_ms(rows["window_end"]), 1), in_ms(rows["event_time"]))
+            early += pc.sum(pc.greater(last, late_ms)).as_py() or 0
     return {"late_rows_early": early, **how_late(late_by)}
 
 

@@ -15,7 +15,7 @@ FIGURES = {
     "quarantine_rows_written": "rows added to `quarantine`",
     "rows_late": "events that came too late for every window",
     "late_rows_written": "rows added to `late_events`",
-    "late_rows_early": "rows of those whose window was not past its cleanup time; must be 0",
+    "late_rows_early": "rows of those not past their cleanup time: of their window, in a hole their own; must be 0",
     "late_by_p50_ms": "how late late events came, in the median: ms past the cleanup time; none without any",
     "late_by_p95_ms": "the same of 95 of 100",
     "late_by_max_ms": "the same at most",
